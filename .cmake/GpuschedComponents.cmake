@@ -197,5 +197,5 @@ gpusched_component(io ROOMS io NEEDS core PRIVATE json csv OPTIONAL pugixml liby
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
 gpusched_component(serving ROOMS serving NEEDS milp PRIVATE csv)
 gpusched_component(control ROOMS control NEEDS core PRIVATE json)
-gpusched_component(host ROOMS host NEEDS control io PRIVATE json)
+gpusched_component(host ROOMS host NEEDS control PRIVATE json)
 gpusched_component(sim ROOMS sim NEEDS control PRIVATE csv)

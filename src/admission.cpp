@@ -4,6 +4,8 @@
 #include <gpusched/admission/impl/covers.ipp>
 #include <gpusched/admission/impl/node_bounds.ipp>
 #include <gpusched/admission/impl/options.ipp>
+#include <gpusched/admission/impl/pod_bounds.ipp>
 #include <gpusched/admission/impl/prices.ipp>
 #include <gpusched/admission/impl/search.ipp>
+#include <gpusched/admission/impl/search_state.ipp>
 #include <gpusched/admission/impl/way.ipp>

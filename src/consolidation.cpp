@@ -6,8 +6,11 @@
 #include <gpusched/consolidation/impl/ejection_rules.ipp>
 #include <gpusched/consolidation/impl/exact_search.ipp>
 #include <gpusched/consolidation/impl/explain.ipp>
+#include <gpusched/consolidation/impl/explain_move.ipp>
+#include <gpusched/consolidation/impl/failed_requests.ipp>
+#include <gpusched/consolidation/impl/frontier.ipp>
+#include <gpusched/consolidation/impl/goal.ipp>
 #include <gpusched/consolidation/impl/joiner.ipp>
-#include <gpusched/consolidation/impl/make_room.ipp>
 #include <gpusched/consolidation/impl/named.ipp>
 #include <gpusched/consolidation/impl/options.ipp>
 #include <gpusched/consolidation/impl/partitioners.ipp>
@@ -15,5 +18,7 @@
 #include <gpusched/consolidation/impl/plan_statistics.ipp>
 #include <gpusched/consolidation/impl/result.ipp>
 #include <gpusched/consolidation/impl/scope.ipp>
+#include <gpusched/consolidation/impl/slot_bound.ipp>
+#include <gpusched/consolidation/impl/value_bound.ipp>
 #include <gpusched/consolidation/impl/value_report.ipp>
 #include <gpusched/consolidation/impl/wave_order.ipp>

@@ -9,6 +9,7 @@
 #include <gpusched/fragmentation/impl/occupancy.ipp>
 #include <gpusched/fragmentation/impl/own_shapes.ipp>
 #include <gpusched/fragmentation/impl/report.ipp>
+#include <gpusched/fragmentation/impl/server_ratios.ipp>
 #include <gpusched/fragmentation/impl/slot_sums.ipp>
 #include <gpusched/fragmentation/impl/switch_slots.ipp>
 #include <gpusched/fragmentation/impl/unusable_nodes.ipp>

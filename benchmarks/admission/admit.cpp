@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // admit on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results where they are here. One JSON line per case.
 //
-//   bench_admission_admit [--data FOLDER] [--generate] [--nodes N]... [--seeds N] [--repeat N] [--old] [--smoke]
+//   bench_admission_admit [--data FOLDER] [--generate] [--nodes N]... [--seeds N] [--repeat N] [--preempt] [--smoke]
 //
 // Without --generate: the clusters in FOLDER (default $GPUSCHED_DATA/kai-admission, or ../shared/data/kai-admission), each beside
 // what kai-results.json says of it. With it: clusters of the same kinds, made here: "rnd" places at random, "spr" on the node with
 // the most idle GPUs, "fig" fills every node with 4+2 or 4+1+1, "full" uses every GPU; pending are one 8-GPU pod (x1), a gang of four
 // (x4), and both with a higher priority than all others (hi1, hi4). "counted" is with prices that count tasks, "priced" with
-// the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --old adds make_room.
+// the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --preempt adds
+// preempt_gang by the policy spot_exact, with and without placing its victims again, and what its plans cost at the default prices.
 #include <gpusched/admission/admit.hpp>
-#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/apply.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -86,6 +87,7 @@ ClusterSpec generate(const std::string& kind, const std::string& pending, int no
         task.memory_mib = 65'536 * gpus;
         task.priority = kind == "full" ? 40 : 50;
         task.preemptible = true;
+        task.priority_class = PriorityClass::lp;
         task.start_time = rng.between(0, 90'000);
         task.node = spec.nodes[node].name;
         for (int g = 0; g < gpus; ++g) task.gpus.push_back(used[node]++);
@@ -139,6 +141,7 @@ ClusterSpec generate(const std::string& kind, const std::string& pending, int no
         task.cpu_milli = 64'000;
         task.memory_mib = 524'288;
         task.priority = high ? 100 : 50;
+        task.priority_class = PriorityClass::hp;
         spec.tasks.push_back(std::move(task));
     }
     return spec;
@@ -192,7 +195,7 @@ void print(const char* name, const Outcome& out) {
         out.ms, out.ok ? "true" : "false");
 }
 
-void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, int repeat, bool old) {
+void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, int repeat, bool preempt) {
     const auto cluster = Cluster::build(spec);
     std::map<JobId, std::vector<TaskId>> by_job;
     for (const auto task : cluster.tasks())
@@ -209,13 +212,30 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
     counted.work = false;
     print("counted", run(cluster, jobs, counted, repeat));
     print("priced", run(cluster, jobs, {}, repeat));
-    if (old && jobs.size() == 1) {
-        const auto before = processor_ms();
-        const auto room = consolidation::make_room(cluster, jobs.front());
-        std::printf(", \"make_room\": {\"admitted\": %s, \"moves\": %zu, \"ms\": %.3f}",
-                    room.allocation.placed ? "true" : "false", room.plan.moves.size(),
-                    processor_ms() - before);
-    }
+    if (preempt && jobs.size() == 1)
+        for (const bool again : {false, true}) {
+            preemption::Options options{.policy = preemption::Policy::spot_exact};
+            options.replace_victims = again;
+            const auto before = processor_ms();
+            const auto found = preemption::preempt_gang(cluster, jobs.front(), options).decision;
+            const auto ms = processor_ms() - before;
+            std::int64_t lost = 0, cost = 0;
+            if (found) {
+                cost = found->cost;
+                for (const auto task : found->victims) {
+                    const bool runs = std::any_of(found->replaced.begin(), found->replaced.end(),
+                                                  [&](const Placement& p) { return p.task == task; });
+                    lost += !runs;
+                    const admission::Options prices;
+                    cost += cluster.gpu_milli(task) * (runs ? prices.restart_s : prices.loss_s);
+                }
+            }
+            std::printf(", \"preempt_gang%s\": {\"admitted\": %s, \"evictions\": %zu, \"lost\": %lld, "
+                        "\"cost_gpu_s\": %.3f, \"ms\": %.3f}",
+                        again ? " and places again" : "", found ? "true" : "false",
+                        found ? found->victims.size() : 0, static_cast<long long>(lost),
+                        static_cast<double>(cost) / 1000, ms);
+        }
     std::printf("}\n");
     std::fflush(stdout);
 }
@@ -226,7 +246,7 @@ int main(int argc, char** argv) {
     const auto* root = std::getenv("GPUSCHED_DATA");
     std::filesystem::path data =
         std::filesystem::path(root != nullptr ? root : "../shared/data") / "kai-admission";
-    bool generated = false, old = false;
+    bool generated = false, preempt = false;
     int repeat = 10, seeds = 1;
     std::vector<int> sizes;
     for (int a = 1; a < argc; ++a) {
@@ -242,8 +262,8 @@ int main(int argc, char** argv) {
             seeds = std::atoi(next());
         } else if (given == "--repeat") {
             repeat = std::max(1, std::atoi(next()));
-        } else if (given == "--old") {
-            old = true;
+        } else if (given == "--preempt") {
+            preempt = true;
         } else if (given == "--smoke") {
             generated = true;
             repeat = 1;
@@ -263,7 +283,7 @@ int main(int argc, char** argv) {
                         report(std::string(kind) + "-" + std::to_string(nodes) + "-" + pending + "-" +
                                    std::to_string(seed),
                                generate(kind, pending, nodes, static_cast<std::uint64_t>(seed)), nullptr,
-                               repeat, old);
+                               repeat, preempt);
                     }
         return 0;
     }
@@ -285,7 +305,8 @@ int main(int argc, char** argv) {
             return 1;
         }
         const auto at = kai.find(name);
-        report(name, io::cluster_from_json(text, name), at == kai.end() ? nullptr : &at->second, repeat, old);
+        report(name, io::cluster_from_json(text, name), at == kai.end() ? nullptr : &at->second, repeat,
+               preempt);
     }
     return 0;
 }

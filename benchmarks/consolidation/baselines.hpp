@@ -2,6 +2,7 @@
 // What today's tools do, on the library's own data structures.
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidation.hpp>
 
@@ -48,13 +49,12 @@ inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) 
             if (node == from || cluster.occupants(node) == 0 ||
                 find_obstacle(cluster, task, node) != Obstacle::none)
                 continue;
-            const bool needs_gpus = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-            const auto gpus = needs_gpus ? allocation::TightestGpu{}(cluster, task, node) : GpuMask{0};
+            const auto gpus = allocation::pick_gpus(allocation::TightestGpu{}, cluster, task, node);
             cluster.assign(task, node, gpus);
             steps.push_back({task, from, node, gpus, static_cast<std::uint32_t>(steps.size())});
             break;
         }
-    std::vector<std::uint8_t> closed(snapshot.node_count());
+    std::vector<std::uint8_t> closed(snapshot.node_slots());
     for (const auto node : snapshot.nodes()) closed[index(node)] = cluster.occupants(node) == 0;
     auto order = con::order_into_waves(snapshot, steps, closed);
     con::Result result;

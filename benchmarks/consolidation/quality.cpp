@@ -11,7 +11,7 @@
 //
 // Scenarios: those of docs/consolidation.md (the default set); constrained.80, with every kind of constraint.
 // Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
-// best_at_any_price, best_with_fractions_gathered.
+// best_with_fractions_gathered.
 #include "baselines.hpp"
 #include "gates.hpp"
 #include "rows.hpp"
@@ -30,7 +30,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -123,11 +122,8 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
         policies.switches.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
-    if (algorithm == "best_at_any_price") options.max_price_ratio = std::numeric_limits<double>::infinity();
-    static const std::map<std::string, con::Preset> presets{{"ipc", con::Preset::ipc},
-                                                            {"fast", con::Preset::fast},
-                                                            {"best", con::Preset::best},
-                                                            {"best_at_any_price", con::Preset::best}};
+    static const std::map<std::string, con::Preset> presets{
+        {"ipc", con::Preset::ipc}, {"fast", con::Preset::fast}, {"best", con::Preset::best}};
     const auto preset = presets.find(algorithm);
     if (preset == presets.end()) {
         std::cerr << "unknown algorithm " << algorithm << '\n';
@@ -146,7 +142,8 @@ void print_row(const Scenario& scenario, const std::string& seed, const std::str
     const auto& s = result.stats;
     std::printf(
         "{\"scenario\": \"%s\", \"seed\": %s, \"algorithm\": \"%s\", \"threads\": %zu, \"valid\": %s, "
-        "\"stop_reason\": \"%s\", \"vacated_nodes\": %lld, \"vacated_gpus\": %lld, \"bound_method\": \"%s\", "
+        "\"stop_reason\": \"%s\", \"vacated_nodes\": %lld, \"vacated_gpus\": %lld, \"relocation_cost\": "
+        "%lld, \"bound_method\": \"%s\", "
         "\"nodes_percent\": %.3f, \"gpus_percent\": %.3f, \"moves_per_node\": %.4f, "
         "\"not_full_fall_percent\": %.3f, "
         "\"waves\": %lld, \"first_wave_share\": %.4f, \"hops\": %lld, \"dropped_chains\": %lld, \"ms\": "
@@ -154,8 +151,8 @@ void print_row(const Scenario& scenario, const std::string& seed, const std::str
         "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
         scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false",
         enum_name(result.stop_reason), static_cast<long long>(s.vacated_nodes),
-        static_cast<long long>(s.vacated_gpus), bound.method.c_str(),
-        percent(s.vacated_nodes, bound.vacated_nodes_at_most),
+        static_cast<long long>(s.vacated_gpus), static_cast<long long>(s.relocation_cost),
+        bound.method.c_str(), percent(s.vacated_nodes, bound.vacated_nodes_at_most),
         percent(s.vacated_gpus, bound.vacated_gpus_at_most), s.moves_per_vacated_node(),
         percent(s.not_fully_occupied_before - s.not_fully_occupied_after, s.not_fully_occupied_before),
         static_cast<long long>(s.waves), s.first_wave_share(), static_cast<long long>(s.hops),

@@ -95,10 +95,7 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
     NamedAdmission out;
     out.admitted = made.admitted;
     out.plan = {to_spec(made.plan, cluster), made.stop_reason};
-    if (job.is_new && made.admitted) {
-        auto all = cluster.to_spec();
-        for (const auto pod : job.pods) out.plan.new_tasks.push_back(std::move(all.tasks[index(pod)]));
-    }
+    if (job.is_new && made.admitted) out.plan.brought = Brought(cluster, job.pods);
     visit_fields(std::type_identity<admission::Cost>{}, [&](const char* name, auto member, const auto&...) {
         out.cost[name] = static_cast<double>(made.cost.*member) / 1000;
     });
@@ -157,9 +154,9 @@ void bind_admit(py::module_& parent) {
                 "as the "
                 "prices say; who may be moved is as for `consolidate`, who may be evicted as for `preempt`. "
                 "Costs are "
-                "in GPU-seconds. The plan brings along the pods of a job given as a dict, as that of "
-                "`make_room` "
-                "does.")
+                "in GPU-seconds. The plan brings along the pods of a job given as a dict, so that "
+                "`verify.plan(cluster, plan)` and `apply(cluster, plan)` know them; a file of it does not, "
+                "and goes with `allocation.with_job(cluster, job)`.")
             .c_str());
 }
 

@@ -156,13 +156,11 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
                                      "a pending task; this one runs on node " +
                                          gpusched::quoted(with_task->name(with_task->node_of(id)))));
     const auto& inventory = with_task->inventory();
-    std::optional<fragmentation::Workload> expected;  // made when the first policy looks at it
     const auto workload_of = [&, c = with_task](const auto& registry, std::string_view name) {
         if (!registry.expects_workload(name)) return fragmentation::Workload{};
-        if (!expected)
-            expected = arguments.workload.is_none() ? fragmentation::typical_workload(*c)
-                                                    : workload_argument(arguments.workload);
-        return *expected;
+        return arguments.workload.is_none()
+                   ? fragmentation::typical_workload(*c, registry.workload_options(name))
+                   : workload_argument(arguments.workload);
     };
     a::RankerList rankers;
     for (const auto& ranker : arguments.rankers)

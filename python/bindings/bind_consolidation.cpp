@@ -2,7 +2,6 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
-#include "gangs.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
 #include "python_policies.hpp"
@@ -11,7 +10,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 
@@ -44,7 +43,37 @@ Keywords<ConsolidateArguments> scope_keywords() {
     return Keywords<ConsolidateArguments>().fields<c::Options>(
         {"max_disrupted", "protect_core_members", "clear", "exempt"});
 }
+/// What `explain` takes: that, and what the plan was worth its moves by.
+Keywords<ConsolidateArguments> explain_keywords() {
+    return scope_keywords().fields<c::Options>({"price", "objective"});
+}
 
+struct NamedChange {
+    /// The node, open to moves, on which the task lacks least; '' = no open node is of a kind that it accepts.
+    std::string node;
+    /// What it lacks there, in thousandths of a GPU; of one GPU for a fraction.
+    std::int64_t gpu_milli = 0;
+    /// What it lacks there, in thousandths of a core.
+    std::int64_t cpu_milli = 0;
+    /// What it lacks there.
+    std::int64_t memory_mib = 0;
+    /// Where it lacks none of these: what else is in the way there; '' = nothing.
+    std::string obstacle;
+    /// A node on which it fits as it is, but onto which nothing may move; '' = there is none.
+    std::string closed_node;
+    /// Why nothing may move onto that: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself', 'cordoned'.
+    std::string closed_by;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedChange>, F&& field) {
+    field("node", &NamedChange::node);
+    field("gpu_milli", &NamedChange::gpu_milli);
+    field("cpu_milli", &NamedChange::cpu_milli);
+    field("memory_mib", &NamedChange::memory_mib);
+    field("obstacle", &NamedChange::obstacle);
+    field("closed_node", &NamedChange::closed_node);
+    field("closed_by", &NamedChange::closed_by);
+}
 struct NamedBlocker {
     /// The task's name.
     std::string task;
@@ -59,6 +88,8 @@ struct NamedBlocker {
     std::size_t nodes_with_obstacle = 0;
     /// Of how many.
     std::size_t nodes_looked_at = 0;
+    /// The least that would have to change for it to find a place.
+    NamedChange change{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedBlocker>, F&& field) {
@@ -67,6 +98,7 @@ constexpr void visit_fields(std::type_identity<NamedBlocker>, F&& field) {
     field("obstacle", &NamedBlocker::obstacle);
     field("nodes_with_obstacle", &NamedBlocker::nodes_with_obstacle);
     field("nodes_looked_at", &NamedBlocker::nodes_looked_at);
+    field("change", &NamedBlocker::change);
 }
 struct NodeExplanation {
     /// The node's name.
@@ -89,17 +121,31 @@ constexpr void visit_fields(std::type_identity<NodeExplanation>, F&& field) {
     field("text", &NodeExplanation::text);
 }
 
+NamedChange named(const Cluster& cluster, const c::LeastChange& change) {
+    const auto name = [&](NodeId node) { return node == none<NodeId> ? std::string() : cluster.name(node); };
+    return {name(change.node),
+            change.gpu_milli,
+            change.cpu_milli,
+            change.memory_mib,
+            change.obstacle == Obstacle::none ? "" : gpusched::enum_name(change.obstacle),
+            name(change.closed_node),
+            gpusched::enum_name(change.closed_by)};
+}
+
 NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
     NodeExplanation result{cluster.name(e.node), gpusched::enum_name(e.fate), {}, {}, e.text};
     for (const auto& b : e.blockers)
         result.blockers.push_back({cluster.name(b.task), gpusched::enum_name(b.fixed_by),
                                    b.fixed_by == c::FixedBy::nothing ? gpusched::enum_name(b.obstacle) : "",
-                                   b.nodes_with_obstacle, b.nodes_looked_at});
+                                   b.nodes_with_obstacle, b.nodes_looked_at, named(cluster, b.change)});
     for (const auto task : e.received) result.received.push_back(cluster.name(task));
     return result;
 }
 
 void bind_explain(py::module_& m) {
+    using L = NamedChange;
+    py::class_<L> change(m, "LeastChange", doc("consolidation::LeastChange").c_str());
+    define_record(change);
     using B = NamedBlocker;
     py::class_<B> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
     define_record(blocker);
@@ -113,7 +159,7 @@ void bind_explain(py::module_& m) {
         "A pandas frame with one row for each blocker, and the node and its fate in every row.");
     define_in_python<py::str>(explanation, "_repr_html_", "_html.explanation",
                               "The explanation as notebooks show it.");
-    const auto keywords = scope_keywords();
+    const auto keywords = explain_keywords();
     m.def(
         "explain",
         [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& node,
@@ -128,6 +174,107 @@ void bind_explain(py::module_& m) {
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
+    m.def(
+        "explain_clear",
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
+            Problems problems;
+            const auto o = read_options(keywords, "explain_clear", given, *cluster, problems);
+            const auto spec = plan_argument(plan);
+            return unlocked([&] {
+                std::vector<NodeExplanation> found;
+                for (const auto& e : c::explain_clear(*cluster, resolve(spec, *cluster), o))
+                    found.push_back(named(*cluster, e));
+                return found;
+            });
+        },
+        py::arg("cluster"), py::arg("plan"),
+        keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());
+}
+
+struct NamedMove {
+    /// The task's name.
+    std::string task;
+    /// The node where it is when the plan is done; empty where it runs nowhere.
+    std::string from_node;
+    /// The node that was asked for.
+    std::string to_node;
+    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed' or 'obstacle'.
+    std::string fate;
+    /// Why the task must stay; as in `Blocker`.
+    std::string fixed_by;
+    /// Why the node receives nothing: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself' or 'cordoned'.
+    std::string closed_by;
+    /// The first constraint in the way, 'none' where there is none.
+    std::string obstacle;
+    /// Tasks that could leave the node for it, the fewest of those that are easier to place.
+    std::vector<std::string> victims;
+    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
+    std::int64_t cost = 0;
+    /// What it adds to the weight of the vacated nodes.
+    std::int64_t weight = 0;
+    /// 1000 x `weight` - `price` x `cost`.
+    std::int64_t value_milli = 0;
+    /// the same in words, with names
+    std::string text;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedMove>, F&& field) {
+    field("task", &NamedMove::task);
+    field("from_node", &NamedMove::from_node);
+    field("to_node", &NamedMove::to_node);
+    field("fate", &NamedMove::fate);
+    field("fixed_by", &NamedMove::fixed_by);
+    field("closed_by", &NamedMove::closed_by);
+    field("obstacle", &NamedMove::obstacle);
+    field("victims", &NamedMove::victims);
+    field("cost", &NamedMove::cost);
+    field("weight", &NamedMove::weight);
+    field("value_milli", &NamedMove::value_milli);
+    field("text", &NamedMove::text);
+}
+
+NamedMove named(const Cluster& cluster, const c::MoveExplanation& e) {
+    NamedMove result{cluster.name(e.task),
+                     e.from == none<NodeId> ? std::string() : cluster.name(e.from),
+                     cluster.name(e.to),
+                     gpusched::enum_name(e.fate),
+                     gpusched::enum_name(e.fixed_by),
+                     gpusched::enum_name(e.closed_by),
+                     gpusched::enum_name(e.obstacle),
+                     {},
+                     e.cost,
+                     e.weight,
+                     e.value_milli,
+                     e.text};
+    for (const auto task : e.victims) result.victims.push_back(cluster.name(task));
+    return result;
+}
+
+void bind_explain_move(py::module_& m) {
+    py::class_<NamedMove> move(
+        m, "MoveExplanation",
+        "What one move after a plan would meet, and what it would change; `str` tells it in words.");
+    define_record(move);
+    move.def("__str__", [](const NamedMove& e) { return e.text; });
+    const auto keywords = explain_keywords();
+    m.def(
+        "explain_move",
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& task,
+                   const Typed<"str">& node, const py::kwargs& given) {
+            Problems problems;
+            TaskId which{};
+            NodeId to{};
+            collect(problems, [&] { which = OptionType<TaskId>::read("task", task, *cluster); });
+            collect(problems, [&] { to = OptionType<NodeId>::read("node", node, *cluster); });
+            const auto o = read_options(keywords, "explain_move", given, *cluster, problems);
+            const auto spec = plan_argument(plan);
+            return unlocked([&] {
+                return named(*cluster, c::explain_move(*cluster, resolve(spec, *cluster), which, to, o));
+            });
+        },
+        py::arg("cluster"), py::arg("plan"), py::arg("task"), py::arg("node"),
+        keywords.documented("explain_move(cluster, plan, task, node", doc("consolidation::explain_move"))
+            .c_str());
 }
 
 void bind_value_report(py::module_& m) {
@@ -150,66 +297,6 @@ void bind_value_report(py::module_& m) {
         },
         py::arg("cluster"), py::arg("plan"),
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
-}
-
-struct RoomArguments : ConsolidateArguments {
-    OptionalLevel level = py::none();
-    std::optional<NetworkMode> mode{};
-};
-
-void bind_make_room(py::module_& m) {
-    using A = RoomArguments;
-    const auto keywords =
-        Keywords<A>()
-            .field("level", &A::level,
-                   doc("allocation::AllocateOptions::level") + "; \"node\" = every node for itself")
-            .field("mode", &A::mode, doc("allocation::AllocateOptions::mode"))
-            .fields<c::Options>({"max_moves", "max_move_cost", "max_disrupted", "max_moves_per_wave",
-                                 "max_moves_per_node", "protect_core_members", "exempt", "depth", "seed",
-                                 "time_limit"})
-            .field("progress", &A::progress, progress_text)
-            .shared_as("consolidation.make_room");
-    m.def(
-        "make_room",
-        [keywords](const ClusterPtr& cluster, const JobLike& job,
-                   const py::kwargs& given) -> std::optional<NamedPlan> {
-            Problems problems;
-            const auto arguments = read_options(keywords, "make_room", given, *cluster, problems);
-            const auto argument = job_argument(job, cluster.get());
-            const auto with = in_cluster(cluster, {argument});
-            auto how = argument.options;
-            how.groups = with.jobs.front().groups;
-            if (!arguments.level.is_none()) how.level = read_level("level", arguments.level);
-            if (arguments.mode) how.mode = arguments.mode;
-            return Call(arguments.progress).run([&](const Context& context) -> std::optional<NamedPlan> {
-                const auto room =
-                    c::make_room(*with.cluster, with.jobs.front().pods, how, arguments, context);
-                if (!room.allocation.placed) return std::nullopt;
-                NamedPlan plan{to_spec(room.plan, *with.cluster), room.stop_reason};
-                if (!argument.request.name.empty()) {  // in no snapshot yet
-                    auto all = with.cluster->to_spec();
-                    for (const auto pod : with.jobs.front().pods)
-                        plan.new_tasks.push_back(std::move(all.tasks[index(pod)]));
-                }
-                plan.spec.stats = {{"moves", static_cast<double>(room.plan.moves.size())},
-                                   {"move_cost", static_cast<double>(room.move_cost)},
-                                   {"domains_considered", static_cast<double>(room.domains_considered)},
-                                   {"entropy", room.allocation.entropy}};
-                return plan;
-            });
-        },
-        py::arg("cluster"), py::arg("job"),
-        keywords
-            .documented(
-                "make_room(cluster, job",
-                "Moves that let a job in which does not fit, and its placement, as one `Plan`; None when no "
-                "room was found (`allocate` then says what binds).\n\n"
-                "`job` is what `allocate` takes. Where it fits as it is, the plan has no moves. The plan "
-                "brings along the pods of a job given as a dict, so that `verify.plan(cluster, plan)` and "
-                "`apply(cluster, plan)` know them; a file of it does not, and goes with "
-                "`allocation.with_job(cluster, job)`. Who may move and who may receive is as for "
-                "`consolidate`.")
-            .c_str());
 }
 
 }  // namespace
@@ -274,8 +361,10 @@ void bind_consolidation(py::module_& parent) {
         py::arg("cluster"), py::arg("method") = "counting",
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
     bind_explain(m);
+    bind_explain_move(m);
     bind_value_report(m);
-    bind_make_room(m);
+    bind_frontier(m);
+    bind_goal(m);
 }
 
 }  // namespace gpusched::python

@@ -13,6 +13,7 @@
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/server_ratios.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 #include <gpusched/fragmentation/unusable_nodes.hpp>
 #include <gpusched/fragmentation/workload.hpp>
@@ -343,6 +344,21 @@ void bind_counts(py::module_& m) {
         [](const ClusterPtr& c) { return unlocked([&] { return f::allocation_ratio(*c); }); },
         py::arg("cluster"),
         documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
+
+    m.def(
+        "server_ratios", [](const ClusterPtr& c) -> Typed<"gpusched._tables.Table"> {
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::server_ratios(*c); }))
+                rows.append(py::make_tuple(r.gpu_model, r.servers, r.hp, r.hp_and_lp, r.standby_servers,
+                                           r.standby_used));
+            return table(
+                py::make_tuple("gpu_model", "servers", "hp", "hp_and_lp", "standby_servers", "standby_used"),
+                rows);
+        },
+        py::arg("cluster"),
+        documented("server_ratios(cluster)",
+                   doc("fragmentation::server_ratios") + "\n\n" + doc("fragmentation::NodeRequests"))
+            .c_str());
 
     using R = f::FragmentRateOptions;
     const auto rate = Keywords<R>().fields();

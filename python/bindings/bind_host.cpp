@@ -24,6 +24,16 @@ void override_field(HostScenario& s, const std::string& name, py::handle value) 
         s.serial_fraction = OptionType<double>::read(name, value);
     } else if (name == "window_s") {
         s.window_s = OptionType<double>::read(name, value);
+    } else if (name == "tau_ms") {
+        s.tau_ms = OptionType<double>::read(name, value);
+    } else if (name == "threshold_ms") {
+        s.threshold_ms = OptionType<double>::read(name, value);
+    } else if (name == "persistence") {
+        s.persistence = OptionType<std::int32_t>::read(name, value);
+    } else if (name == "quota_levels") {
+        s.quota_levels = OptionType<std::vector<std::int32_t>>::read(name, value);
+    } else if (name == "io_levels_mb_s") {
+        s.io_levels_mb_s = OptionType<std::vector<std::int32_t>>::read(name, value);
     } else if (name == "dwell") {
         s.dwell = OptionType<std::int32_t>::read(name, value);
     } else if (name == "mmpp_rates") {
@@ -45,9 +55,10 @@ void override_field(HostScenario& s, const std::string& name, py::handle value) 
                 {row[0], static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
         }
     } else {
-        static constexpr std::array<std::string_view, 8> names{"t2_weight",  "serial_fraction", "classes",
-                                                               "mmpp_rates", "pause_mode",      "window_s",
-                                                               "dwell",      "llm_requests"};
+        static constexpr std::array<std::string_view, 13> names{
+            "t2_weight",   "serial_fraction", "classes",       "mmpp_rates", "pause_mode",
+            "window_s",    "dwell",           "llm_requests",  "tau_ms",     "threshold_ms",
+            "persistence", "quota_levels",    "io_levels_mb_s"};
         throw InvalidInput(bad_name("overrides", name, names));
     }
 }
@@ -92,11 +103,14 @@ Keywords<O> host_options() {
             "\"neighbours\", \"faults\", \"two_services\", \"mixed\"; \"llm\".",
             "Literal['table3', 'noisy_counters', 'no_counters', 'quota_at_restart', 'neighbours', 'faults', "
             "'two_services', 'mixed', 'llm']")
-        .field("overrides", &A::overrides,
-               "None or a dict with any of t2_weight, serial_fraction, classes (rows of share, bytes, "
-               "compute_ms), mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or \"mbb\"), "
-               "window_s, dwell (windows), llm_requests (rows of time_s, tokens of prompt and answer, as "
-               "read_llm_trace gives them).");
+        .field(
+            "overrides", &A::overrides,
+            "None or a dict with any of t2_weight, serial_fraction, classes (rows of share, bytes, "
+            "compute_ms), mmpp_rates (two, per second), pause_mode (\"shed\", \"queue\" or \"mbb\"), "
+            "tau_ms (the target), threshold_ms (above which the controller acts; the target unless given), "
+            "window_s, persistence and dwell (windows), quota_levels (per cent, falling), io_levels_mb_s "
+            "(falling), llm_requests (rows of time_s, tokens of prompt and answer, as "
+            "read_llm_trace gives them).");
     return options;
 }
 

@@ -63,7 +63,7 @@ void define_copies(py::class_<T>& type) {
             "__deepcopy__", [](const T& value, const py::dict&) { return value; }, py::arg("memo"));
 }
 
-void bind_report(py::module_& m) {
+void bind_import_report(py::module_& m) {
     const auto of = [](const char* name) { return doc(std::string("io::") + name); };
     py::class_<ReadingRow> row(m, "ReadingRow", of("ReadingRow").c_str());
     define_equality(row, row_state);
@@ -176,7 +176,7 @@ void take_kai_source(const py::object& source, Sources& out) {
 
 void bind_kubernetes(py::module_& parent) {
     py::module_ m = parent.attr("io");
-    bind_report(m);
+    bind_import_report(m);
     py::class_<ClusterReading> reading(
         m, "ClusterReading", "A cluster that was read from elsewhere, and how each part of it was read.");
     const auto state = [](const ClusterReading& r) {

@@ -175,6 +175,9 @@ void bind_nodes(py::module_& m) {
             "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
             "GPUs and other devices that nothing can use.")
         .def_property_readonly(
+            "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
+            doc("NodeSpec::eviction_count").c_str())
+        .def_property_readonly(
             "resources", [](const NodeView& n) { return resources(n, amount_of); },
             "Named resources that it has.")
         .def_property_readonly(
@@ -291,6 +294,12 @@ void bind_nodes(py::module_& m) {
             "failed_gpu_mask",
             [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
             "Bit masks of GPUs and other devices that nothing can use: bit i is GPU i.")
+        .def_property_readonly(
+            "eviction_count",
+            [](const NodeSequence& s) {
+                return view(s.cluster->inventory().nodes.eviction_count, s.cluster);
+            },
+            "How many tasks were evicted from every node so far.")
         .def_property_readonly(
             "resource_names",
             [](const NodeSequence& s) {

@@ -86,17 +86,28 @@ JsonObjects rounds(const NamedPlan& p) {
 
 }  // namespace
 
-std::vector<TaskSpec> new_tasks_of(const py::object& plan) {
-    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>().new_tasks
-                                           : std::vector<TaskSpec>{};
+Brought::Brought(const Cluster& cluster, std::span<const TaskId> pods) {
+    for (const auto pod : pods) tasks.push_back(cluster.task_spec(pod));
+    const auto& inv = cluster.inventory();
+    if (const auto job = pods.empty() ? none<JobId> : inv.tasks.job[index(pods.front())];
+        job != none<JobId> && inv.job_listed[index(job)] != 0)
+        jobs.push_back(cluster.job_spec(job));
 }
 
-void add_new_tasks(ClusterSpec& snapshot, const std::vector<TaskSpec>& tasks) {
-    std::set<std::string> known;
-    if (!tasks.empty())
-        for (const auto& task : snapshot.tasks) known.insert(task.name);
-    for (const auto& task : tasks)
-        if (!known.contains(task.name)) snapshot.tasks.push_back(task);
+Brought brought_by(const py::object& plan) {
+    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>().brought : Brought{};
+}
+
+void add(ClusterSpec& snapshot, const Brought& brought) {
+    const auto add_unknown = [](auto& all, const auto& more) {
+        std::set<std::string> known;
+        if (!more.empty())
+            for (const auto& one : all) known.insert(one.name);
+        for (const auto& one : more)
+            if (!known.contains(one.name)) all.push_back(one);
+    };
+    add_unknown(snapshot.jobs, brought.jobs);
+    add_unknown(snapshot.tasks, brought.tasks);
 }
 
 PlanSpec plan_argument(const py::object& plan) {
@@ -238,7 +249,7 @@ void bind_plan(py::module_& m) {
         .def(py::pickle(
             [](const NamedPlan& p) {
                 ClusterSpec brought;
-                brought.tasks = p.new_tasks;
+                add(brought, p.brought);
                 return py::make_tuple(py::bytes(io::plan_to_json(p.spec, 0)),
                                       p.stop_reason ? py::object(py::int_(static_cast<int>(*p.stop_reason)))
                                                     : py::object(py::none()),
@@ -247,7 +258,9 @@ void bind_plan(py::module_& m) {
             [](const py::tuple& state) {
                 NamedPlan p{io::plan_from_json(state[0].cast<std::string>(), "<pickle>"), {}};
                 if (!state[1].is_none()) p.stop_reason = static_cast<StopReason>(state[1].cast<int>());
-                p.new_tasks = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>").tasks;
+                auto brought = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>");
+                p.brought.tasks = std::move(brought.tasks);
+                p.brought.jobs = std::move(brought.jobs);
                 return p;
             }));
 
@@ -264,12 +277,12 @@ void bind_plan(py::module_& m) {
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto spec = plan_argument(plan);
-            const auto brought = new_tasks_of(plan);
+            const auto brought = brought_by(plan);
             const py::gil_scoped_release unlocked;
-            if (brought.empty())
+            if (brought.tasks.empty())
                 return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
             auto snapshot = cluster->to_spec();
-            add_new_tasks(snapshot, brought);
+            add(snapshot, brought);
             const auto with = Cluster::build(snapshot);
             return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
         },

@@ -475,21 +475,30 @@ void bind_preemption(py::module_& parent) {
                 "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
                 "all potential victims gone.")
             .c_str());
-    m.def(
-        "lost_work",
-        [](const ClusterPtr& cluster, const std::variant<std::string, TaskView>& task,
-           const std::optional<std::int64_t>& now) {
-            const auto id = task_argument(cluster, py::cast(task)).second;
-            return static_cast<double>(p::lost_work(*cluster, id, time_or_now(*cluster, now))) / 1000;
-        },
-        py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
-        documented(
-            "lost_work(cluster, task, now=None)",
-            "What evicting a task loses by default, in GPU-seconds: the GPUs that it holds, times the "
-            "seconds "
-            "since its last checkpoint or, where none is known, its start; 0 for times in the future.\n\n"
-            "`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
-            .c_str());
+    const auto work = [&m](const char* name, auto work_of, const std::string& text) {
+        m.def(
+            name,
+            [work_of](const ClusterPtr& cluster, const std::variant<std::string, TaskView>& task,
+                      const std::optional<std::int64_t>& now) {
+                const auto id = task_argument(cluster, py::cast(task)).second;
+                return static_cast<double>(work_of(*cluster, id, time_or_now(*cluster, now))) / 1000;
+            },
+            py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
+            documented(name + std::string("(cluster, task, now=None)"),
+                       text + "\n\n`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
+                .c_str());
+    };
+    work("lost_work", &p::lost_work,
+         "What evicting a task loses by default, in GPU-seconds: the GPUs that it holds, times the seconds "
+         "since its "
+         "last checkpoint or, where none is known, its start; 0 for times in the future. ASI's C_t, of one "
+         "pod.");
+    work("gang_lost_work", &p::gang_lost_work,
+         "What evicting a task loses where its gang stops with it, in GPU-seconds: the sum of `lost_work` "
+         "over all "
+         "running tasks of its job, or the task's own where it is beyond the `min_members` of the job and of "
+         "its subgroup, has no job or runs "
+         "alone.");
     m.def("priority_weight", &p::priority_weight, py::arg("priority"),
           documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
     m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,

@@ -2,8 +2,11 @@
 #include "serving.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/serving/serving_curve.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -13,14 +16,31 @@ namespace s = serving;
 
 namespace {
 
+/// What version 1 did not have.
+void refuse_newer(Fields& f, int version, const std::string& owner, py::handle value,
+                  std::initializer_list<const char*> names) {
+    if (version > 1 || !py::isinstance<py::dict>(value)) return;
+    for (const char* name : names)
+        if (value.contains(name))
+            f.collect([&] { throw InvalidInput(owner + "." + name + ": needs version 2 of the format"); });
+}
+
 /// "gpus": one entry.
-void read_rentable(const std::string& name, py::handle value, s::ServingRequest& result) {
+void read_rentable(const std::string& name, py::handle value, int version, s::ServingRequest& result) {
     const auto owner = "request.gpus[" + gpusched::quoted(name) + "]";
     Fields f(owner, value);
+    refuse_newer(f, version, owner, value, {"machines", "minimum", "spot_price", "spot_available"});
     auto type = name;
     f.read("type", type);
-    int available = 0;
-    f.require("available", available);
+    int available = 0, machines = -1;
+    f.read("machines", machines);
+    if (!value.contains("machines"))
+        f.require("available", available);
+    else if (value.contains("available"))
+        f.collect([&] { throw InvalidInput(owner + ".machines: not with available, which counts GPUs"); });
+    f.take("available");
+    s::RentalTerms terms;
+    f.read_all(terms);
     // A type that nobody knows may be described in full.
     s::GpuType gpu;
     bool known = !f.bad("type");
@@ -39,23 +59,42 @@ void read_rentable(const std::string& name, py::handle value, s::ServingRequest&
             if (listed.name == type || "RTX" + listed.name == type || listed.name + "-80GB" == type)
                 gpu.price = listed.price;
     }
+    if (value.contains("machines") && !f.bad("machines")) {
+        if (machines < 0 || machines > 1'000'000'000 / std::max(1, gpu.per_machine))
+            f.collect([&] {
+                throw InvalidInput(
+                    bad_value(owner + ".machines", std::to_string(machines),
+                              "a number >= 0 of machines of " + std::to_string(gpu.per_machine) + " GPUs"));
+            });
+        else
+            available = machines * gpu.per_machine;
+    }
     if (known)
         f.judge("GPU type " + gpusched::quoted(name), [&] {
-            s::validate(s::ServingRequest{{gpu}, {available}});
+            s::validate(s::ServingRequest{{gpu}, {available}, 0, {}, {}, {terms}});
         });
     result.gpus.push_back(std::move(gpu));
     result.available.push_back(available);
+    result.terms.push_back(terms);
     f.finish();
 }
 
 /// "workloads" of a model: one entry.
-void read_workload(const std::string& owner, const std::string& name, py::handle value,
+void read_workload(const std::string& owner, const std::string& name, py::handle value, int version,
                    s::ServedModel& served) {
-    Fields f(owner + "[" + gpusched::quoted(name) + "]", value);
+    const auto place = owner + "[" + gpusched::quoted(name) + "]";
+    Fields f(place, value);
+    refuse_newer(f, version, place, value, {"rate", "targets"});
     s::ServingWorkload workload{name, {}, 0};
     f.require("input", workload.shape.input);
     f.require("output", workload.shape.output);
-    f.require("requests", workload.requests);
+    if (version > 1 && value.contains("rate")) {
+        f.read("rate", workload.rate);
+        f.read("requests", workload.requests);
+    } else {
+        f.require("requests", workload.requests);
+    }
+    f.read("targets", workload.targets);
     const auto any = s::llama3_8b();
     f.judge("model " + gpusched::quoted(any.name) + ": workload " + gpusched::quoted(name), [&] {
         s::validate(s::ServingRequest{{}, {}, 0, {{any, {workload}}}});
@@ -65,7 +104,7 @@ void read_workload(const std::string& owner, const std::string& name, py::handle
 }
 
 /// "models": one entry.
-void read_served(const std::string& name, py::handle value, s::ServingRequest& result) {
+void read_served(const std::string& name, py::handle value, int version, s::ServingRequest& result) {
     const auto owner = "request.models[" + gpusched::quoted(name) + "]";
     Fields f(owner, value);
     auto type = name;
@@ -90,7 +129,7 @@ void read_served(const std::string& name, py::handle value, s::ServingRequest& r
             const auto field = owner + ".workloads";
             for (const auto& [key, shape] : dict_of(field, workloads))
                 f.collect([&, key = key, shape = shape] {
-                    read_workload(field, OptionType<std::string>::read(field, key), shape, served);
+                    read_workload(field, OptionType<std::string>::read(field, key), shape, version, served);
                 });
         });
     else
@@ -100,10 +139,13 @@ void read_served(const std::string& name, py::handle value, s::ServingRequest& r
 }
 
 /// "measured": one entry. The names that it uses are looked up in `named`; null where those could not be read.
-void read_measured(const std::string& owner, py::handle value, const s::ServingRequest* named,
+void read_measured(const std::string& owner, py::handle value, int version, const s::ServingRequest* named,
                    s::ServingRequest& result) {
     Fields f(owner, value);
+    refuse_newer(f, version, owner, value, {"ttft_s", "tpot_s"});
     s::MeasuredThroughput m;
+    f.read("ttft_s", m.ttft_s);
+    f.read("tpot_s", m.tpot_s);
     f.require("model", m.model);
     f.require("deployment", m.deployment);
     f.require("workload", m.workload);
@@ -111,10 +153,8 @@ void read_measured(const std::string& owner, py::handle value, const s::ServingR
     if (named != nullptr && !f.bad("model") && !f.bad("deployment") && !f.bad("workload")) {
         auto alone = *named;
         for (const auto& other : result.measured)
-            if (other.model == m.model && other.deployment == m.deployment && other.workload == m.workload) {
-                alone.measured = {other};
-                alone.measured[0].requests_per_s = 0;
-            }
+            if (other.model == m.model && other.deployment == m.deployment && other.workload == m.workload)
+                alone.measured.push_back(other);
         alone.measured.push_back(m);
         f.judge("measured throughput of " + gpusched::quoted(m.deployment), [&] { s::validate(alone); });
         result.measured.push_back(std::move(m));
@@ -122,20 +162,52 @@ void read_measured(const std::string& owner, py::handle value, const s::ServingR
     f.finish();
 }
 
+/// The rates of a call: of all kinds together, or by name.
+void apply_rate(const py::object& rate, s::ServingRequest& result) {
+    if (!rate || rate.is_none()) return;
+    if (!py::isinstance<py::dict>(rate)) {
+        result = s::with_rate(std::move(result), OptionType<double>::read("rate", rate));
+        return;
+    }
+    std::vector<std::string> known;
+    for (auto& served : result.models)
+        for (auto& workload : served.workloads) {
+            known.push_back(workload.name);
+            workload.rate = workload.requests = 0;
+        }
+    Problems problems;
+    for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(rate))
+        collect(problems, [&, key = key, value = value] {
+            const auto name = OptionType<std::string>::read("rate", key);
+            const double each = OptionType<double>::read("rate[" + gpusched::quoted(name) + "]", value);
+            bool found = false;
+            for (auto& served : result.models)
+                for (auto& workload : served.workloads)
+                    if (workload.name == name) {
+                        workload.rate = each;
+                        found = true;
+                    }
+            if (!found) throw InvalidInput(bad_name("rate", name, known));
+        });
+    problems.throw_if_any();
+    if (!result.has_rates()) throw InvalidInput("rate: expected a rate above 0 for some kind of requests");
+}
+
 }  // namespace
 
-serving::ServingRequest read_serving_request(const py::object& request) {
+serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate) {
     Fields top("request", request);
     s::ServingRequest result;
     std::string format = "gpusched.serving-request";
-    int version = 1;
+    int version = 2;
     top.read("format", format);
     top.read("version", version);
     // Of another document, nothing else is worth telling.
-    if (format != "gpusched.serving-request" || version != 1)
+    if (format != "gpusched.serving-request" || (version != 1 && version != 2))
         throw InvalidInput(bad_value("request.format",
                                      gpusched::quoted(format) + " version " + std::to_string(version),
-                                     "'gpusched.serving-request' version 1"));
+                                     "'gpusched.serving-request' version 1 or 2"));
+    refuse_newer(top, version, "request", request, {"targets"});
     // Every entry is read for itself, so that all mistakes are told at once.
     const auto each = [&](const char* name, auto&& read) {
         const auto entries = top.take(name);
@@ -144,35 +216,61 @@ serving::ServingRequest read_serving_request(const py::object& request) {
         top.collect([&] {
             for (const auto& [key, value] : dict_of(field, entries))
                 top.collect([&, key = key, value = value] {
-                    read(OptionType<std::string>::read(field, key), value, result);
+                    read(OptionType<std::string>::read(field, key), value, version, result);
                 });
         });
     };
-    top.require("budget", result.budget);
+    top.read("budget", result.budget);
     top.judge({}, [&] { s::validate(s::ServingRequest{{}, {}, result.budget}); });
     each("gpus", read_rentable);
     each("models", read_served);
+    if (!request.contains("budget")) {
+        const bool rates = result.has_rates() || (rate && !rate.is_none());
+        if (version == 1 || !rates) top.missing("budget");
+        result.budget = std::numeric_limits<double>::infinity();
+    }
+    s::LatencyTargets targets;
+    top.read("targets", targets);
+    for (auto& served : result.models)
+        for (auto& workload : served.workloads) workload.targets = s::merged(targets, workload.targets);
     if (const auto measured = top.take("measured")) {
-        s::ServingRequest named;
+        s::ServingRequest named{result.gpus, result.available};
         for (const auto& served : result.models) {
-            auto model = s::llama3_8b();
-            model.name = served.model.name;
-            named.models.push_back({model, {}});
+            named.models.push_back({served.model, {}});
             for (const auto& workload : served.workloads)
                 named.models.back().workloads.push_back({workload.name, {1, 1}, 0});
         }
-        const bool any = !top.bad("models") && py::isinstance<py::dict>(top.take("models"));
+        bool any = !top.bad("models") && py::isinstance<py::dict>(top.take("models"));
+        try {
+            s::validate(named);
+        } catch (const InvalidInput&) {  // which is told already: measurements are compared with names alone
+            named.gpus.clear();
+            named.available.clear();
+            for (auto& served : named.models) {
+                const auto name = served.model.name;
+                served.model = s::llama3_8b();
+                served.model.name = name;
+            }
+            try {
+                s::validate(named);
+            } catch (const InvalidInput&) {
+                any = false;
+            }
+        }
         top.collect([&] {
             if (py::isinstance<py::str>(measured) || !py::isinstance<py::sequence>(measured))
                 bad_option("request.measured", measured, "a list of dicts");
             int i = 0;
             for (const auto item : measured) {
                 const auto owner = "request.measured[" + std::to_string(i++) + "]";
-                top.collect([&, item = item] { read_measured(owner, item, any ? &named : nullptr, result); });
+                top.collect([&, item = item] {
+                    read_measured(owner, item, version, any ? &named : nullptr, result);
+                });
             }
         });
     }
     top.finish();
+    apply_rate(rate, result);
     s::validate(result);
     return result;
 }

@@ -23,6 +23,13 @@ OptionalString job(const TaskView& t) {
     return py::str(t.cluster->inventory().job_names[index(job)]);
 }
 
+OptionalString subgroup(const TaskView& t) {
+    const auto& inv = t.cluster->inventory();
+    const auto id = inv.subgroup_of(t.id);
+    if (id == none<SubgroupId>) return py::none();
+    return py::str(inv.subgroups[index(id)].name);
+}
+
 OptionalString node(const TaskView& t) {
     if (!t.cluster->is_placed(t.id)) return py::none();
     return py::str(t.cluster->name(t.cluster->node_of(t.id)));
@@ -160,6 +167,7 @@ void bind_tasks(py::module_& m) {
     task.def_property_readonly(
             "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Unique in its cluster.")
         .def_property_readonly("job", job, "The job's name; None for a task on its own.")
+        .def_property_readonly("subgroup", subgroup, "The subgroup of its job that it is in; None = in none.")
         .def_property_readonly("node", node, "The name of the node it runs on; None while pending.")
         .def_property_readonly(
             "gpus", [](const TaskView& t) { return gpu_list(t.cluster->gpus_of(t.id)); },

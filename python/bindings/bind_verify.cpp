@@ -25,17 +25,17 @@ void bind_verify(py::module_& parent) {
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();
                 const auto spec = plan_argument(plan);
-                const auto brought = new_tasks_of(plan);
+                const auto brought = brought_by(plan);
                 const py::gil_scoped_release unlocked;
                 auto data = snapshot->to_spec();
-                add_new_tasks(data, brought);
+                add(data, brought);
                 return verify::plan(data, spec, o);
             }
             auto snapshot = read_cluster(cluster, "cluster", "a Cluster, a dict or the path of a file");
             const auto spec = plan_argument(plan);
-            const auto brought = new_tasks_of(plan);
+            const auto brought = brought_by(plan);
             const py::gil_scoped_release unlocked;
-            add_new_tasks(snapshot, brought);
+            add(snapshot, brought);
             // Refuses snapshots that are not valid; what is checked against is the data as it was read.
             static_cast<void>(Cluster::build(snapshot));
             return verify::plan(snapshot, spec, o);
@@ -47,7 +47,7 @@ void bind_verify(py::module_& parent) {
                             "\n\n`cluster` is a `Cluster`, or the path of a file or a dict. Of a file or "
                             "dict the checker takes what is written there; of a `Cluster` what that makes "
                             "of it, so a mistake in `Cluster` itself shows only in the first way. Pods that "
-                            "a plan of `make_room` "
+                            "a plan of `admit` "
                             "brings along are added where the cluster does not have them.")
             .c_str());
 }

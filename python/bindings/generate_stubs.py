@@ -269,6 +269,8 @@ def literal(node: ast.expr) -> str:
         return "[" + ", ".join(map(literal, node.elts)) + "]"
     if isinstance(node, ast.Tuple):
         return "(" + ", ".join(map(literal, node.elts)) + ")"
+    if isinstance(node, ast.Name) and node.id in ("nan", "inf"):  # as `repr` writes them
+        return f'float("{node.id}")'
     return ast.unparse(node)
 
 
@@ -307,7 +309,7 @@ def stubs(core: types.ModuleType) -> dict[str, str]:
                 stub.lines.append(f"{name}: {value_type(member)}")
         if stub.lines:
             stub.lines.append("")
-        for name, member in members(module):
+        for _, member in members(module):
             if isinstance(member, type):
                 stub.add_class(member)
         for name, member in members(module):

@@ -47,6 +47,27 @@ allocation::PodRequest pod_request(const std::string& field, py::handle value, c
     return request;
 }
 
+std::vector<SubgroupSpec> subgroups_of(py::handle value) {
+    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
+        bad_option("subgroups", value, "a list of {\"name\": ..., \"min_members\": ...}");
+    std::vector<SubgroupSpec> subgroups;
+    for (const auto& item : value) {
+        const auto field = "subgroups[" + std::to_string(subgroups.size()) + "]";
+        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"name\": ..., \"min_members\": ...}");
+        auto& subgroup = subgroups.emplace_back();
+        for (const auto& [key, part] : item.cast<py::dict>()) {
+            const auto name = OptionType<std::string>::read(field + ", a key", key);
+            if (name == "name")
+                subgroup.name = OptionType<std::string>::read(field + ".name", part);
+            else if (name == "min_members")
+                subgroup.min_members = OptionType<std::int64_t>::read(field + ".min_members", part);
+            else
+                bad_option(field, item, "the keys 'name' and 'min_members' only");
+        }
+    }
+    return subgroups;
+}
+
 }  // namespace
 
 std::vector<NetworkAffinity> further_levels(py::handle value) {
@@ -100,6 +121,10 @@ JobArgument job_argument(const py::object& job, const Cluster* cluster) {
                     collect(of_pods, [&] { pods = pod_request(group, item, cluster); });
                 }
                 of_pods.throw_if_any();
+            } else if (field == "min_members") {
+                out.request.min_members = OptionType<std::int64_t>::read("min_members", value);
+            } else if (field == "subgroups") {
+                out.request.subgroups = subgroups_of(value);
             } else if (field == "mode") {
                 out.options.mode = OptionType<std::optional<NetworkMode>>::read("mode", value);
             } else if (field == "level") {
@@ -109,8 +134,8 @@ JobArgument job_argument(const py::object& job, const Cluster* cluster) {
             } else if (field == "traffic") {
                 out.options.traffic = TrafficMatrix::read("traffic", value);
             } else {
-                static constexpr std::array<std::string_view, 6> keys{"name",  "pods",    "mode",
-                                                                      "level", "further", "traffic"};
+                static constexpr std::array<std::string_view, 8> keys{
+                    "name", "pods", "min_members", "subgroups", "mode", "level", "further", "traffic"};
                 problems.add(bad_key("job", field, keys));
             }
         } catch (const InvalidInput& error) {

@@ -4,36 +4,46 @@
 #include "bindings.hpp"
 
 #include <gpusched/core/stop_reason.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace gpusched::python {
 
+/// A job that the snapshot of a plan does not have: its pods, pending, and where it says more than its name, the job.
+struct Brought {
+    std::vector<TaskSpec> tasks{};
+    std::vector<JobSpec> jobs{};
+
+    Brought() = default;
+    /// @param pods of one job of the cluster
+    Brought(const Cluster& cluster, std::span<const TaskId> pods);
+    bool operator==(const Brought&) const = default;
+};
+
 struct NamedPlan {
     PlanSpec spec;
     std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
-    /// Pods of a job that the plan's snapshot does not have: `verify.plan` and `apply` add them, pending. Files leave them out.
-    std::vector<TaskSpec> new_tasks{};
+    Brought brought{};                        ///< `verify.plan` and `apply` add it; files leave it out
     /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
     mutable py::object moves_tuple{};
 
     /// Same steps, same claims. Not why the search ended: that is no part of the format.
-    bool operator==(const NamedPlan& other) const {
-        return spec == other.spec && new_tasks == other.new_tasks;
-    }
+    bool operator==(const NamedPlan& other) const { return spec == other.spec && brought == other.brought; }
 };
 
 /// A plan from what callers may pass for one: a Plan, a dict, or the path of a file.
 /// @throws InvalidInput with everything that is wrong with the file or dict
 PlanSpec plan_argument(const py::object& plan);
 
-/// The tasks that a plan brings along, of a Plan that `make_room` made.
-std::vector<TaskSpec> new_tasks_of(const py::object& plan);
-/// Adds those that the snapshot does not have.
-void add_new_tasks(ClusterSpec& snapshot, const std::vector<TaskSpec>& tasks);
+/// What a plan brings along: of a Plan that `admit` made for a job given as a dict.
+Brought brought_by(const py::object& plan);
+/// Adds what the snapshot does not have.
+void add(ClusterSpec& snapshot, const Brought& brought);
 
 /// True for what names a file: a string or anything with `__fspath__`.
 bool is_path(const py::object& source);

@@ -3,6 +3,7 @@
 #include "call.hpp"
 #include "python_function.hpp"
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
@@ -79,9 +80,8 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         throw InvalidInput("the policy answers with node '" + cluster.name(node) + "' for task '" +
                            cluster.name(task) +
                            "', which does not fit there: " + describe_obstacle(cluster, task, node));
-    const auto whole =
-        tasks.gpu_count[index(task)] == 0 ? GpuMask{0} : allocation::TightestGpu{}(cluster, task, node);
-    return allocation::Destination{node, whole | free_devices_for(cluster, task, node)};
+    return allocation::Destination{node,
+                                   allocation::pick_gpus(allocation::TightestGpu{}, cluster, task, node)};
 }
 
 }  // namespace gpusched::python

@@ -6,6 +6,7 @@
 #include "keywords.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/price_ranges.hpp>
 
 #include <string>
 #include <type_traits>
@@ -26,12 +27,14 @@ using Request = Typed<"Mapping[str, Any]">;
 struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
+    std::vector<serving::PriceRange> price_ranges{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
     visit_fields(std::type_identity<serving::ServingPlan>{}, field);
     field("gpus", &PlannedServing::gpus);
     field("models", &PlannedServing::models);
+    field("price_ranges", &PlannedServing::price_ranges);
 }
 
 /// A measured table of layer times, with its points as pairs.
@@ -49,12 +52,14 @@ struct OptionType<std::pair<int, int>> {
     static std::string type() { return "tuple[int, int]"; }
 };
 
+void bind_autoscale(py::module_& m);
 void bind_serving_catalogue(py::module_& m);
 void bind_serving_latency(py::module_& m);
 void bind_serving_problem(py::module_& m);
 
 /// A request as docs/serving.md describes it.
-serving::ServingRequest read_serving_request(const py::object& request);
+/// @param rate  of all kinds together, or by kind; empty or None = those of the request
+serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
 /// The replicas of a plan, as dicts.
 std::vector<serving::PlannedReplicas> read_running(const py::object& running,
                                                    const serving::ServingRequest& request);

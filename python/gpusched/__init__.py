@@ -15,6 +15,7 @@ from . import (
     control,
     fragmentation,
     io,
+    kubernetes,
     milp,
     model,
     preemption,
@@ -26,7 +27,7 @@ from . import (
 from ._core import __version__
 from .admission import admit
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate, make_room
+from .consolidation import consolidate
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -56,7 +57,7 @@ __all__ = [
     "control",
     "fragmentation",
     "io",
-    "make_room",
+    "kubernetes",
     "milp",
     "model",
     "place",

@@ -7,13 +7,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ._core import deepest_nesting
 from .errors import InvalidInput, repr_text
 
-DEEPEST = 64
-"""As the readers of files have it."""
-
 MOST_PROBLEMS = 100
-
 
 LARGEST_BITS = 1024
 """Integers beyond are beyond every number that a reader keeps, and Python refuses to print the longest of them."""
@@ -56,8 +53,8 @@ def _problems(document: object) -> Iterator[str]:
             if wrong := _wrong_scalar(value):
                 yield where + wrong
         elif isinstance(value, (Mapping, list, tuple)):
-            if depth == DEEPEST:
-                yield f"{where}nested deeper than {DEEPEST} levels"
+            if depth == deepest_nesting:
+                yield f"{where}nested deeper than {deepest_nesting} levels"
                 continue
             if isinstance(value, Mapping):
                 for key in value:

@@ -91,6 +91,8 @@ def node_columns(c: Cluster) -> Columns:
     if n.device_count.any():
         columns["device_count"] = n.device_count
         columns["free_device_count"] = n.free_device_count
+    if n.eviction_count.any():
+        columns["eviction_count"] = n.eviction_count
     for name in n.resource_names:
         columns[f"resource {name}"] = n.resource(name)
         columns[f"free {name}"] = n.resource_free(name)
@@ -185,6 +187,23 @@ def explanation_columns(why: consolidation.Explanation) -> Columns:
 
 def explanation_to_pandas(why: consolidation.Explanation) -> pd.DataFrame:
     return to_pandas(explanation_columns(why))
+
+
+FRONTIER_COLUMNS = (
+    "price",
+    "moves",
+    "relocation_cost",
+    "vacated_nodes",
+    "vacated_gpus",
+    "vacated_weight",
+    "weight_at_most",
+    "value_milli",
+    "value_at_most_milli",
+)
+
+
+def frontier_to_pandas(frontier: consolidation.Frontier) -> pd.DataFrame:
+    return to_pandas({name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS})
 
 
 def preemption_explanation_to_pandas(why: preemption.Explanation) -> pd.DataFrame:

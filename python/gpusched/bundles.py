@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import _core, consolidation, preemption
+from . import _core, admission, allocation, consolidation, preemption
 from ._core import __version__
 from ._documents import json_text
 from .errors import BackendError, InvalidInput, InvalidType, repr_text
@@ -22,6 +22,8 @@ __all__ = ["Replay", "replay", "save"]
 FORMAT, VERSION = "gpusched.bundle", 1
 KEYS = ("format", "version", "gpusched", "command", "options", "cluster", "plan")
 PODS = "names of pending tasks, one task as in a cluster, or the name of a job"
+JOB = "the name of a job, a job as a mapping, or names of pending tasks"
+JOBS = "a list of names of jobs and of jobs as mappings"
 INFINITE = "inf"
 """What stands in a file for an infinite number, which JSON does not have."""
 SHOWN = 5
@@ -33,7 +35,7 @@ class Replay:
     """What came of running a bundle again."""
 
     command: str
-    """Of the console: consolidate or preempt."""
+    """Of the console: admit, allocate, consolidate or preempt."""
     saved_by: str
     """The version of the library that wrote the bundle."""
     saved: Plan | None
@@ -58,9 +60,15 @@ def save(
 ) -> None:
     """Writes a bundle.
 
-    `command` is consolidate, whose options are the keywords of `gs.consolidate`; or preempt, with those of `gs.preempt` or
-    `gs.preemption.preempt_gang` and the pending tasks in `pods`: a list of names, a list of one task as in the cluster
-    format, or the name of a job. Options that are infinite are written as "inf".
+    `command` says what the options are:
+
+    - consolidate: the keywords of `gs.consolidate`;
+    - preempt: those of `gs.preempt` or `gs.preemption.preempt_gang`, and the pending tasks in `pods`: a list of names, a list
+      of one task as in the cluster format, or the name of a job;
+    - admit: those of `gs.admit`, and `job` as it takes it;
+    - allocate: those of `gs.allocate` and, in `jobs`, a list with its job; of `gs.allocate_many` where there are several.
+
+    Options that are infinite are written as "inf".
 
     With `anonymize` the snapshot and the options have no names that tell whose they are, and the plan is made again from
     these. Raises InvalidInput for options that are no JSON (functions of your own), BackendError where the file cannot be
@@ -69,8 +77,8 @@ def save(
     name = _path(path)
     chosen = {key: value for key, value in options.items() if value is not None}
     run = _runner(command)
-    if command == "preempt":
-        _pods(chosen)
+    if command in WAITING:
+        WAITING[command](chosen)
     json_text({"options": _as_written(chosen)}, name)  # before any work
     if anonymize:
         cluster, chosen = _without_names(cluster, chosen)
@@ -165,6 +173,8 @@ def _as_read(options: Mapping[str, Any], command: str) -> dict[str, Any]:
 CALLS: dict[str, tuple[str, ...]] = {
     "consolidate": ("consolidation.consolidate",),
     "preempt": ("preemption.preempt", "preemption.preempt_gang"),
+    "admit": ("admission.admit",),
+    "allocate": ("allocation.allocate", "allocation.allocate_many"),
 }
 """Of the library, by command."""
 
@@ -186,22 +196,69 @@ def _preempt(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
     return None if found is None else preemption.to_plan(found)
 
 
+def _admit(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
+    keywords = {name: value for name, value in options.items() if name != "job"}
+    made = admission.admit(cluster, _job(options), **keywords)
+    return made.plan if made.admitted else None
+
+
+def _allocate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
+    keywords = {name: value for name, value in options.items() if name != "jobs"}
+    jobs = _jobs(options)
+    found = (
+        [allocation.allocate(cluster, jobs[0], **keywords)]
+        if len(jobs) == 1
+        else allocation.allocate_many(cluster, jobs, **keywords).jobs
+    )
+    return allocation.to_plan(*found) if any(a.placed for a in found) else None
+
+
+def _names(value: Any) -> bool:
+    """A list of names, at least one."""
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(name, str) for name in value)
+
+
+def _option(options: Mapping[str, Any], name: str, expected: str, good: Callable[[Any], bool]) -> Any:
+    """The option of that name, which must be there and be good."""
+    if name not in options:
+        raise InvalidInput(f"{name}: missing; expected {expected}")
+    if not good(options[name]):
+        raise InvalidInput(f"{name}: {repr_text(options[name])}; expected {expected}")
+    return options[name]
+
+
+def _job(options: Mapping[str, Any]) -> Any:
+    """The job that `admit` lets in."""
+    return _option(options, "job", JOB, lambda job: isinstance(job, (str, dict)) or _names(job))
+
+
+def _jobs(options: Mapping[str, Any]) -> Any:
+    """The jobs that `allocate` places."""
+
+    def good(jobs: Any) -> bool:
+        return isinstance(jobs, (list, tuple)) and len(jobs) > 0 and all(isinstance(job, (str, dict)) for job in jobs)
+
+    return _option(options, "jobs", JOBS, good)
+
+
 def _pods(options: Mapping[str, Any]) -> Any:
-    """Those that wait: the name of a job, or a list."""
-    if "pods" not in options:
-        raise InvalidInput(f"pods: missing; expected {PODS}")
-    pods = options["pods"]
-    one_task = isinstance(pods, (list, tuple)) and len(pods) == 1 and isinstance(pods[0], Mapping)
-    names = isinstance(pods, (list, tuple)) and len(pods) > 0 and all(isinstance(pod, str) for pod in pods)
-    if not (isinstance(pods, str) or one_task or names):
-        raise InvalidInput(f"pods: {repr_text(pods)}; expected {PODS}")
-    return pods
+    """The pods that wait: the name of a job, or a list."""
+
+    def good(pods: Any) -> bool:
+        one_task = isinstance(pods, (list, tuple)) and len(pods) == 1 and isinstance(pods[0], Mapping)
+        return isinstance(pods, str) or one_task or _names(pods)
+
+    return _option(options, "pods", PODS, good)
 
 
 RUNNERS: dict[str, Callable[[Cluster, Mapping[str, Any]], Plan | None]] = {
     "consolidate": _consolidate,
     "preempt": _preempt,
+    "admit": _admit,
+    "allocate": _allocate,
 }
+WAITING: dict[str, Callable[[Mapping[str, Any]], Any]] = {"preempt": _pods, "admit": _job, "allocate": _jobs}
+"""By command: who waits, out of the options."""
 
 
 def _runner(command: str) -> Callable[[Cluster, Mapping[str, Any]], Plan | None]:
@@ -229,8 +286,42 @@ def _without_names(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Cluste
         task = document["tasks"].pop()
         out = {**_renamed(options, whole, after), "pods": [task]}
         return Cluster.from_json(document), out
+    described = [job for job in (options.get("job"), *options.get("jobs", [])) if isinstance(job, dict)]
+    if described:
+        return _without_names_of_jobs(cluster, options, described)
     after = without_names(cluster)
     return after, _renamed(options, cluster, after)
+
+
+def _without_names_of_jobs(cluster: Cluster, options: Mapping[str, Any], described: list[dict[str, Any]]) -> tuple[Cluster, dict[str, Any]]:
+    """The same where options hold jobs as mappings: their pods are a part of the snapshot while names are replaced."""
+    whole = allocation.with_job(cluster, *described)
+    after = without_names(whole)
+    document = after.to_json()
+    count = len(cluster.tasks.name)
+    pods = document["tasks"][count:]
+    document["tasks"] = document["tasks"][:count]
+    listed = {job["name"]: job for job in document.get("jobs", [])}
+    jobs = []
+    for job in described:
+        groups = []
+        name = pods[0]["job"]
+        for group in job["pods"]:
+            numbers = {key: value for key, value in group.items() if isinstance(value, (int, float))}
+            groups.append({**numbers, **{key: pods[0][key] for key in group if key in pods[0]}})
+            del pods[: group.get("count", 1)]
+        roles = {"subgroups": listed[name].get("subgroups", [])} if "subgroups" in job else {}
+        jobs.append({**job, "name": name, "pods": groups, **roles})
+    new = {job["name"] for job in jobs}
+    document["jobs"] = [job for job in document.get("jobs", []) if job["name"] not in new]
+    out = _renamed({key: value for key, value in options.items() if key not in ("job", "jobs")}, whole, after)
+    if "job" in options:
+        out["job"] = jobs[0]
+    else:
+        fresh = iter(jobs)
+        by_name = dict(zip(whole.tasks.job, after.tasks.job, strict=True))
+        out["jobs"] = [by_name.get(job, job) if isinstance(job, str) else next(fresh) for job in options["jobs"]]
+    return Cluster.from_json(document), out
 
 
 def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dict[str, Any]:
@@ -239,15 +330,13 @@ def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dic
     tasks = dict(zip(before.tasks.name, after.tasks.name, strict=True))
     jobs = dict(zip(before.tasks.job, after.tasks.job, strict=True))
     out = dict(options)
-    for field in ("clear", "exempt"):
+    lists: dict[str, dict[Any, Any]] = {"clear": nodes, "exempt": nodes, "spare": tasks, "pods": tasks, "job": tasks, "jobs": jobs}
+    for field, known in lists.items():
         names = out.get(field)
-        if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
-            out[field] = [nodes.get(name, name) for name in names]
-    pods = out.get("pods")
-    if isinstance(pods, str):
-        out["pods"] = jobs.get(pods, pods)
-    elif isinstance(pods, (list, tuple)) and all(isinstance(pod, str) for pod in pods):
-        out["pods"] = [tasks.get(name, name) for name in pods]
+        if isinstance(names, str) and field in ("pods", "job"):
+            out[field] = jobs.get(names, names)
+        elif isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
+            out[field] = [known.get(name, name) for name in names]
     return out
 
 
@@ -267,7 +356,8 @@ def _differences(saved: Plan | None, found: Plan | None) -> list[str]:
             shown = "; ".join(f"#{i} {_item(was, i)} -> {_item(now, i)}" for i in at[:SHOWN])
             out.append(f"{key}: {len(at)} of {len(was)} -> {len(now)} are others: {shown}{'; ...' if len(at) > SHOWN else ''}")
         elif isinstance(was, dict) and isinstance(now, dict):
-            out += [f"{key}.{name}: {was.get(name)} -> {now.get(name)}" for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)]
+            changed = [name for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)]
+            out += [f"{key}.{name}: {was.get(name)} -> {now.get(name)}" for name in changed]
         else:
             out.append(f"{key}: {was} -> {now}")
     return out

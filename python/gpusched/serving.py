@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from ._core.serving import (
+    Arrival,
+    Autoscaler,
+    AutoscalingResult,
     Deployment,
     GpuType,
+    KindLatency,
     LanguageModel,
     LatencyResult,
+    PoolSizes,
+    PoolWindow,
     ReplanResult,
+    ReplicaTimes,
     ServingMilp,
     ServingPlan,
     ServingSolution,
     Stage,
     ThroughputEstimate,
+    calibrate,
     closed_form_bound,
+    daily_arrivals,
     enumerate_deployments,
     estimate_throughput,
+    expected_rate,
+    fewest_fixed,
     gpu_catalogue,
     gpu_type,
     greedy_plan,
@@ -27,28 +39,47 @@ from ._core.serving import (
     paper_gpus,
     paper_gpus_dense,
     plan_serving,
+    pool_sizes,
     read_layer_profile,
     replan,
+    replica_times,
+    serving_curve,
     serving_plan,
+    simulate_autoscaling,
     simulate_latency,
     solve_serving_plan,
     sweep_budgets,
 )
+from ._tables import Table, format_table
 
 __all__ = [
+    "Arrival",
+    "Autoscaler",
+    "AutoscalingResult",
+    "Curve",
     "Deployment",
     "GpuType",
+    "KindLatency",
     "LanguageModel",
     "LatencyResult",
+    "PoolSizes",
+    "PoolWindow",
     "ReplanResult",
+    "ReplicaTimes",
     "ServingMilp",
     "ServingPlan",
     "ServingSolution",
     "Stage",
     "ThroughputEstimate",
+    "calibrate",
     "closed_form_bound",
+    "curve",
+    "curve_to_dict",
+    "daily_arrivals",
     "enumerate_deployments",
     "estimate_throughput",
+    "expected_rate",
+    "fewest_fixed",
     "gpu_catalogue",
     "gpu_type",
     "greedy_plan",
@@ -58,9 +89,13 @@ __all__ = [
     "paper_gpus_dense",
     "plan_serving",
     "plan_to_dict",
+    "pool_sizes",
     "read_layer_profile",
     "replan",
+    "replica_times",
+    "serving_curve",
     "serving_plan",
+    "simulate_autoscaling",
     "simulate_latency",
     "solve_serving_plan",
     "sweep_budgets",
@@ -68,26 +103,104 @@ __all__ = [
 ]
 
 
+class Curve(Table):
+    """Cost against rates and targets: a row per point, each with its plan in `.plans`."""
+
+    columns: tuple[str, ...] = (
+        "rate", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s",
+        "status", "cost", "cost_bound", "dollars_per_1000", "rent",
+    )  # fmt: skip
+
+    def __init__(self, points: Sequence[tuple[float, Mapping[str, float | None], ServingPlan]]) -> None:
+        self.plans = [plan for _, _, plan in points]
+        targets = self.columns[1:7]
+        super().__init__(
+            self.columns,
+            [
+                (
+                    rate, *(wanted[name] for name in targets), plan.status,
+                    plan.cost if plan.makespan is not None else None, plan.cost_bound,
+                    1000 * plan.cost_per_request if plan.makespan is not None else None, rent_in_words(plan),
+                )
+                for rate, wanted, plan in points
+            ],
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        shown = [name for name in self.columns if name not in self.columns[1:7] or any(row[name] is not None for row in self)]
+        cells = [[f"{v:.4g}" if isinstance(v, float) else "-" if v is None else v for v in (row[n] for n in shown)] for row in self]
+        return format_table(shown, cells)
+
+
+def rent_in_words(plan: ServingPlan) -> str:
+    """What a plan rents, such as `2 machines of 8 H100, 3 A40 (spot)`."""
+    words = []
+    for rented in plan.rentals:
+        for count, spot in ((rented["count"], ""), (rented["spot"], " (spot)")):
+            if not count:
+                continue
+            each = rented["per_rental"]
+            pieces = count // each
+            what = f"{count} {rented['gpu']}" if each == 1 else f"{pieces} machine{'s' * (pieces > 1)} of {each} {rented['gpu']}"
+            words.append(what + spot)
+    return ", ".join(words) or "nothing"
+
+
+def curve(
+    request: Mapping[str, Any],
+    rates: Sequence[float] = (),
+    targets: Sequence[Mapping[str, float]] = (),
+    **options: Any,
+) -> Curve:
+    """The cheapest plan for each rate, each set of targets, or each pair of them, as a table with `.plot()`.
+
+    `rates` are requests per second of all kinds together, in the proportions of the request; `targets` are dicts such as
+    `{"ttft_p90_s": 0.5}`. `options` are those of `serving_curve`.
+    """
+    return Curve(serving_curve(request, list(rates), [dict(target) for target in targets], **options))
+
+
 def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None) -> dict[str, Any]:
-    """A plan as the document `gpusched.serving-plan` v1 (docs/schema); with what a replanning changed, if given."""
-    document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 1}
+    """A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning changed, if given."""
+    document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 2}
     for name in (
         "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "cost_per_request", "rented",
-        "replicas", "deployments", "left_out", "solver", "message",
+        "replicas", "deployments", "left_out", "solver", "message", "rentals", "calibration",
     ):  # fmt: skip
         document[name] = getattr(plan, name)
+    if plan.rate or plan.binding:
+        for name in ("rate", "cost_bound", "rate_bound", "capacity", "separate", "latencies", "binding"):
+            document[name] = getattr(plan, name)
+        document["price_ranges"] = [
+            {**each, "high": each["high"] if isfinite(each["high"]) else None} for each in plan.price_ranges
+        ]
     if changed is not None:
         document["starts"] = changed.starts
         document["stops"] = changed.stops
         document["makespan_kept"] = changed.makespan_kept
         document["makespan_free"] = changed.makespan_free
+        if plan.rate:
+            document["cost_free"] = changed.cost_free
     return document
 
 
+def curve_to_dict(curve: Curve) -> dict[str, Any]:
+    """A curve as the document `gpusched.serving-curve` v1 (docs/schema)."""
+    points = [
+        {
+            "rate": row.rate,
+            "targets": {name: row[name] for name in Curve.columns[1:7] if row[name] is not None},
+            "plan": plan_to_dict(plan),
+        }
+        for row, plan in zip(curve, curve.plans)
+    ]
+    return {"format": "gpusched.serving-curve", "version": 1, "points": points}
+
+
 def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]:
-    """Plans by budget as the document `gpusched.serving-sweep` v1 (docs/schema)."""
+    """Plans by budget as the document `gpusched.serving-sweep` v2 (docs/schema)."""
     return {
         "format": "gpusched.serving-sweep",
-        "version": 1,
+        "version": 2,
         "plans": [{"budget": budget, "plan": plan_to_dict(plan)} for budget, plan in plans.items()],
     }

@@ -23,7 +23,7 @@ class Files:
         self.before, self.after = {}, {}
         for name, text in texts.items():
             before, after, target = [], [], None
-            for line, include in LINE.findall(COMMENT.sub("", text)):
+            for _, include in LINE.findall(COMMENT.sub("", text)):
                 if not include:
                     target = after
                 elif include in texts:

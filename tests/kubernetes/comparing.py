@@ -52,7 +52,7 @@ def ask_oracle(cases: Iterable[tuple[Any, Object]]) -> Iterator[tuple[Object, di
                 asked.append((number, objects))
                 process.stdin.write(json.dumps({"id": number, "objects": objects, "pods": asked_for(objects)}) + "\n")
             process.stdin.close()
-        except BaseException as error:  # noqa: BLE001: raised again by the reader of the answers
+        except BaseException as error:
             failed.append(error)
             process.kill()
 
@@ -108,7 +108,9 @@ class Outcome:
     left_out: collections.Counter[str] = field(default_factory=collections.Counter)  # pairs of the closed list
 
     def report(self) -> str:
-        lines = [f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, {len(self.differences)} differences"]
+        lines = [
+            f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, {len(self.differences)} differences"
+        ]
         for plugin, count in sorted(self.sole_pairs.items()):
             lines.append(f"  {plugin} alone refuses {count} pairs in {self.sole[plugin]} clusters")
         lines += [f"  not compared, {why}: {count} pairs" for why, count in sorted(self.left_out.items())]

@@ -79,7 +79,8 @@ class Maker:
         taints: list[Object] = []
         if self.has("taints", "spread_policies"):
             for _ in range(self.pick((0, 0, 1, 1, 2))):
-                taint = {"key": self.pick(("dedicated", "gpu", "spot")), "effect": self.pick(("NoSchedule", "NoExecute", "PreferNoSchedule"))}
+                effects = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+                taint = {"key": self.pick(("dedicated", "gpu", "spot")), "effect": self.pick(effects)}
                 if self.chance(0.6):
                     taint["value"] = self.pick(("yes", "team-a"))
                 if all((t["key"], t["effect"]) != (taint["key"], taint["effect"]) for t in taints):
@@ -331,7 +332,9 @@ class Maker:
                             {"matchLabels": {"team": "x"}},
                             {"matchLabels": {"kubernetes.io/metadata.name": "b"}},
                             {"matchExpressions": [{"key": "team", "operator": "In", "values": ["x", "y"]}]},
-                            {"matchExpressions": [{"key": "prod", "operator": "Exists"}, {"key": "team", "operator": "NotIn", "values": ["x"]}]},
+                            {"matchExpressions": [
+                                {"key": "prod", "operator": "Exists"}, {"key": "team", "operator": "NotIn", "values": ["x"]},
+                            ]},
                             {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
                         )
                     )
@@ -359,7 +362,8 @@ class Maker:
     def claim(self, pod: Object) -> None:
         """A claim bound to a volume, sometimes one that another pod has already."""
         space, spec = pod["metadata"]["namespace"], pod["spec"]
-        shared = [v["metadata"]["name"] for v in self.volumes if v["kind"] == "PersistentVolumeClaim" and v["metadata"]["namespace"] == space]
+        claims = [v["metadata"] for v in self.volumes if v["kind"] == "PersistentVolumeClaim"]
+        shared = [claim["name"] for claim in claims if claim["namespace"] == space]
         if shared and self.chance(0.7 if self.has("claims") else 0.4):
             name = self.pick(shared)
         else:

@@ -5,7 +5,7 @@
 #   tests/kubernetes/run.sh          2,000 random clusters, the dump where it is present, the mutations
 #   tests/kubernetes/run.sh --full   20,000 random clusters, with 500 in which each filter alone refuses
 #   tests/kubernetes/run.sh --build  only the oracle
-#   tests/kubernetes/run.sh --control-plane [ARGUMENT...]  instead a real control plane (control_plane.py), built once as well
+#   tests/kubernetes/run.sh --control-plane [PART...] [ARGUMENT...]  instead a real control plane (control_plane.py), built once as well
 #   tests/kubernetes/run.sh ARGUMENT...  arguments of compare.py
 #
 # Exit status: 0 = they agree, 1 = they do not, 77 = skipped, since Go or its modules cannot be had (said in a line SKIPPED).

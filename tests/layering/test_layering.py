@@ -11,28 +11,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# component -> the components it may include besides itself
+# component -> the components it includes besides itself. An entry that nothing needs is an error, too.
 ALLOWED = {
     "core": set(),
     "model": {"core"},
     "topology": {"core", "model"},
-    "verify": {"core", "model", "topology"},
+    "verify": {"core", "model"},
     "io": {"core", "model", "topology"},
-    "fragmentation": {"core", "model", "topology"},
-    "allocation": {"core", "model", "topology", "verify", "fragmentation"},
-    "consolidation": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
-    "preemption": {"core", "model", "topology", "verify", "fragmentation", "allocation"},
-    "admission": {
-        "core", "model", "topology", "verify", "fragmentation", "allocation", "consolidation", "preemption",
-    },
+    "fragmentation": {"core", "model"},
+    "allocation": {"core", "model", "topology", "fragmentation"},
+    "consolidation": {"core", "model", "fragmentation", "allocation"},
+    "preemption": {"core", "model", "topology", "allocation"},
+    "admission": {"core", "model", "allocation", "consolidation", "preemption"},
     "milp": {"core", "model"},
-    "serving": {"core", "model", "milp"},
-    "control": {"core", "topology"},
-    "host": {"core", "model", "topology", "io", "control"},
-    "sim": {
-        "core", "model", "topology", "verify", "io", "fragmentation", "allocation", "consolidation", "preemption",
-        "admission", "milp", "serving", "control",
-    },
+    "serving": {"core", "milp"},
+    "control": {"core"},
+    "host": {"core", "control"},
+    "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
 }
 
 # Headers outside the components that everyone may include.
@@ -75,9 +70,10 @@ def component_of(path):
 
 
 def check(root):
-    """All violations under root/include and root/src, as text."""
+    """All violations under root/include and root/src, as text; the number of files; which component includes which."""
     problems = []
     files = 0
+    used = set()
     for base in ("include", "src"):
         for file in sorted((root / base).rglob("*")):
             if file.suffix not in {".hpp", ".ipp", ".cpp"}:
@@ -117,16 +113,26 @@ def check(root):
                 if own is None:  # gpusched.hpp and the like
                     if name in {f"include/{common}" for common in COMMON}:
                         problems.append(f"{name}: must stand alone, but includes <{target}>")
-                elif other != own and other not in ALLOWED[own]:
-                    problems.append(f"{name}: {own} must not include {other} (<{target}>)")
-    return problems, files
+                elif other != own:
+                    used.add((own, other))
+                    if other not in ALLOWED[own]:
+                        problems.append(f"{name}: {own} must not include {other} (<{target}>)")
+    return problems, files, used
+
+
+def unused(used, allowed):
+    """What `allowed` lets a component include and none of its files does, as text."""
+    return [
+        f"{own} may include {other}, but no file of {own} does: strike it from the table of {Path(__file__).name}"
+        for own in allowed for other in sorted(allowed[own]) if (own, other) not in used
+    ]
 
 
 COMPONENT = re.compile(r"^gpusched_component\(\s*(\w+)\s+([^)]*)\)", re.MULTILINE)
 
 
-def rooms_to_reach(table):
-    """Per room, the rooms of its CMake component and of those below it, from the text of the component table."""
+def read_components(table):
+    """Per CMake component its rooms and the components that it needs, from the text of the component table."""
     rooms, needs = {}, {}
     for name, words in COMPONENT.findall(table):
         field = None
@@ -138,6 +144,11 @@ def rooms_to_reach(table):
                 rooms[name].append(word)
             elif field == "NEEDS":
                 needs[name].append(word)
+    return rooms, needs
+
+
+def rooms_to_reach(rooms, needs):
+    """Per room, the rooms of its component and of those below it."""
 
     def below(name):
         return {name}.union(*(below(other) for other in needs[name]))
@@ -146,9 +157,12 @@ def rooms_to_reach(table):
 
 
 def check_components(root, table):
-    """Includes that a room's CMake component does not link, as text."""
-    reachable = rooms_to_reach(table)
+    """Includes that a room's CMake component does not link, and components linked for nothing, as text."""
+    rooms, needs = read_components(table)
+    reachable = rooms_to_reach(rooms, needs)
+    component = {room: name for name in rooms for room in rooms[name]}
     problems = []
+    used = set()
     for file in sorted((root / "include").rglob("*pp")):
         name = file.relative_to(root).as_posix()
         own = component_of(file.relative_to(root / "include").as_posix())
@@ -161,7 +175,12 @@ def check_components(root, table):
             other = component_of(target) if target.startswith("gpusched/") else None
             if other is not None and other not in reachable[own]:
                 problems.append(f"{name}: the component of {own} does not link that of {other} (<{target}>)")
-    return problems
+            elif other is not None:
+                used.add((component[own], component[other]))
+    return problems + [
+        f"the component {name} needs {below}, but includes nothing of it"
+        for name in needs for below in needs[name] if (name, below) not in used
+    ]
 
 
 PLAIN = re.compile(r"^\s*(?:inline )?namespace gpusched\b(?!\s*=)", re.MULTILINE)
@@ -194,7 +213,7 @@ def check_namespaces(root):
     return problems
 
 
-def violations_of(tree, checker=lambda root: check(root)[0]):
+def check_tree(tree, checker=check):
     """What `checker` finds in a small tree given as {path: text}."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -204,18 +223,22 @@ def violations_of(tree, checker=lambda root: check(root)[0]):
         return checker(root)
 
 
+def violations_of(tree):
+    return check_tree(tree)[0]
+
+
 def test_namespaces_are_checked():
     right = {
         "include/gpusched/core/a.hpp": "#include <gpusched/config.hpp>\nnamespace GPUSCHED_NAMESPACE {}\n",
         "include/gpusched/core/b.hpp": "#include <gpusched/core/a.hpp>\nnamespace GPUSCHED_NAMESPACE::detail {}\n",
     }
-    assert violations_of(right, check_namespaces) == []
+    assert check_tree(right, check_namespaces) == []
     for wrong in (
         "#include <gpusched/config.hpp>\nnamespace gpusched::detail {\n",
         "#include <vector>\nnamespace GPUSCHED_NAMESPACE {}\n",
         "namespace GPUSCHED_NAMESPACE {}\n#include <gpusched/core/a.hpp>\n",
     ):
-        found = violations_of(right | {"include/gpusched/core/c.hpp": wrong}, check_namespaces)
+        found = check_tree(right | {"include/gpusched/core/c.hpp": wrong}, check_namespaces)
         assert len(found) == 1 and found[0].startswith("include/gpusched/core/c.hpp"), (wrong, found)
 
 
@@ -253,7 +276,7 @@ def test_checker_accepts_what_is_right():
         "include/gpusched/config.hpp": "#define GPUSCHED_INLINE inline\n",
         "include/gpusched/core/impl/a.ipp": "#include <iostream>\n/*\n#include <gpusched/sim/x.hpp>\n*/\n",
         "include/gpusched/topology/t.hpp": "#include <boost/graph/adjacency_list.hpp>\n",
-        "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/io/j.hpp>\n",
+        "include/gpusched/host/o.hpp": "#include <gpusched/control/h.hpp>\n#include <gpusched/core/j.hpp>\n",
         "include/gpusched/sim/s.hpp": "#include <gpusched/preemption/p.hpp>\n#include <gpusched/control/c.hpp>\n",
         "include/gpusched/gpusched.hpp": "#include <gpusched/sim/s.hpp>\n",
         "src/topology.cpp": "#include <gpusched/topology/impl/t.ipp>\n",
@@ -261,21 +284,45 @@ def test_checker_accepts_what_is_right():
     assert violations_of(right) == []
 
 
+def test_unused_entries_are_found():
+    used = check_tree({"include/gpusched/io/a.hpp": "#include <gpusched/model/b.hpp>\n"})[2]
+    assert used == {("io", "model")}
+    found = unused(used, {"io": {"model", "core"}, "core": set()})
+    assert len(found) == 1 and found[0].startswith("io may include core")
+
+
+TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
+
+
 def test_component_table_is_read():
-    table = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
-    assert rooms_to_reach(table) == {"core": {"core", "model"}, "model": {"core", "model"}, "io": {"core", "model", "io"}}
+    rooms, needs = read_components(TABLE)
+    assert rooms == {"core": ["core", "model"], "io": ["io"]} and needs == {"core": [], "io": ["core"]}
+    assert rooms_to_reach(rooms, needs) == {
+        "core": {"core", "model"}, "model": {"core", "model"}, "io": {"core", "model", "io"},
+    }
+
+
+def test_components_are_checked():
+    right = {"include/gpusched/io/a.hpp": "#include <gpusched/model/b.hpp>\n"}
+    assert check_tree(right, lambda root: check_components(root, TABLE)) == []
+    for wrong in (
+        {"include/gpusched/io/a.hpp": "#include <vector>\n"},
+        right | {"include/gpusched/model/b.hpp": "#include <gpusched/io/a.hpp>\n"},
+        right | {"include/gpusched/sim/c.hpp": ""},
+    ):
+        assert len(check_tree(wrong, lambda root: check_components(root, TABLE))) == 1, wrong
 
 
 def test_components_link_what_they_include():
     table = (ROOT / ".cmake/GpuschedComponents.cmake").read_text(encoding="utf-8")
-    assert set(rooms_to_reach(table)) == set(ALLOWED)
+    assert set(rooms_to_reach(*read_components(table))) == set(ALLOWED)
     problems = check_components(ROOT, table)
     assert not problems, "\n" + "\n".join(problems)
 
 
 def test_library_keeps_its_layers():
-    problems, files = check(ROOT)
-    problems += check_namespaces(ROOT)
+    problems, files, used = check(ROOT)
+    problems += check_namespaces(ROOT) + unused(used, ALLOWED)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -283,11 +330,13 @@ def test_library_keeps_its_layers():
 if __name__ == "__main__":
     test_checker_finds_what_it_should()
     test_checker_accepts_what_is_right()
+    test_unused_entries_are_found()
     test_component_table_is_read()
+    test_components_are_checked()
     test_components_link_what_they_include()
     test_namespaces_are_checked()
-    found, count = check(ROOT)
-    found += check_namespaces(ROOT)
+    found, count, edges = check(ROOT)
+    found += check_namespaces(ROOT) + unused(edges, ALLOWED)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

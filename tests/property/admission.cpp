@@ -2,6 +2,7 @@
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/job_request.hpp>
@@ -74,23 +75,16 @@ class NaiveSearch {
             if (x.priority >= task(pod).priority) return false;
         return true;
     }
-    std::int64_t members(const std::string& job) const {
-        for (const auto& j : spec_.jobs)
-            if (j.name == job) return j.min_members;
-        return 0;
-    }
     /// Nobody of a gang leaves, the surplus does, or all do.
     bool gangs_hold() const {
-        std::map<std::string, std::int64_t> gone;
+        std::map<std::string, std::vector<std::size_t>> gone;
         for (const auto t : evicted_)
-            if (!task(t).job.empty()) ++gone[task(t).job];
-        for (const auto& [job, count] : gone) {
-            const auto runs = running_.at(job), least = members(job);
-            const auto surplus = least == 0 ? 0 : std::max<std::int64_t>(0, runs - least);
-            if (count > surplus && count < runs) return false;
-            if (count > surplus)
-                for (const auto pod : pods_)
-                    if (task(pod).job == job) return false;
+            if (!task(t).job.empty()) gone[task(t).job].push_back(t);
+        for (const auto& [job, leaving] : gone) {
+            if (testing_support::stays_a_gang(spec_, job, leaving)) continue;
+            if (std::ssize(leaving) < running_.at(job)) return false;
+            for (const auto pod : pods_)
+                if (task(pod).job == job) return false;
         }
         return true;
     }

@@ -2,11 +2,12 @@
 // All algorithms on generated clusters that hold every kind of constraint: what they plan is accepted by the checker.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/policies.hpp"
 
+#include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
@@ -50,6 +51,7 @@ ClusterSpec random_constrained(std::uint64_t seed, Rng& rng) {
     for (int j = 0; j < 4 && running > 0; ++j) {
         auto pod = spec.tasks[static_cast<std::size_t>(rng.below(running))];
         pod.job = "urgent-" + std::to_string(j);
+        pod.subgroup.clear();
         pod.priority = 5000;
         pod.priority_class = PriorityClass::hp;
         pod.node = {};
@@ -105,9 +107,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
                 require_valid(spec, cluster, plan, ranker);
                 ++seen["placed"];
             }
-            for (const auto policy : {preemption::Policy::spot, preemption::Policy::spot_exact,
-                                      preemption::Policy::imp, preemption::Policy::exhaustive,
-                                      preemption::Policy::reprieve, preemption::Policy::first_fit}) {
+            for (const auto policy : testing_support::all_policies()) {
                 const auto result = preemption::preempt(cluster, task, {.policy = policy});
                 if (policy == preemption::Policy::imp)
                     REQUIRE((followed.decide(cluster, task) != nullptr) == result.decision.has_value());
@@ -123,9 +123,9 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
             const auto alone = allocation::allocate(cluster, pods);
             require_valid(spec, cluster, allocation::to_plan(alone), "allocate");
             seen["allocated"] += alone.placed;
-            const auto room = consolidation::make_room(cluster, pods);
-            require_valid(spec, cluster, room.plan, "make_room");
-            seen["with moves"] += !room.plan.moves.empty();
+            const auto made = admission::admit(cluster, pods, {.evict = false});
+            require_valid(spec, cluster, made.plan, "admit");
+            seen["with moves"] += !made.plan.moves.empty();
             const auto gang = preemption::preempt_gang(cluster, pods, {.policy = preemption::Policy::spot});
             if (!gang.decision) continue;
             require_valid(spec, cluster, preemption::to_plan(*gang.decision, pods), "preempt_gang");

@@ -100,7 +100,8 @@ class Anything {
                 .resources = resources(),
                 .devices = several([&] {
                     return DeviceSpec{text(), integer(), several([&] { return small(); }), integer()};
-                })};
+                }),
+                .eviction_count = integer()};
     }
     Resources resources() {
         Resources out;
@@ -160,6 +161,7 @@ class Anything {
         t.avoid = several([&] { return Avoid{text(), any_level()}; });
         t.near = several([&] { return Near{text(), any_level()}; });
         t.spread = several([&] { return Spread{text(), any_level(), integer(), integer(), flag(), flag()}; });
+        if (flag()) t.subgroup = text();
         // Only of a task that runs and asks for some can the GPUs be unknown.
         t.assign_gpus = t.node && t.gpus.empty() && (t.gpu_count > 0 || t.device_count > 0) && flag();
         return t;
@@ -171,7 +173,9 @@ class Anything {
                 .nodes = several([&] { return node(); }),
                 .tasks = several([&] { return task(); }),
                 .jobs = several([&] {
-                    return JobSpec{text(), integer(), perhaps([&] { return integer(); })};
+                    return JobSpec{text(), integer(), perhaps([&] { return integer(); }), several([&] {
+                                       return SubgroupSpec{text(), integer()};
+                                   })};
                 }),
                 .budgets = several([&] {
                     return BudgetSpec{text(), several([&] { return text(); }),

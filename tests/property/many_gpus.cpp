@@ -2,12 +2,12 @@
 // Nodes of up to 64 GPUs in every algorithm: answers hold, plans are verified, nothing takes forever.
 #include "support/catch.hpp"
 
+#include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/make_room.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
@@ -182,7 +182,7 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
                 work.reserve(task, node, best.gpus);
                 REQUIRE(fgd.state(work, node) - before == best.delta);
                 REQUIRE(fill.fill(work, node) <= had + 1e-9);
-                fills += had > 16;
+                fills += had > 0 && gpu_count(candidate_gpus(cluster, task, node)) > 16;
                 work.rollback(checkpoint);
             }
             if (cluster.is_placed(task)) continue;
@@ -220,7 +220,7 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
             ++gangs;
             check(both, allocation::to_plan(found), with.cluster);
         }
-        check(both, consolidation::make_room(with.cluster, with.pods).plan, with.cluster);
+        check(both, admission::admit(with.cluster, with.pods, {.evict = false}).plan, with.cluster);
         // The present placement satisfies the models.
         std::vector<NodeId> now;
         for (const auto task : cluster.tasks()) now.push_back(cluster.node_of(task));

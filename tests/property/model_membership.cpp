@@ -5,14 +5,11 @@
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
 
-#include <cstdlib>
-
 using namespace gpusched;
 using namespace testing_support;
 
 TEST_CASE("After every change of membership a cluster is what build makes of the same data") {
-    const auto* wish = std::getenv("GPUSCHED_TEST_MEMBERSHIP_STEPS");
-    const auto wanted = wish != nullptr ? std::strtoull(wish, nullptr, 10) : instances(6000);
+    const auto wanted = instances<std::size_t>(6000);
     std::size_t steps = 0, refusals = 0;
     ChangeStatistics slow;
     for (std::uint64_t seed = 1; steps < wanted; ++seed) {

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
@@ -46,6 +47,7 @@ ClusterSpec random_bound_spec(Rng& rng) {
         if (rng.chance(0.4)) task.priority = rng.between(-50, 1);
         if (task.name != "preemptor" && rng.chance(0.5)) task.preemptible = true;
     }
+    testing_support::add_subgroups(rng, spec);
     return spec;
 }
 
@@ -75,7 +77,7 @@ std::int64_t total(const std::map<std::string, std::int64_t>& over) {
     return sum;
 }
 
-/// Of each job with victims: whole, or only tasks of the node beyond `min_members`.
+/// Of each job with victims: whole, or only tasks of the node that leave a gang behind.
 bool keeps_gangs(const ClusterSpec& spec, const Cluster& cluster, const std::vector<TaskId>& victims,
                  const std::string& own_job, const std::set<NodeId>& nodes) {
     std::map<std::string, std::vector<TaskId>> of_job;
@@ -88,15 +90,14 @@ bool keeps_gangs(const ClusterSpec& spec, const Cluster& cluster, const std::vec
         }
     }
     for (const auto& [job, leaving] : of_job) {
-        std::int64_t running = 0, needed = 0;
+        std::size_t running = 0;
         for (const auto& t : spec.tasks) running += t.job == job && t.node;
-        for (const auto& j : spec.jobs)
-            if (j.name == job) needed = j.min_members;
-        const auto gone = static_cast<std::int64_t>(leaving.size());
-        const auto surplus = needed == 0 ? 0 : std::max<std::int64_t>(0, running - needed);
-        std::int64_t here = 0;
-        for (const auto victim : leaving) here += nodes.contains(cluster.node_of(victim));
-        if (running < 2 ? here < 1 : here <= surplus ? here < gone : gone < running || job == own_job)
+        std::vector<std::size_t> here;
+        for (const auto victim : leaving)
+            if (nodes.contains(cluster.node_of(victim))) here.push_back(index(victim));
+        if (running < 2                                      ? here.empty()
+            : testing_support::stays_a_gang(spec, job, here) ? here.size() < leaving.size()
+                                                             : leaving.size() < running || job == own_job)
             return false;
     }
     return true;

@@ -3,6 +3,8 @@
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
+#include "support/policies.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/rng.hpp>
@@ -69,6 +71,7 @@ Instance random_instance(Rng& rng) {
             if (rng.chance(0.2)) continue;
             spec.tasks.push_back(task);
         }
+    testing_support::add_subgroups(rng, spec);
     const auto count = rng.between(1, 3);
     const bool required = rng.chance(0.5), apart = rng.chance(0.25), near = rng.chance(0.3);
     const auto same = rng.between(1, 3);
@@ -125,7 +128,8 @@ using Key = std::tuple<std::int64_t, std::int64_t, std::size_t>;  // cost, gangs
 
 // What the victims lose; nothing for a part of a gang that leaves it with too few.
 std::optional<Key> losses(const Instance& x, const std::vector<TaskId>& victims) {
-    std::map<std::string, std::pair<std::int64_t, std::int64_t>> of_job;  // members evicted, their cost
+    std::map<std::string, std::pair<std::vector<std::size_t>, std::int64_t>>
+        of_job;  // members evicted, their cost
     std::int64_t cost = 0, gangs = 0;
     const auto own = [&](const TaskSpec& t) { return t.gpu_count * 1000 * (x.spec.now - t.start_time); };
     for (const auto victim : victims) {
@@ -134,18 +138,17 @@ std::optional<Key> losses(const Instance& x, const std::vector<TaskId>& victims)
             ++gangs;
             cost += own(t);
         } else {
-            ++of_job[t.job].first;
+            of_job[t.job].first.push_back(index(victim));
             of_job[t.job].second += own(t);
         }
     }
     for (const auto& [job, evicted] : of_job) {
-        std::int64_t running = 0, all = 0, needed = 0;
+        std::size_t running = 0;
+        std::int64_t all = 0;
         for (const auto& t : x.spec.tasks)
             if (t.job == job && t.node) ++running, all += own(t);
-        for (const auto& j : x.spec.jobs)
-            if (j.name == job) needed = j.min_members;
-        const bool lost = running - evicted.first < (needed > 0 ? needed : running);
-        if (lost && evicted.first < running) return std::nullopt;
+        const bool lost = !testing_support::stays_a_gang(x.spec, job, evicted.first);
+        if (lost && evicted.first.size() < running) return std::nullopt;
         gangs += lost;
         cost += lost ? all : evicted.second;
     }
@@ -185,8 +188,7 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
         const auto cluster = Cluster::build(x.spec);
         const auto best = brute_force(x, cluster);
         INFO("round " << round);
-        for (const auto policy : {Policy::spot_exact, Policy::spot, Policy::imp, Policy::exhaustive,
-                                  Policy::reprieve, Policy::first_fit}) {
+        for (const auto policy : testing_support::all_policies()) {
             INFO(enum_name(policy));
             const auto result = preempt_gang(cluster, x.pods, {.policy = policy});
             if (!result.decision) {
@@ -301,8 +303,7 @@ TEST_CASE(
         std::int64_t room = 0;  // GPUs that are idle or can become so
         for (const auto& node : x.spec.nodes) room += node.gpu_count;
         for (const auto& [name, job] : jobs) room -= job.all - job.most_leave();
-        for (const auto policy : {Policy::spot_exact, Policy::spot, Policy::imp, Policy::exhaustive,
-                                  Policy::reprieve, Policy::first_fit}) {
+        for (const auto policy : testing_support::all_policies()) {
             INFO("round " << round << " " << enum_name(policy));
             const auto found = preempt_gang(cluster, x.pods, {.policy = policy}).decision;
             if (of_one_size) REQUIRE(found.has_value() == (room >= std::ssize(x.pods)));

@@ -2,6 +2,7 @@
 // The index that follows a cluster = preempt on a snapshot built from scratch, at every step of random event sequences.
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/rng.hpp>
@@ -76,6 +77,7 @@ ClusterSpec random_spec(Rng& rng, bool bound = false) {
             if (rng.chance(0.2)) budget.tasks.push_back(task.name);
         spec.budgets.push_back(budget);
     }
+    testing_support::add_subgroups(rng, spec);
     return spec;
 }
 
@@ -189,12 +191,21 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
                     const auto id = make_id<JobId>(rng.below(6));
                     auto job = live.cluster().job_spec(id);
                     job.min_members = rng.between(0, 3);
+                    const bool split = !job.subgroups.empty();
+                    job.subgroups.clear();
+                    if (split) testing_support::add_subgroups(rng, job);
+                    if (rng.chance(0.5)) std::reverse(job.subgroups.begin(), job.subgroups.end());
                     live.cluster_.update_job(live.cluster().handle(id), job);
                     auto budget = live.cluster().budget_spec(static_cast<std::uint32_t>(rng.below(2)));
                     budget.allowed_down = rng.between(0, 2);
                     live.cluster_.update_budget(budget);
                     auto other = live.cluster().task_spec(task);
-                    other.job = rng.chance(0.3) ? "" : "j" + std::to_string(rng.below(6));
+                    if (rng.chance(0.5))
+                        other.job = rng.chance(0.3) ? "" : "j" + std::to_string(rng.below(6));
+                    other.subgroup.clear();
+                    if (const auto known = live.cluster().inventory().job_names.find(other.job))
+                        for (const auto& subgroup : live.cluster().job_spec(make_id<JobId>(*known)).subgroups)
+                            if (rng.chance(0.4)) other.subgroup = subgroup.name;
                     live.cluster_.update_task(live.cluster().handle(task), other);
                 }
             } else {

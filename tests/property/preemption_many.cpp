@@ -3,6 +3,7 @@
 // chosen from as an enumeration of all sets of GPUs, and the rules of the linear policies, say.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/preemption/index.hpp>
@@ -22,8 +23,7 @@ using testing_support::instances;
 
 namespace {
 
-constexpr Policy policies[] = {Policy::imp,      Policy::exhaustive, Policy::spot_exact,
-                               Policy::reprieve, Policy::spot,       Policy::first_fit};
+const auto policies = testing_support::all_policies();
 
 std::vector<std::string> names(const Cluster& cluster, const std::vector<TaskId>& tasks) {
     std::vector<std::string> out;

@@ -2,7 +2,9 @@
 // Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
 // topologies, judged by the naive rules of reference.hpp and by the checker of plans.
 #include "support/catch.hpp"
+#include "support/policies.hpp"
 #include "support/random_cluster.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/apply.hpp>
@@ -73,9 +75,9 @@ bool helps_there(const ClusterSpec& spec, std::size_t preemptor, std::size_t nod
             leaving.push_back(v);
             if (!spec.tasks[v].job.empty()) of_job[spec.tasks[v].job].push_back(v);
         }
-    std::vector<std::pair<std::vector<std::size_t>, std::size_t>> bound;  // members, and how many may leave
+    std::vector<std::pair<std::vector<std::size_t>, std::string>> bound;  // members, and their job
     for (const auto& [job, here] : of_job) {
-        std::size_t running = 0, needed = 0;
+        std::size_t running = 0;
         bool breakable = job != p.job;
         for (std::size_t v = 0; v < spec.tasks.size(); ++v) {
             const auto& t = spec.tasks[v];
@@ -88,12 +90,9 @@ bool helps_there(const ClusterSpec& spec, std::size_t preemptor, std::size_t nod
                 }))
                 breakable = false;
         }
-        for (const auto& j : spec.jobs)
-            if (j.name == job) needed = static_cast<std::size_t>(j.min_members);
-        const auto surplus = needed == 0 || running < needed ? 0 : running - needed;
-        if (running < 2 || here.size() <= surplus) continue;
+        if (running < 2 || testing_support::stays_a_gang(spec, job, here)) continue;
         if (!breakable) {
-            bound.emplace_back(here, surplus);
+            bound.emplace_back(here, job);
             continue;
         }
         for (std::size_t v = 0; v < spec.tasks.size(); ++v)
@@ -102,9 +101,12 @@ bool helps_there(const ClusterSpec& spec, std::size_t preemptor, std::size_t nod
     const std::function<bool(std::size_t, std::vector<std::size_t>)> any =
         [&](std::size_t at, std::vector<std::size_t> stay) {
             if (at < bound.size()) {
-                const auto& [members, surplus] = bound[at];
+                const auto& [members, job] = bound[at];
                 for (unsigned set = 0; set < (1u << members.size()); ++set) {
-                    if (static_cast<std::size_t>(std::popcount(set)) != surplus) continue;
+                    std::vector<std::size_t> gone;
+                    for (std::size_t i = 0; i < members.size(); ++i)
+                        if ((set >> i & 1) != 0) gone.push_back(members[i]);
+                    if (!testing_support::stays_a_gang(spec, job, gone)) continue;
                     auto more = stay;
                     for (std::size_t i = 0; i < members.size(); ++i)
                         if ((set >> i & 1) == 0) more.push_back(members[i]);
@@ -136,8 +138,11 @@ struct Scattered {
     }
 };
 
-const VictimPolicy policies[] = {Policy::spot,     Policy::spot_exact, Policy::imp, Policy::exhaustive,
-                                 Policy::reprieve, Policy::first_fit,  Scattered{}};
+const auto policies = [] {
+    std::vector<VictimPolicy> found{Scattered{}};
+    for (const auto policy : testing_support::all_policies()) found.emplace_back(policy);
+    return found;
+}();
 
 }  // namespace
 
@@ -211,7 +216,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             }
             // Relaxed or tightened by the caller: all resources hold all the same.
             for (const auto qos : {Qos::guaranteed, Qos::best_effort, Qos::none}) {
-                const auto& policy = policies[rng.below(7)];
+                const auto& policy = policies[rng.below(policies.size())];
                 const auto result = preempt(cluster, task, {.policy = policy, .qos = qos});
                 if (!result.decision) continue;
                 ++relaxed;
@@ -236,7 +241,7 @@ TEST_CASE("no policy evicts without a placement that holds, and all find one whe
             if (!cluster.is_placed(task) && !spec.tasks[index(task)].cpu_local && pods.size() < 4)
                 pods.push_back(task);
         if (pods.empty()) continue;
-        const auto& policy = policies[rng.below(7)];
+        const auto& policy = policies[rng.below(policies.size())];
         GangResult gang;
         try {
             gang = preempt_gang(cluster, pods, {.policy = policy});

@@ -2,7 +2,8 @@
 
 State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
 "delay_s": 0, "pci": [], "intrude": false, "used_mib": 1000}: addresses of the GPUs, whether somebody else is quicker than
-the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance, compute instance) is written on its own.
+the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance, compute
+instance) is written on its own.
 """
 
 from __future__ import annotations

@@ -61,6 +61,59 @@ def test_prices_choose_the_means() -> None:
     assert refused.obstacle == "gpu" and "n0" in refused.reason
 
 
+def test_a_gang_keeps_the_least_number_of_each_subgroup() -> None:
+    document = fragmented(2)
+    document["version"] = 2
+    document["jobs"].append(
+        {
+            "name": "serve",
+            "min_members": 2,
+            "subgroups": [{"name": "leader", "min_members": 1}, {"name": "worker", "min_members": 1}],
+        }
+    )
+    for task in document["tasks"][:4]:
+        task |= {"job": "serve", "subgroup": "leader" if task["name"] == "four0" else "worker", "how": "none"}
+        task["preemptible"] = True
+    cluster = gs.Cluster.from_json(document)
+    assert [cluster.tasks[f"{name}0"].subgroup for name in ("four", "two")] == ["leader", "worker"]
+    assert cluster.tasks["waits"].subgroup is None
+    assert gs.Cluster.from_json(cluster.to_json()).to_json() == cluster.to_json()
+    # Room for eight takes the leader, or both workers of a node: of three workers two may leave.
+    made = gs.admit(cluster, "big", replace=False)
+    assert made and sorted(made.lost) == ["four1", "two1"]
+    document["jobs"][-1]["subgroups"][1]["min_members"] = 2
+    with pytest.raises(gs.InvalidInput, match="min_members: 2; expected at least 3, the sum of its subgroups"):
+        gs.Cluster.from_json(document)
+    document["jobs"][-1]["min_members"] = 3
+    made = gs.admit(gs.Cluster.from_json(document), "big", replace=False)
+    assert made and sorted(made.lost) == ["four0", "four1", "two0", "two1"]
+
+
+def test_a_job_given_as_a_dict_brings_its_subgroups() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    pod = {"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    job = {
+        "name": "new",
+        "min_members": 3,
+        "subgroups": [{"name": "leader", "min_members": 1}, {"name": "worker", "min_members": 2}],
+        "pods": [{"count": 1, "subgroup": "leader", **pod}, {"count": 3, "subgroup": "worker", **pod}],
+    }
+    made = gs.admit(cluster, job)
+    assert made and pickle.loads(pickle.dumps(made)) == made
+    assert gs.verify.plan(cluster, made.plan).ok
+    after = gs.apply(cluster, made.plan)
+    assert [after.tasks[f"new-{i}"].subgroup for i in range(4)] == ["leader", "worker", "worker", "worker"]
+    assert gs.allocate(cluster, job).placed
+    for change, message in (
+        ({"subgroups": [{"name": "leader"}]}, "task 'new-1': subgroup: 'worker'; expected one that job 'new' lists"),
+        ({"min_members": 1}, "job 'new': min_members: 1; expected at least 3"),
+        ({"subgroups": [{"size": 1}]}, "subgroups\\[0\\]: .*; expected the keys 'name' and 'min_members' only"),
+        ({"subgroups": "leader"}, "subgroups: 'leader'; expected a list of"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.admit(cluster, {**job, **change})
+
+
 def test_copies_and_pickles() -> None:
     made = gs.admit(gs.Cluster.from_json(fragmented()), "big")
     assert pickle.loads(pickle.dumps(made)) == made == copy.copy(made) == copy.deepcopy(made)

@@ -115,6 +115,20 @@ def test_keywords_say_what_the_dict_may_say(cluster: gs.Cluster) -> None:
     assert "further[0]" in str(caught.value) and "traffic: 7" in str(caught.value)
 
 
+def test_an_empty_node_has_a_past() -> None:
+    """ASI's third criterion goes by the node's own evictions, not by what its present tasks remember."""
+    nodes = [make_node(name, eviction_count=count) for name, count in (("calm", 0), ("volatile", 9), ("middling", 3))]
+    remembers = {"name": "x", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "calm", "eviction_count": 50}
+    with pytest.raises(gs.InvalidInput, match="eviction_count"):
+        gs.Cluster.from_json(document(nodes, []))  # version 1 has it for tasks alone
+    cluster = gs.Cluster.from_json(document(nodes, [remembers | {"daemon": True}], version=2))
+    assert [node.eviction_count for node in cluster.nodes] == [0, 9, 3] == cluster.nodes.eviction_count.tolist()
+    assert cluster.to_json()["version"] == 2 and gs.Cluster.from_json(cluster.to_json()) == cluster
+    new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
+    where = {kind: gs.place(cluster, new | {"priority_class": kind}) for kind in ("HP", "LP")}
+    assert {kind: found and found[0] for kind, found in where.items()} == {"HP": "volatile", "LP": "calm"}
+
+
 def test_counts_under_switches() -> None:
     assert gs.allocation.entropy_greedy([1, 3], 2) == [1, 1]
     assert gs.allocation.least_entropy([1, 3], 2) == [0, 2]
@@ -197,8 +211,9 @@ def test_room_is_made_under_one_switch() -> None:
     c = gs.Cluster.from_json(document(nodes, tasks, now=0))
     wish = job(1, 8, mode="required")
     assert not gs.allocate(c, wish).placed
-    plan = gs.make_room(c, wish)
-    assert plan is not None and len(plan.moves) == 1 and plan.moves[0].task in ("t0", "t2")
+    made = gs.admit(c, wish, evict=False)
+    plan = made.plan
+    assert made.admitted and made.proven and [move.task for move in plan.moves] == ["t0"]  # two GPUs; t2 has four
     with_job = gs.allocation.with_job(c, wish)
     report = gs.verify.plan(with_job, plan)
     assert report.ok, report.violations
@@ -208,13 +223,13 @@ def test_room_is_made_under_one_switch() -> None:
     assert gs.apply(c, plan) == gs.apply(with_job, plan)
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert not gs.verify.plan(c, plan.to_json()).ok and gs.verify.plan(with_job, plan.to_json()).ok
-    assert plan.stats["moves"] == 1 and [p.task for p in plan.placements] == ["train-0"]
-    assert gs.make_room(c, wish, max_moves=0) is None
-    assert gs.make_room(c, job(4, 8)) is None
-    fits = gs.make_room(c, job(1, 4))
-    assert fits is not None and len(fits.moves) == 0 and len(fits.placements) == 1
+    assert plan.stats["moves"] == 2 * 30 and [p.task for p in plan.placements] == ["train-0"]
+    assert not gs.admit(c, wish, evict=False, max_moves=0)
+    assert not gs.admit(c, job(4, 8), evict=False)
+    fits = gs.admit(c, job(1, 4), evict=False)
+    assert fits.admitted and len(fits.plan.moves) == 0 and len(fits.plan.placements) == 1
     with pytest.raises(gs.InvalidInput, match="max_moves: -1"):
-        gs.make_room(c, wish, max_moves=-1)
+        gs.admit(c, wish, max_moves=-1)
 
 
 def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
@@ -225,13 +240,13 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
                  "unknown field 'size'", "name: missing"):  # fmt: skip
         assert part in text
     with pytest.raises(gs.InvalidInput, match=r"further\[0\]: 1; expected a string"):
-        gs.allocate(cluster, job(1, 1), further=[{1: 2}])
+        gs.allocate(cluster, job(1, 1), further=[{1: 2}])  # type: ignore[dict-item]
     with pytest.raises(gs.InvalidInput, match=r"pods\[0\]: field 'cpu_milli' is missing"):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1}]})
     with pytest.raises(gs.InvalidInput, match=r"pods\[1\]: 3; expected a dict"):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, 3]})
     with pytest.raises(gs.InvalidInput, match="policy: 'best'"):
-        gs.allocate(cluster, job(1, 1), policy="best")
+        gs.allocate(cluster, job(1, 1), policy="best")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="level: 5"):
         gs.allocate(cluster, job(1, 1), level=5)
     with pytest.raises(gs.InvalidInput, match="a job of the cluster"):
@@ -273,15 +288,16 @@ def test_console(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     gs.Cluster.from_json(document(nodes, tasks, now=0)).to_json(snapshot)
     Path(wish).write_text(json.dumps(job(1, 4)))
     Path(plan).unlink()
-    arguments = ["allocate", snapshot, wish, "-o", plan, "--write-cluster", with_job]
-    assert cli.main(arguments) == 1
+    arguments = [snapshot, wish, "-o", plan, "--write-cluster", with_job]
+    assert cli.main(["allocate", *arguments]) == 1
     Path(wish).write_text(json.dumps(job(1, 5)))  # no node has so many
-    assert cli.main([*arguments, "--make-room"]) == 1
+    assert cli.main(["admit", *arguments]) == 1
     assert f"wrote {plan}" not in capsys.readouterr().out
     assert not Path(plan).exists()  # nothing is placed: no plan
     Path(wish).write_text(json.dumps(job(1, 4)))
-    assert cli.main([*arguments, "--make-room"]) == 0
-    assert "train: 1 move in 1 wave to make room, then 1 pod\n" in capsys.readouterr().out
+    assert cli.main(["admit", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "wave 0: move ts0 from s0 to " in out and "\ntrain-0 goes to s0: GPUs 0, 1, 2, 3\n" in out
     assert cli.main(["verify", with_job, plan]) == 0
 
 

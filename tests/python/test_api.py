@@ -16,16 +16,17 @@ NAMES = """
 Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Cluster.to_pandas Cluster.to_arrow
 Plan.to_pandas Plan.to_arrow topology.NetworkTree.to_networkx topology.HardwareGraph.to_networkx
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
-InvalidInput BackendError apply consolidate place allocate allocate_many make_room admit
+InvalidInput BackendError apply consolidate place allocate allocate_many admit
 admission.Admission.admitted admission.Admission.plan admission.Admission.cost admission.Admission.lower_bound
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
 allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.with_task allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace
 sim.ReplayResult.cluster sim.ReplayResult.unplaced sim.ReplayResult.timeline
 io.read_openb io.anonymize
-fragmentation.report fragmentation.switch_slots fragmentation.fgd
+fragmentation.report fragmentation.switch_slots fragmentation.server_ratios fragmentation.fgd preemption.gang_lost_work
 fragmentation.Report.to_pandas fragmentation.Report.plot
 consolidation.consolidate consolidation.bound consolidation.explain consolidation.value_report
+consolidation.explain_move consolidation.MoveExplanation.victims consolidation.reach_goal consolidation.GoalResult.goal_reached
 topology.NetworkTree topology.to_dot topology.HardwareGraph topology.hardware_to_dot
 topology.RackPreset topology.rack_preset topology.add_racks
 topology.HardwareGraph.preset topology.HardwareGraph.distance topology.HardwareGraph.bottleneck_bandwidth
@@ -78,7 +79,7 @@ SIGNATURES: dict[str, dict[str, Any]] = {
         "spot_jobs": True,
         "seed": 0,
     },
-    "fragmentation.report": {"max_gpus_per_node": None, "by": None, "include_cordoned": False},
+    "fragmentation.report": {"max_gpus_per_node": None, "by": None, "include_cordoned": False, "accounting": "all"},
     "fragmentation.switch_slots": {"gpus": 128, "cores_per_gpu": 12},
     "consolidate": {
         "preset": "best",
@@ -135,6 +136,7 @@ def public_functions() -> list[str]:
         "serving",
         "topology",
         "control",
+        "kubernetes",
     )
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
 
@@ -186,6 +188,7 @@ def test_classes_live_where_users_find_them() -> None:
         "serving",
         "topology",
         "control",
+        "kubernetes",
     ):
         for name in look_up(module).__all__:
             thing = look_up(f"{module}.{name}")

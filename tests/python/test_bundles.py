@@ -176,7 +176,7 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
         ({"gpusched": 5}, "gpusched: 5; expected the version that wrote the bundle, a string"),
         ({"gpusched": None}, "gpusched: None; expected the version that wrote the bundle, a string"),
         ({"command": ["preempt"]}, "command: ['preempt']; expected a string"),
-        ({"command": "preemt"}, "command: 'preemt'; expected one of consolidate, preempt; did you mean 'preempt'?"),
+        ({"command": "preemt"}, "command: 'preemt'; expected one of consolidate, preempt, admit, allocate; did you mean 'preempt'?"),
         ({"options": {"sed": 1}}, "options: consolidate() got an unexpected keyword argument 'sed'; did you mean 'seed'?"),
         ({"options": {"seed": -1}}, "options: seed: -1; expected 0 to "),
         ({"options": {"seed": "inf"}}, "options: seed: 'inf'; expected"),
@@ -223,14 +223,14 @@ def test_a_command_is_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("extra", [[], ["--anonymize-bundle"]])
 def test_an_infinite_option_is_kept(cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
     bundle = tmp_path / "bundle.json"
-    arguments = ["--max-price-ratio", "inf", "--save-bundle", str(bundle), *extra]
+    arguments = ["--time-limit", "inf", "--save-bundle", str(bundle), *extra]
     assert cli.main(["consolidate", cluster_path, *arguments]) == 0
     assert "the plan verifies" in capsys.readouterr().out
-    assert json.loads(bundle.read_text())["options"] == {"max_price_ratio": "inf"}
+    assert json.loads(bundle.read_text())["options"] == {"time_limit": "inf"}
     assert gs.bundles.replay(bundle).same
     saved = gs.bundles.replay(bundle).saved
     if not extra:
-        assert saved == gs.consolidate(gs.Cluster.from_json(cluster_path), max_price_ratio=math.inf)
+        assert saved == gs.consolidate(gs.Cluster.from_json(cluster_path), time_limit=math.inf)
 
 
 def test_a_job_may_have_the_name_of_infinity(tmp_path: Path) -> None:
@@ -290,3 +290,105 @@ def test_nothing_to_anonymize(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     waiting().to_json(path)
     assert cli.main([command[0], str(path), *command[1:], "--anonymize-bundle"]) == 2
     assert capsys.readouterr() == ("", "gpusched: --anonymize-bundle: with --save-bundle only\n")
+
+
+def fragmented() -> gs.Cluster:
+    """Five nodes with 4 + 2 of 8 GPUs, four of which have a label, under two switches."""
+    nodes = [
+        {"name": f"our-node-{n}", "gpu_model": "G", "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 65_536,
+         "network": ["our-rack-0" if n < 2 else "our-rack-1"], "labels": {"our-pool": "a" if n else "b"}}
+        for n in range(5)
+    ]  # fmt: skip
+    tasks = [
+        {"name": f"our-{name}-{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": f"our-node-{n}", "gpus": gpus,
+         "job": f"our-job-{n}", "preemptible": True}
+        for n in range(5) for name, gpus in (("four", [0, 1, 2, 3]), ("two", [4, 5]))
+    ]  # fmt: skip
+    waits = {"name": "our-wait", "job": "our-new", "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}
+    return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": nodes, "tasks": [*tasks, waits]})
+
+
+POD = {"gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "node_selector": {"our-pool": "a"}}
+PAIR = {**POD, "gpu_count": 2}
+ROLES = {"name": "our-own", "min_members": 2, "subgroups": [{"name": "our-work", "min_members": 1}, {"name": "our-lead", "min_members": 1}]}
+ADMITTED: list[tuple[Any, list[str]]] = [
+    ("our-new", []),
+    ("our-new", ["--exempt", "our-node-4", "--spare", "our-two-0", "--no-evict"]),
+    ({"name": "our-own", "mode": "preferred", "pods": [{"count": 1, **POD, "gpu_count": 2}, POD]}, ["--max-moves", "9"]),
+    ({"name": "our-own", "pods": [{"count": 5, **POD}]}, []),
+    ({**ROLES, "pods": [{"count": 1, **PAIR, "subgroup": "our-lead"}, {**PAIR, "subgroup": "our-work"}]}, ["--max-moves", "9"]),
+    ({**ROLES, "pods": [{"count": 2, **PAIR}]}, ["--max-moves", "9"]),
+]
+
+
+@pytest.mark.parametrize("anonymize", [False, True])
+@pytest.mark.parametrize(("job", "options"), ADMITTED)
+def test_admission(tmp_path: Path, job: Any, options: list[str], anonymize: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    path, file, bundle = tmp_path / "cluster.json", tmp_path / "job.json", tmp_path / "bundle.json"
+    fragmented().to_json(path)
+    file.write_text(json.dumps(job))
+    who = job if isinstance(job, str) else str(file)
+    extra = ["--anonymize-bundle"] if anonymize else []
+    code = cli.main(["admit", str(path), who, *options, "--save-bundle", str(bundle), *extra])
+    replayed = gs.bundles.replay(bundle)
+    assert replayed.same and replayed.command == "admit"
+    refused = isinstance(job, dict) and job["pods"][0]["count"] == 5
+    assert (replayed.found is None, code) == (refused, int(refused))
+    assert ("our-" not in bundle.read_text()) == anonymize
+    if replayed.found is not None:
+        limits: dict[str, Any] = {"max_moves": 9} if "--max-moves" in options else {}
+        expected = gs.admit(fragmented(), job, **limits)
+        if "--spare" not in options:
+            assert len(replayed.found.moves) == len(expected.plan.moves)
+            assert len(replayed.found.placements) == len(expected.plan.placements)
+        else:
+            document = json.loads(bundle.read_text())
+            assert document["options"]["evict"] is False and len(document["options"]["spare"]) == 1
+            assert document["options"]["spare"][0] in [task["name"] for task in document["cluster"]["tasks"]]
+    assert cli.main(["replay-bundle", str(bundle)]) == 0
+    assert capsys.readouterr().out.endswith(f"admit: the same plan as gpusched {gs.__version__} made\n")
+
+
+def test_names_of_pods_are_admitted(tmp_path: Path) -> None:
+    for anonymize in (False, True):
+        bundle = tmp_path / "bundle.json"
+        made = gs.admit(fragmented(), ["our-wait"])
+        gs.bundles.save(bundle, "admit", fragmented(), {"job": ["our-wait"]}, made.plan, anonymize=anonymize)
+        assert gs.bundles.replay(bundle).same
+        assert ("our-" not in bundle.read_text()) == anonymize
+
+
+@pytest.mark.parametrize("anonymize", [False, True])
+@pytest.mark.parametrize("sizes", [[2], [2, 1], [9]])
+def test_allocation(tmp_path: Path, sizes: list[int], anonymize: bool) -> None:
+    document = fragmented().to_json()
+    document["tasks"] = [task for task in document["tasks"] if "four" not in task["name"]]
+    path, bundle = tmp_path / "cluster.json", tmp_path / "bundle.json"
+    path.write_text(json.dumps(document))
+    jobs = []
+    for i, size in enumerate(sizes):
+        jobs.append(str(tmp_path / f"job-{i}.json"))
+        Path(jobs[-1]).write_text(json.dumps({"name": f"our-own-{i}", "pods": [{**POD, "gpu_count": 6}] * size}))
+    extra = ["--anonymize-bundle"] if anonymize else []
+    code = cli.main(["allocate", str(path), *jobs, "--save-bundle", str(bundle), *extra])
+    assert code == (1 if sizes == [9] else 0)
+    replayed = gs.bundles.replay(bundle)
+    assert replayed.same and replayed.command == "allocate"
+    assert ("our-" not in bundle.read_text()) == anonymize
+    assert (0 if replayed.found is None else len(replayed.found.placements)) == (0 if sizes == [9] else sum(sizes))
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "problem"),
+    [
+        ("admit", {}, "job: missing; expected the name of a job"),
+        ("admit", {"job": 5}, "job: 5; expected the name of a job"),
+        ("admit", {"job": []}, r"job: \[\]; expected the name of a job"),
+        ("allocate", {}, "jobs: missing; expected a list"),
+        ("allocate", {"jobs": "our-new"}, "jobs: 'our-new'; expected a list"),
+        ("allocate", {"jobs": [5]}, r"jobs: \[5\]; expected a list"),
+    ],
+)
+def test_who_waits_is_asked_for(tmp_path: Path, command: str, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=f"^{problem}"):
+        gs.bundles.save(tmp_path / "bundle.json", command, fragmented(), options, None)

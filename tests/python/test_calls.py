@@ -63,7 +63,7 @@ def test_progress_is_reported(packed: gs.Cluster) -> None:
     gs.consolidate(packed, preset="best", polish_time=0.3, progress=lambda *report: seen.append(report))
     assert seen
     for phase, done, total in seen:
-        assert isinstance(phase, str) and 0 <= done and 0 <= total
+        assert isinstance(phase, str) and done >= 0 and total >= 0
     assert any(phase for phase, _, _ in seen)
     seen.clear()
     gs.consolidate(packed, progress=lambda *report: seen.append(report))  # too short for a second report

@@ -32,6 +32,22 @@ def test_from_a_generated_cluster_to_a_checked_plan(
     assert "node-000" in capsys.readouterr().out
 
 
+def test_what_could_not_be_cleared_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_file = str(tmp_path / "tiny.json")
+    gs.Cluster.from_json(tiny_document()).to_json(cluster_file)
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0,n1"]) == 0
+    out = capsys.readouterr().out
+    assert "2 nodes to clear stay occupied:\n  - node 'n0' stays occupied: " in out
+    assert "'n1' stays occupied: task 'fixed' must stay (locked)" in out
+    monkeypatch.setattr(cli.plans, "LEFT_SHOWN", 1)
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0,n1"]) == 0
+    assert "  - and 1 more; `gpusched explain` tells of each" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
+    assert "all nodes to clear are empty" in capsys.readouterr().out
+
+
 def test_a_spoiled_plan_fails_with_1(
     cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,9 +89,33 @@ def test_consolidate_polishes(
 
     monkeypatch.setattr(gs.consolidation, "consolidate", spy)
     command = ["consolidate", cluster_file, "--polish-time", "0.05", "--max-others", "2"]
-    assert cli.main([*command, "--max-price-ratio", "1.5"]) == 0
-    assert (given["polish_time"], given["max_others"], given["max_price_ratio"]) == (0.05, 2, 1.5)
+    assert cli.main([*command, "--price", "1500"]) == 0
+    assert (given["polish_time"], given["max_others"], given["price"]) == (0.05, 2, 1500)
     assert "the plan verifies" in capsys.readouterr().out
+
+
+def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure = tmp_path / "frontier.png"
+    assert cli.main(["frontier", cluster_file, "--points", "4", "--plot", str(figure)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["price", "cost", "moves", "nodes", "vacated", "at", "most", "gap"]
+    assert "bounds: counting" in lines
+    assert figure.stat().st_size > 0
+    assert cli.main(["frontier", cluster_file, "--points", "0"]) == 2
+    assert "--points: 0; expected 1 to 1000" in capsys.readouterr().err
+
+
+def test_reach_goal_says_whether_it_did(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(tmp_path / "goal.json")
+    assert cli.main(["reach-goal", cluster_file, "--count", "1", "-o", plan]) == 0
+    assert "the goal is reached" in capsys.readouterr().out
+    assert cli.main(["reach-goal", cluster_file, "--count", "100000"]) == 1
+    assert "the goal is not reached" in capsys.readouterr().out
+    cluster = gs.Cluster.from_json(cluster_file)
+    task, node = cluster.tasks[0].name, cluster.nodes[0].name
+    assert cli.main(["explain-move", cluster_file, plan, task, node, "--price", "500"]) == 0
+    assert task in capsys.readouterr().out
+    assert cli.main(["explain-move", cluster_file, plan, task, "nowhere"]) == 2
 
 
 def test_verify_reads_the_file_and_refuses_an_invalid_one(

@@ -84,9 +84,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
         (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' is no choice; write KIND=NAME"]),
     ],
 )
-def test_all_options_that_cannot_be_understood_are_told(
-    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(arguments)
     assert raised.value.code == 2
@@ -191,3 +189,18 @@ def test_a_bad_job_is_told_with_its_file(tmp_path: Path, capsys: pytest.CaptureF
     assert found[1].startswith(f"{two}: pods[0].count: 0.5; expected an integer")
     assert found[2].startswith(f"{two}: unknown field 'size'")
     assert len(found) == 3
+
+
+@pytest.mark.parametrize("command", ["admit", "allocate"])
+def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = tmp_path / "cluster.json"
+    tasks = [make_task(f"t{i}", job=f"ml/train-{i}") for i in range(12)] + [make_task("runs", job="ml/runs", node="n0", gpus=[0])]
+    cluster.write_text(json.dumps(document([make_node("n0")], tasks)))
+    assert cli.main([command, str(cluster), "ml/x"]) == 2
+    said = capsys.readouterr().err
+    named = ", ".join(f"ml/train-{i}" for i in range(8))
+    assert (
+        said == f"gpusched: job: 'ml/x'; expected a job of the cluster, or a file JOB.json; jobs with pending pods: {named} and 4 others\n"
+    )
+    assert cli.main([command, str(cluster), "train-11"]) == 2
+    assert capsys.readouterr().err.endswith("jobs with pending pods: ml/train-11\n")

@@ -27,7 +27,7 @@ def test_every_argument_has_a_line_of_help(command, capsys):
     for action in COMMANDS[command]._actions:
         assert action.help, (command, action.dest)
     with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
+        cli.main([*command.split(), "--help"])
     assert f"usage: gpusched {command}" in capsys.readouterr().out
 
 
@@ -72,6 +72,7 @@ def test_every_option_says_what_holds_without_it(command):
         (["consolidate", "{}", "--clear", ","], "argument --clear: ',' names nothing"),
         (["generate", "asi", "-o", "{}.json", "--load", "-1"], "gpusched: --load: -1; expected"),
         (["generate", "open", "-o", "{}.json"], "did you mean 'openb'?"),
+        (["kube", "snapshot", "-o", "{}.json", "--page-size", "0"], "gpusched: --page-size: 0; expected 1 to 10000"),
         (["simulate-host", "--seeds", "-3"], "gpusched: --seeds: -3; expected at least 1"),
         (["simulate-host", "--scenario", "table4"], "did you mean 'table3'?"),
     ],
@@ -93,6 +94,9 @@ def test_options_are_not_abbreviated(capsys):
 
 def test_unknown_commands_and_names_get_the_nearest_ones(capsys):
     assert "did you mean 'consolidate'?" in told(capsys, "consolidat", "x.json")
+    assert "did you mean 'snapshot'?" in told(capsys, "kube", "snapshots", "-o", "x.json")
+    assert "required: COMMAND (see gpusched kube --help)" in told(capsys, "kube")
+    assert "did you mean '--in-cluster'?" in told(capsys, "kube", "snapshot", "-o", "x.json", "--incluster")
     assert "did you mean 'best'?" in told(capsys, "consolidate", "x.json", "--preset", "bets")
 
 
@@ -116,6 +120,7 @@ def test_completion_scripts(shell, tmp_path, capsys):
         (["gpusched", "report", "clus"], ["cluster.json"]),
         (["gpusched", "allocate", "cluster.json", "clus"], ["cluster.json"]),
         (["gpusched", "simulate-host", "--scenario", "n"], ["neighbours", "no_counters", "noisy_counters"]),
+        (["gpusched", "kube", ""], ["rbac", "snapshot"]),
         (["gpusched", "generate", ""], ["asi", "constrained", "flextopo-4090", "openb"]),
     ],
 )

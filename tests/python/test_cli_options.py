@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import gpusched as gs
 import pytest
-from clusters import tiny_document
+from clusters import make_task, tiny_document
 from gpusched import cli
 from gpusched._commands import serving
-from gpusched._commands.arguments import choices, level, names
+from gpusched._commands.arguments import choices, level, names, rate
 
 COMMANDS = cli.parser().commands
 OF_LIBRARY = {(command, function) for command, parser in COMMANDS.items() for function in parser.fields}
@@ -19,23 +19,27 @@ CALLS = [
     ("import", "io.read_kubernetes", "kubernetes CLUSTER -o OUT", None),
     ("import", "io.read_kubernetes", "kai CLUSTER -o OUT", "io.read_kai_snapshot"),
     ("import", "io.read_slurm", "slurm CLUSTER -o OUT", None),
+    ("kube snapshot", "io.read_kubernetes", "-o OUT", None),
     ("report", "fragmentation.report", "CLUSTER", None),
     ("report", "fragmentation.switch_slots", "CLUSTER", None),
     ("report", "fragmentation.unusable_nodes", "CLUSTER --nodes 1", None),
     ("replay", "sim.replay", "NODES PODS", None),
     ("consolidate", "consolidation.consolidate", "CLUSTER", None),
+    ("frontier", "consolidation.frontier", "CLUSTER", None),
+    ("reach-goal", "consolidation.reach_goal", "CLUSTER", None),
     ("preempt", "preemption.preempt", "CLUSTER t", None),
     ("preempt", "preemption.preempt", "CLUSTER t u", "preemption.preempt_gang"),
     ("preempt", "preemption.preempt_gang", "CLUSTER t u", None),
     ("allocate", "allocation.allocate", "CLUSTER j", None),
     ("allocate", "allocation.allocate_many", "CLUSTER j k", None),
-    ("allocate", "consolidation.make_room", "CLUSTER j --make-room", None),
     ("admit", "admission.admit", "CLUSTER j", None),
     ("plan-serving", "serving.plan_serving", "REQUEST", None),
+    ("serving-curve", "serving.serving_curve", "REQUEST", "serving.curve"),
     ("plan-serving", "serving.replan", "REQUEST --replan-from PLAN", None),
     ("plan-serving", "serving.sweep_budgets", "REQUEST --budgets 1,2", None),
     ("verify", "verify.plan", "CLUSTER PLAN", None),
     ("explain", "consolidation.consolidate", "CLUSTER PLAN n", "consolidation.explain"),
+    ("explain-move", "consolidation.consolidate", "CLUSTER PLAN t n", "consolidation.explain_move"),
     ("simulate-host", "sim.simulate_host", "--seeds 1", None),
 ]
 
@@ -47,23 +51,23 @@ class Reached(Exception):
 def value_of(action):
     if action.choices:
         return str(next(iter(action.choices)))
-    return {None: "a", int: "64", float: "1", names: "a", level: "node", choices: "node_order=fewest_pods"}[action.type]
+    return {None: "a", int: "64", float: "1", names: "a", level: "node", choices: "node_order=fewest_pods", rate: "1"}[action.type]
 
 
 def test_all_functions_with_options_are_looked_at():
-    assert OF_LIBRARY == {(command, function) for command, function, _, _ in CALLS}
+    assert {(command, function) for command, function, _, _ in CALLS} == OF_LIBRARY
 
 
 @pytest.mark.parametrize(("command", "function", "words", "called"), CALLS)
 def test_every_option_reaches_the_library(command, function, words, called, tmp_path, monkeypatch):
     files = {name: str(tmp_path / name) for name in ("OUT", "CLUSTER", "PLAN")}
-    gs.Cluster.from_json(tiny_document()).to_json(files["CLUSTER"])
+    cluster = tiny_document()
+    cluster["tasks"] += [make_task(name, job=name, gpu_count=1) for name in "jk"]
+    gs.Cluster.from_json(cluster).to_json(files["CLUSTER"])
     monkeypatch.setattr(gs.Plan, "from_json", staticmethod(lambda path: None))
     monkeypatch.setattr(gs.io, "read_openb", lambda *files: None)
-    monkeypatch.setattr(serving, "read_request", lambda path: {})
+    monkeypatch.setattr(serving, "read_request", lambda path, rate=None: {})
     monkeypatch.setattr(serving, "read_running", lambda path: [])
-    if function == "consolidation.make_room":
-        monkeypatch.setattr(gs.allocation, "allocate", lambda *_, **__: SimpleNamespace(placed=False))
     seen = {}
 
     def spy(*_, **keywords):
@@ -72,7 +76,8 @@ def test_every_option_reaches_the_library(command, function, words, called, tmp_
 
     module, name = (called or function).split(".")
     monkeypatch.setattr(getattr(gs, module), name, spy)
-    arguments = [command, *(files.get(word, word) for word in words.split())]
+    monkeypatch.setattr(gs.kubernetes, "snapshot", lambda: SimpleNamespace(objects={}, to_dict=dict))
+    arguments = [*command.split(), *(files.get(word, word) for word in words.split())]
     fields = COMMANDS[command].fields[function]
     actions = {action.dest: action for action in COMMANDS[command]._actions}
     for field in fields:

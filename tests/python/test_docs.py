@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,96000,100000,4,T4\n")
     pods = "".join(f"p{i},1000,1000,1,1000\n" for i in range(6))
     (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + pods)
-    amounts = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}, "status": {"allocatable": amounts}}
-    (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
+    dump = runpy.run_path(str(ROOT / "examples" / "kubernetes_dump.py"))["dump"]
+    (tmp_path / "all.json").write_text(json.dumps(dump()))
     samples = ROOT / "tests" / "golden" / "io"
     for sample in sorted((samples / "slurm").glob("*.*")):
         shutil.copy(sample, tmp_path)
@@ -62,6 +62,7 @@ def test_python_runs(page: Path, work: Path) -> None:
 def test_shell_runs(page: Path, work: Path) -> None:
     """Blocks marked `sh` are sessions with the console script; they take seconds."""
     script = 'gpusched() { "$PYTHON" -m gpusched "$@"; }\n'  # as the installed script is
+    printed: set[str] = set()
     for block in blocks(page, "sh"):
         run = subprocess.run(
             ["bash", "-e", "-c", script + block],
@@ -72,6 +73,9 @@ def test_shell_runs(page: Path, work: Path) -> None:
         )
         assert (run.returncode, run.stderr) == (0, ""), block
         assert run.stdout
+        printed |= set(run.stdout.splitlines())
+    shown = [line for block in blocks(page, "text") for line in block.splitlines()]
+    assert [line for line in shown if line not in printed] == []
 
 
 def test_the_map_of_old_names_names_what_there_is() -> None:
@@ -94,3 +98,12 @@ def test_the_map_of_old_names_names_what_there_is() -> None:
         found: object = gs
         for part in name.split("."):
             found = getattr(found, part)
+
+
+def test_the_walks_name_functions_where_they_are() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\| \d+\. .* \| `([^`]+)` \| `([^`]+)` \|$", text, re.M)
+    assert len(steps) == len(re.findall(r"^\| \d+\.", text, re.M)) > 30
+    for name, where in steps:
+        path = ROOT / where if where.startswith("python/") else ROOT / "include" / "gpusched" / where
+        assert re.search(rf"(struct|class) {re.escape(name)}\b|\b{re.escape(name)}\(", path.read_text(encoding="utf-8")), (name, where)

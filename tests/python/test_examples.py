@@ -56,6 +56,8 @@ def test_notebooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code and not any(cell.get("outputs") for cell in notebook["cells"]), (
         "commit notebooks without outputs"
     )
+    monkeypatch.chdir(EXAMPLES)  # as Jupyter has it
+    monkeypatch.syspath_prepend(str(EXAMPLES))
     names: dict[str, object] = {"__name__": "__main__"}
     for number, cell in enumerate(code):
         exec(compile(cell, f"{path.name}[{number}]", "exec"), names)

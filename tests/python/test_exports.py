@@ -80,7 +80,7 @@ def test_evictions_and_placements_are_steps(mixed):
     task = make_task("big", gpu_count=7, priority=100, priority_class="HP")
     plan = gs.Plan.from_json(
         {
-            **{"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []},
+            "format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": [],
             "evictions": ["t"],
             "placements": [{"task": task["name"], "node": "a", "gpus": [0, 1, 2, 3, 4, 5, 6]}],
         }

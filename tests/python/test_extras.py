@@ -3,10 +3,9 @@
 import copy
 import pickle
 
+import gpusched as gs
 import numpy as np
 import pytest
-
-import gpusched as gs
 
 
 def document(**more):

@@ -113,7 +113,7 @@ def test_a_report_is_a_table(mixed: gs.Cluster) -> None:
     gpus, cores, *_ = report[0]
     assert (gpus, cores) == (1, 8)
     with pytest.raises(AttributeError, match="nonsense"):
-        report[0].nonsense
+        _ = report[0].nonsense
     with pytest.raises(KeyError):
         report[0]["nonsense"]
 

@@ -134,7 +134,7 @@ HALF = "a\ud800b"
     ("field", "call"),
     [
         ("level", lambda c: gs.allocate(c, {"name": "j", "pods": []}, level=HALF)),
-        ("level", lambda c: gs.make_room(c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF)),
+        ("level", lambda c: gs.admit(c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF)),
         ("level", lambda c: gs.fragmentation.switch_slots(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.largest_job(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.job_entropies(c, level=HALF)),
@@ -164,10 +164,19 @@ def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
         (lambda: gs.preemption.StandbyLease("o", "n", [2**40]), "gpus: 1099511627776; expected an integer from 0 to 63"),
         (lambda: gs.preemption.EvictionModel().draw(0, -1), "seed: -1; expected 0 to 18446744073709551615"),
         (lambda: gs.control.mig_layout("A100-80GB", [("2g", "x")]), "instances[0][1]: 'x'; expected an integer from 0 to 7"),
-        (lambda: gs.control.mig_layout("A100-80GB", ["2g"]), "instances[0]: '2g'; expected a pair of a profile's key and its first memory slice"),
+        (
+            lambda: gs.control.mig_layout("A100-80GB", ["2g"]),
+            "instances[0]: '2g'; expected a pair of a profile's key and its first memory slice",
+        ),
         (lambda: gs.control.mig_layout("A100-80GB").create("2g", 2**70), "start: 1180591620717411303424; expected an integer from 0 to 7"),
-        (lambda: gs.topology.HardwareGraph.preset("a100x8").bandwidth(2**70, 2), "a: 1180591620717411303424; expected an integer from 0 to 63"),
-        (lambda: gs.topology.HardwareGraph.preset("a100x8").best_gpus(2**70), "count: 1180591620717411303424; expected -2147483648 to 2147483647"),
+        (
+            lambda: gs.topology.HardwareGraph.preset("a100x8").bandwidth(2**70, 2),
+            "a: 1180591620717411303424; expected an integer from 0 to 63",
+        ),
+        (
+            lambda: gs.topology.HardwareGraph.preset("a100x8").best_gpus(2**70),
+            "count: 1180591620717411303424; expected -2147483648 to 2147483647",
+        ),
     ],
 )
 def test_integers_out_of_range_are_told_with_their_range(call, told):

@@ -206,6 +206,7 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
 def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
     assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
     assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60 and gs.preemption.lost_work(cluster, "c14", -5) == 0
+    assert gs.preemption.gang_lost_work(cluster, "c14") == 50  # a pod on its own
     assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
     assert gs.preemption.paper_score(400, 0.5) == gs.preemption.score(400, 0.5)
     assert gs.preemption.paper_score(0, 0, alpha=1) == 1 < gs.preemption.paper_score(-1, 0, 1) == 1.5

@@ -114,7 +114,7 @@ def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
     assert found > 50
 
 
-NO_DATA = {"PreemptionIndex", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks"}
+NO_DATA = {"PreemptionIndex", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks", "Autoscaler"}
 
 
 def classes_of(scope: Any) -> Iterator[type]:

@@ -2,9 +2,8 @@
 
 import pickle
 
-import pytest
-
 import gpusched as gs
+import pytest
 
 
 def document(**more):

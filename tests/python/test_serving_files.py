@@ -55,7 +55,9 @@ WRONG: list[tuple[Callable[[dict[str, Any]], None], list[str]]] = [
     (change("budget", remove=True), ["budget is missing"]),
     (change("budget", value="much"), ["budget: 'much'; expected a number"]),
     (change("budget", value=-1), ["budget: -1; expected 0 to 1.79769e+308"]),
-    (change("format", value="gpusched.cluster"), ["format: 'gpusched.cluster' version 1; expected 'gpusched.serving-request' version 1"]),
+    (change("format", value="gpusched.cluster"), [
+        "format: 'gpusched.cluster' version 2; expected 'gpusched.serving-request' version 1 or 2",
+    ]),
     (change("gpus", value=[]), ["gpus: []; expected a dict"]),
     (change("gpus", remove=True), ["gpus is missing"]),
     (change("gpus", "A40", value=3), ["gpus['A40']: 3; expected a dict"]),
@@ -76,13 +78,15 @@ WRONG: list[tuple[Callable[[dict[str, Any]], None], list[str]]] = [
     (change(*CHAT, "requests", value=-3), ["models['Llama-3-8B'].workloads['chat'].requests: -3; expected 0 to 1.79769e+308"]),
     (change("measured", value={}), ["measured: {}; expected a list of dicts"]),
     (change("measured", value=[{"model": "m", "deployment": "A40 1x1", "workload": "chat", "requests_per_s": -1}]), [
-        "measured[0]: there is no workload 'chat' of a model 'm'",
+        "measured[0]: there is no model 'm'",
         "measured[0].requests_per_s: -1; expected 0 to 1.79769e+308",
     ]),
-    (change("measured", value=[{"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "chat", "requests_per_s": 2 + i} for i in (0, 1)]), [
+    (change("measured", value=[
+        {"model": "Llama-3-8B", "deployment": "A40 1x1", "workload": "chat", "requests_per_s": 2 + i} for i in (0, 1)
+    ]), [
         "measured[1]: appears twice for 'chat' of 'Llama-3-8B'",
     ]),
-    (change("typo", value=1), ["unknown field 'typo'; expected budget, format, gpus, measured, models, version"]),
+    (change("typo", value=1), ["unknown field 'typo'; expected budget, format, gpus, measured, models, targets, version"]),
 ]  # fmt: skip
 
 
@@ -165,7 +169,7 @@ def test_plans_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     asked.write_text(json.dumps(request()))
     for document, part in (
         ({"format": "gpusched.serving-sweep", "version": 1, "plans": []}, "format: 'gpusched.serving-sweep' version 1; expected"),
-        ({"version": 2, "replicas": []}, "format: 'gpusched.serving-plan' version 2; expected"),
+        ({"version": 3, "replicas": []}, "format: 'gpusched.serving-plan' version 3; expected"),
         ({}, "replicas: expected a list"),
         ({"replicas": {}}, "replicas: expected a list"),
         ({"replicas": [{"model": "m", "count": 2**31 - 1, "stages": []}] * 2}, "replicas: count of all together: 4294967294"),
@@ -210,7 +214,7 @@ def test_budgets_on_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["plan-serving", str(asked), "--budgets", "6,0.1,3", "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     document = json.loads(out.read_text())
-    schemas = {name: json.loads((SCHEMAS / f"gpusched.serving-{name}.v1.schema.json").read_text()) for name in ("plan", "sweep")}
+    schemas = {name: json.loads((SCHEMAS / f"gpusched.serving-{name}.v2.schema.json").read_text()) for name in ("plan", "sweep")}
     registry: Registry[Any] = Registry().with_resource(schemas["plan"]["$id"], Resource.from_contents(schemas["plan"]))
     sweep = Draft202012Validator(schemas["sweep"], registry=registry)
     sweep.validate(document)

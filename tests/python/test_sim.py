@@ -37,7 +37,8 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "nodes", "gpus"), [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800), ("constrained", 37707, 161713)]
+    ("preset", "nodes", "gpus"),
+    [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800), ("constrained", 37707, 161713)],
 )
 def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
     c = gs.sim.generate_cluster(preset=preset)
@@ -55,7 +56,9 @@ def test_shares_of_constraints() -> None:
     spec = gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json()
     assert spec["version"] == 2
     assert sum("mig" in str(node.get("devices")) for node in spec["nodes"]) > 20
-    assert {"spread", "avoid", "near", "groups", "node_affinity", "resources", "device_count"} <= {key for task in spec["tasks"] for key in task}
+    constraints = {"spread", "avoid", "near", "groups", "node_affinity", "resources", "device_count"}
+    assert constraints <= {key for task in spec["tasks"] for key in task}
+    assert any("subgroups" in job for job in spec["jobs"])
     assert spec["budgets"] and any(job.get("min_members", 0) > 1 for job in spec["jobs"])
     plain = gs.sim.generate_cluster(nodes=300, seed=1)
     assert gs.sim.generate_cluster(nodes=300, seed=1, mig_fraction=0, gang_fraction=0.0) == plain

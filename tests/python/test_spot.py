@@ -158,10 +158,13 @@ def test_rankers_in_python() -> None:
         return gs.sim.replay_spot(trace, rankers=rankers).jobs["finish_s"].tolist()
 
     assert finishes("packing", last) == finishes("packing", last)
-    ended: list[list[str]] = [[], []]
-    for rankers, log in (([first], ended[0]), ([last], ended[1])):
-        gs.sim.replay_spot(trace, rankers=rankers, observer=lambda now, c, plan: log.extend(p.node for p in plan.placements))
-    assert ended[0][0] != ended[1][0]
+
+    def nodes_used(ranker: Any) -> list[str]:
+        log: list[str] = []
+        gs.sim.replay_spot(trace, rankers=[ranker], observer=lambda now, c, plan: log.extend(p.node for p in plan.placements))
+        return log
+
+    assert nodes_used(first)[0] != nodes_used(last)[0]
 
 
 def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
@@ -175,7 +178,8 @@ def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
         gs.sim.replay_spot(by_hand, rankers=["packing", fail])
     with pytest.raises(gs.InvalidInput, match=r"rankers\[0\] \(<lambda>\)'s answer for task '.*' and node '.*': 0\.5; expected a whole"):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
-    with pytest.raises(gs.errors.InvalidType, match=r"rankers\[1\] \(<lambda>\): .*; expected a function that is called as f\(cluster, task, node\)$"):
+    called_as = r"rankers\[1\] \(<lambda>\): .*; expected a function that is called as f\(cluster, task, node\)$"
+    with pytest.raises(gs.errors.InvalidType, match=called_as):
         gs.sim.replay_spot(by_hand, rankers=["packing", lambda c, t: 0])  # type: ignore[list-item, return-value]
     with pytest.raises(gs.InvalidInput, match=r"rankers\[1\]: 3; expected a name or a callable \(cluster, task, node\)"):
         gs.sim.replay_spot(by_hand, rankers=["packing", 3])  # type: ignore[list-item]

@@ -60,7 +60,7 @@ def test_bad_questions(tree: gs.topology.NetworkTree) -> None:
 
 def test_drawings_and_copies(tree: gs.topology.NetworkTree) -> None:
     dot = gs.topology.to_dot(tree)
-    assert dot.startswith("graph") or dot.startswith("digraph")
+    assert dot.startswith(("graph", "digraph"))
     assert "n0" in dot and "s1" in dot
     assert "n0" not in gs.topology.to_dot(tree, nodes=False)
     for other in (copy.copy(tree), copy.deepcopy(tree), pickle.loads(pickle.dumps(tree))):

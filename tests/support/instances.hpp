@@ -3,17 +3,33 @@
 #pragma once
 
 #include <concepts>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace testing_support {
 
-/// `all`, or a fifth of it where sanitizers make each several times as long. Thresholds on what happened scale along.
+/// What GPUSCHED_TEST_TIMES says, 1 where it is not set.
+inline int times() {
+    static const int wanted = [] {
+        const auto* const wish = std::getenv("GPUSCHED_TEST_TIMES");
+        const int number = wish == nullptr ? 1 : std::atoi(wish);
+        if (number < 1 || number > 1'000'000)
+            throw std::invalid_argument("GPUSCHED_TEST_TIMES is '" + std::string(wish) +
+                                        "', not a whole number from 1 to 1000000");
+        return number;
+    }();
+    return wanted;
+}
+
+/// `all`, or a fifth of it where sanitizers make each several times as long; times what GPUSCHED_TEST_TIMES says. Thresholds on
+/// what happened scale along.
 template <std::integral T>
-constexpr T instances(T all) {
+T instances(T all) {
 #ifdef GPUSCHED_TEST_SANITIZED
-    return all / 5;
-#else
-    return all;
+    all /= 5;
 #endif
+    return all * static_cast<T>(times());
 }
 
 }  // namespace testing_support

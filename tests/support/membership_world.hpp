@@ -250,6 +250,14 @@ class MembershipWorld {
         task.standby = task.priority_class == PriorityClass::hp && rng_.chance(0.2);
     }
 
+    // One that its job lists, or none; seldom one that it may not list.
+    void choose_subgroup(TaskSpec& task) {
+        task.subgroup = rng_.chance(0.02) ? "a" : "";
+        for (const auto& job : data_.jobs)
+            if (job.name == task.job && !job.subgroups.empty() && rng_.chance(0.8))
+                task.subgroup = any(job.subgroups).name;
+    }
+
     // As random_cluster has them.
     static std::vector<std::string> label_levels() { return {"zone", "rack", "nobody has this"}; }
 
@@ -300,6 +308,7 @@ class MembershipWorld {
             auto task = new_task();
             task.name = "t" + std::to_string(rng_.below(30));
             place(task);
+            choose_subgroup(task);
             what_ = "add task " + task.name;
             next.tasks.push_back(task);
             return [this, task] { (void)live_.add_task(task); };
@@ -317,6 +326,7 @@ class MembershipWorld {
                 task.device_count = old.device_count;
                 task.device_classes = old.device_classes;
             }
+            choose_subgroup(task);
             what_ = "update task " + task.name;
             *item(next.tasks, task.name) = task;
             return [this, task] { live_.update_task(live_.handle(live_.find_task(task.name)), task); };
@@ -354,6 +364,10 @@ class MembershipWorld {
         case 10: {
             JobSpec job{"j" + std::to_string(rng_.below(9)), rng_.between(-1, 3), std::nullopt};
             if (rng_.chance(0.5)) job.max_disrupted = rng_.between(0, 2);
+            if (rng_.chance(0.7)) add_subgroups(rng_, job);
+            if (rng_.chance(0.3)) std::reverse(job.subgroups.begin(), job.subgroups.end());
+            if (!job.subgroups.empty() && rng_.chance(0.2)) job.subgroups.pop_back();
+            if (rng_.chance(0.05)) job.min_members = 0;  // not always enough
             if (auto* old = item(next.jobs, job.name); old != nullptr && rng_.chance(0.7)) {
                 *old = job;
                 what_ = "update job " + job.name;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "support/reference.hpp"
+#include "support/subgroups.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/spec.hpp>
@@ -66,6 +67,8 @@ class RandomCluster {
         disturb();
         for (std::int64_t b = options_.budgets > 0 ? rng_.between(0, 3) : 0; b > 0; --b)
             spec_.budgets.push_back(budget("b" + std::to_string(b)));
+        auto own = rng_.split(static_cast<std::uint64_t>(spec_.now));
+        add_subgroups(own, spec_, 0.3);
         return std::move(spec_);
     }
 
@@ -88,6 +91,7 @@ class RandomCluster {
         n.cpu_milli = rng_.between(1, 16) * 1000 + rng_.between(0, 2) * 250;
         n.memory_mib = rng_.between(1, 16) * 1024;
         if (rng_.chance(0.3)) n.gpu_memory_mib = rng_.between(8, 40) * 1024;
+        n.eviction_count = n.cpu_milli / 250 % 4;  // without a draw: other tests keep their clusters
         if (rng_.chance(0.4)) n.labels["zone"] = numbered("z", 2);
         if (rng_.chance(0.2)) n.labels["disk"] = "ssd";
         network(n);

@@ -63,7 +63,7 @@ struct Options {
 
     /// Where the job's closeness is measured, as for `allocate`.
     std::optional<Level> level{};
-    /// `required`: one domain of `level`, or not admitted. A wish (`preferred`) is kept where the job fits as it is only.
+    /// `required`: one domain of `level`, or not admitted. A wish (`preferred`) is kept where that costs no more.
     std::optional<NetworkMode> mode{};
     /// Seconds, -10^12 .. 10^12; absent = the snapshot's. Work is lost up to this time.
     std::optional<std::int64_t> now{};

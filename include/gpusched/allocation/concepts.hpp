@@ -112,14 +112,6 @@ template <class P>
     return static_cast<GpuMask>(detail::ask(picker, cluster, task, node, rng));
 }
 
-/// The GPUs that a picker takes, and the task's other devices.
-template <class P>
-[[nodiscard]] GpuMask take_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
-    const auto devices = free_devices_for(cluster, task, node);
-    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return devices;
-    return pick(picker, cluster, task, node, rng) | devices;
-}
-
 /// A policy that says at run time whether it is node-local.
 template <class P>
 concept TellsLocality = requires(const P& policy) {
@@ -159,6 +151,22 @@ using ForTask = std::remove_cvref_t<decltype(detail::for_task(std::declval<const
                                                               std::declval<const Cluster&>(), TaskId{}))>;
 
 }  // namespace detail
+
+/// What a task takes on a node that fits it: the GPUs that the picker chooses, none for a task without GPUs, and its other
+/// devices (free_devices_for). Satisfies `gpus_fit` where the picker does.
+template <class P>
+    requires detail::Mask<std::invoke_result_t<const P&, const Cluster&, TaskId, NodeId>>
+[[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node) {
+    const auto devices = free_devices_for(cluster, task, node);
+    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return devices;
+    return static_cast<GpuMask>(picker(cluster, task, node)) | devices;
+}
+/// The same with random numbers for a picker that takes them.
+template <GpuPicker P>
+[[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
+    const auto ask = [&](const Cluster& c, TaskId t, NodeId n) { return detail::pick(picker, c, t, n, rng); };
+    return pick_gpus(ask, cluster, task, node);
+}
 
 /// The type of a ranker's scores.
 template <NodeRanker R>

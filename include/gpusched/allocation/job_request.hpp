@@ -22,6 +22,9 @@ struct PodRequest {
 struct JobRequest {
     std::string name{};
     std::vector<PodRequest> pods{};
+    /// As in JobSpec. All pods are placed, or none; these say how many must stay when somebody needs their room later.
+    std::int64_t min_members = 0;
+    std::vector<SubgroupSpec> subgroups{};  ///< `PodRequest::pod.subgroup` names one
     bool operator==(const JobRequest&) const = default;
 };
 
@@ -43,8 +46,8 @@ struct ClusterWithJobs {
 };
 
 /// The snapshot with one more job of pending pods: `<job>-0`, `<job>-1` and so on.
-/// @throws InvalidInput for a job without name or pods, a name that the cluster has already, and pods that
-///         `Cluster::build` refuses
+/// @throws InvalidInput for a job without name or pods, a name that the cluster has already, and what `Cluster::build` refuses
+///         of the job and its pods
 /// Costs as much as building the snapshot again.
 [[nodiscard]] ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job);
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <concepts>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,6 +27,8 @@ namespace GPUSCHED_NAMESPACE::allocation {
 ///     rankers.add<Mine>("mine");
 ///     rankers.add("largest", [](const Inventory& inventory) { return Largest{largest_node(inventory)}; });
 ///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) { return Expecting{expected}; });
+///
+/// It may say how much of a list of tasks the workload should cover where it is made of one.
 template <class Policy>
 class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmentation::Workload&> {
     using Base = Registry<Policy, const Inventory&, const fragmentation::Workload&>;
@@ -51,22 +55,25 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     }
     template <std::invocable<const Inventory&, const fragmentation::Workload&> Make>
         requires(!std::invocable<Make, const Inventory&>)
-    PolicyRegistry& add(std::string name, Make make) {
+    PolicyRegistry& add(std::string name, Make make, fragmentation::WorkloadOptions of_tasks = {}) {
         using P = std::remove_cvref_t<
             std::invoke_result_t<Make&, const Inventory&, const fragmentation::Workload&>>;
         if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(name, std::move(make));
-        expecting_.push_back(std::move(name));
+        expecting_.emplace(std::move(name), of_tasks);
         return *this;
     }
 
     /// Whether policies of that name look at the workload; false for an unknown name.
-    [[nodiscard]] bool expects_workload(std::string_view name) const {
-        return std::find(expecting_.begin(), expecting_.end(), name) != expecting_.end();
+    [[nodiscard]] bool expects_workload(std::string_view name) const { return expecting_.contains(name); }
+    /// How the workload of these policies is made of a list of tasks; the defaults for policies that look at none.
+    [[nodiscard]] fragmentation::WorkloadOptions workload_options(std::string_view name) const {
+        const auto found = expecting_.find(name);
+        return found == expecting_.end() ? fragmentation::WorkloadOptions{} : found->second;
     }
 
   private:
-    std::vector<std::string> expecting_;
+    std::map<std::string, fragmentation::WorkloadOptions, std::less<>> expecting_;
 };
 
 /// "packing", "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit", "dot_product",

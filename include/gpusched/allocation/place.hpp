@@ -34,18 +34,22 @@ template <class R, class P, class F = AnyNode>
     static_assert(detail::check_ranker<R>());
     static_assert(detail::check_gpu_picker<P>());
     static_assert(detail::check_filter<F>());
-    const auto& asked = detail::for_task(ranker, cluster, task);
-    std::optional<Score<R>> best_score;
-    NodeId best = none<NodeId>;
-    for (const auto node : cluster.nodes()) {
-        if (find_obstacle(cluster, task, node) != Obstacle::none || !filter(cluster, task, node)) continue;
-        auto score = detail::ask(asked, cluster, task, node, rng);
-        if (best_score && !(*best_score < score)) continue;
-        best_score = std::move(score);
-        best = node;
+    // What fails above is reported once, without what would follow from it.
+    if constexpr (NodeRanker<R> && GpuPicker<P> && NodeFilter<F>) {
+        const auto& asked = detail::for_task(ranker, cluster, task);
+        std::optional<Score<R>> best_score;
+        NodeId best = none<NodeId>;
+        for (const auto node : cluster.nodes()) {
+            if (find_obstacle(cluster, task, node) != Obstacle::none || !filter(cluster, task, node))
+                continue;
+            auto score = detail::ask(asked, cluster, task, node, rng);
+            if (best_score && !(*best_score < score)) continue;
+            best_score = std::move(score);
+            best = node;
+        }
+        if (best != none<NodeId>) return Destination{best, pick_gpus(picker, cluster, task, best, rng)};
     }
-    if (best == none<NodeId>) return std::nullopt;
-    return Destination{best, detail::take_gpus(picker, cluster, task, best, rng)};
+    return std::nullopt;
 }
 
 /// The nodes where the task would fit now, in the cluster's order: those that `place` ranks.

@@ -81,7 +81,7 @@ class PowerOfD {
             if (candidates_.empty()) return std::nullopt;
             while (found < options_.choices) consider(rng.pick(std::span(candidates_)));
         }
-        return Destination{best, detail::take_gpus(picker_, cluster, task, best, rng)};
+        return Destination{best, pick_gpus(picker_, cluster, task, best, rng)};
     }
 
   private:

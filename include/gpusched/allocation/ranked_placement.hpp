@@ -41,7 +41,7 @@ class RankedPlacement {
             if (keeps_scores() && cluster.events() != nullptr) {
                 const auto node = best_kept(kept_.of(cluster), cluster, task, rng);
                 if (node == none<NodeId>) return std::nullopt;
-                return Destination{node, detail::take_gpus(picker_, cluster, task, node, rng)};
+                return Destination{node, pick_gpus(picker_, cluster, task, node, rng)};
             }
         }
         return place(cluster, task, ranker_, picker_, rng, filter_);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ class AnyPartitioner {
     template <detail::CalledAs<AnyPartitioner, const Cluster&, std::size_t, Rng&> P>
     AnyPartitioner(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_partitioner<P>());
+        type_ = &typeid(P);
         call_ = [policy = std::move(policy)](const Cluster& cluster, std::size_t partition_size, Rng& rng) {
             return policy(cluster, partition_size, rng);
         };
@@ -45,8 +47,11 @@ class AnyPartitioner {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const {
         return call_(cluster, partition_size, rng);
     }
+    /// Of the policy.
+    [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
 
   private:
+    const std::type_info* type_;
     std::function<Partition(const Cluster&, std::size_t, Rng&)> call_;
 };
 
@@ -158,6 +163,7 @@ class AnyDestinationRanking {
         requires(!std::same_as<P, AnyDestinationRanking>)
     AnyDestinationRanking(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_destinations<P>());
+        type_ = &typeid(P);
         object_ = std::make_shared<const Model<P>>(std::move(policy));
     }
 
@@ -169,8 +175,11 @@ class AnyDestinationRanking {
     bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         return object_->visit_full(cluster, index, task, offer);
     }
+    /// Of the policy.
+    [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
 
   private:
+    const std::type_info* type_;
     using AnyOffer = FunctionRef<bool(NodeId)>;
     struct Interface {
         virtual ~Interface() = default;
@@ -205,6 +214,7 @@ class AnyEjectionRule {
                   P>
     AnyEjectionRule(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_ejection<P>());
+        type_ = &typeid(P);
         skips_victims_ = detail::skips_victims(policy);
         takes_cheapest_first_ = detail::takes_cheapest_first(policy);
         call_ = [policy = std::move(policy)](const Cluster& cluster, TaskId task, NodeId node,
@@ -218,8 +228,11 @@ class AnyEjectionRule {
     }
     [[nodiscard]] bool skips_victims() const noexcept { return skips_victims_; }
     [[nodiscard]] bool takes_cheapest_first() const noexcept { return takes_cheapest_first_; }
+    /// Of the policy.
+    [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
 
   private:
+    const std::type_info* type_;
     bool skips_victims_ = false;
     bool takes_cheapest_first_ = false;
     std::function<bool(const Cluster&, TaskId, NodeId, std::span<const Victim>, std::vector<Victim>&)> call_;

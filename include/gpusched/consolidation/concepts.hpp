@@ -103,20 +103,6 @@ template <class P>
 }
 }  // namespace detail
 
-/// What nodes were vacated for. Nodes that are worth nothing do not count: what they take says nothing about prices.
-struct Spent {
-    std::int64_t nodes = 0;
-    std::int64_t gain = 0;  ///< sum of their weights
-    std::int64_t moves = 0;
-
-    void add(std::int64_t node_gain, std::int64_t node_moves) noexcept {
-        if (node_gain <= 0) return;
-        ++nodes;
-        gain += node_gain;
-        moves += node_moves;
-    }
-};
-
 /// What vacating one node would take. Tasks that have moved already move on for nothing.
 struct ChainSet {
     NodeId node = none<NodeId>;
@@ -124,14 +110,13 @@ struct ChainSet {
     std::int64_t tasks = 0;  ///< on the node and at home there; they move in any case
     std::int64_t moves = 0;  ///< of these tasks and of others
     std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
-    Spent before{};          ///< on the nodes of earlier rounds, and of the same group in this round
 };
 
 /// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the
 /// node is given up. With `Switches::shortest_chains_first` it is also asked before chains are tried, as if every level of
-/// nesting cost a move; where it says no, the task finds no place. It must be monotone: adding moves never turns a refusal
-/// into an acceptance. Optional hook: `with_limits(options)`, the same acceptance with the limits that `max_others`,
-/// `max_price_ratio` and `clear` of the options set; without it these options are refused.
+/// nesting moved the task that is the cheapest to move; where it says no, the task finds no place. It must be monotone: adding moves never turns a refusal
+/// into an acceptance. Optional hook: `with_limits(options)`, the same acceptance with the limits that `max_others`
+/// and `price` of the options set; without it these options are refused.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;

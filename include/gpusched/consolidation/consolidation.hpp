@@ -12,8 +12,10 @@
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/free_index.hpp>
-#include <gpusched/consolidation/make_room.hpp>
+#include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/goal.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
@@ -24,5 +26,6 @@
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 #include <gpusched/consolidation/wave_order.hpp>

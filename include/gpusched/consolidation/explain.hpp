@@ -19,7 +19,9 @@ enum class NodeFate : std::uint8_t {
     has_fixed,       ///< a task on it must not be moved
     has_stuck,       ///< a task on it fits on no other node once the plan is done
     receives,        ///< its own tasks could leave, but the plan moves others onto it
-    not_worthwhile,  ///< every task on it fits elsewhere one by one, but not all within the limits of the search
+    too_dear,        ///< moving its own tasks costs more, at the price, than it is worth
+    crowded,         ///< every task on it fits elsewhere alone, but not all of them together
+    not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves were not within the limits of the search
 };
 constexpr auto enum_names(NodeFate) {
     return name_table<NodeFate>({
@@ -28,6 +30,8 @@ constexpr auto enum_names(NodeFate) {
         {NodeFate::has_fixed, "has_fixed"},
         {NodeFate::has_stuck, "has_stuck"},
         {NodeFate::receives, "receives"},
+        {NodeFate::too_dear, "too_dear"},
+        {NodeFate::crowded, "crowded"},
         {NodeFate::not_worthwhile, "not_worthwhile"},
     });
 }
@@ -58,6 +62,40 @@ constexpr auto enum_names(FixedBy) {
     });
 }
 
+/// Why nothing may move onto a node.
+enum class ClosedBy : std::uint8_t {
+    nothing,   ///< tasks may move onto it
+    emptied,   ///< the plan vacates it
+    empty,     ///< it held no task but daemons before the plan
+    exempt,    ///< the options exempt it
+    to_clear,  ///< it is to be cleared itself
+    cordoned,  ///< it is unschedulable
+};
+constexpr auto enum_names(ClosedBy) {
+    return name_table<ClosedBy>({
+        {ClosedBy::nothing, ""},
+        {ClosedBy::emptied, "vacated by the plan"},
+        {ClosedBy::empty, "empty before the plan"},
+        {ClosedBy::exempt, "exempt"},
+        {ClosedBy::to_clear, "to be cleared itself"},
+        {ClosedBy::cordoned, "cordoned"},
+    });
+}
+
+/// The least that would have to change for a task to find a place, once the plan is done.
+struct LeastChange {
+    /// The node, open to moves, on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory. none = no
+    /// open node is of a kind that the task accepts.
+    NodeId node = none<NodeId>;
+    std::int64_t gpu_milli = 0;          ///< what it lacks there; of one GPU for a fraction
+    std::int64_t cpu_milli = 0;          ///< likewise
+    std::int64_t memory_mib = 0;         ///< likewise
+    Obstacle obstacle = Obstacle::none;  ///< where it lacks none of these: what else is in the way there
+    /// A node on which it fits as it is, but onto which nothing may move, and why; none = there is none.
+    NodeId closed_node = none<NodeId>;
+    ClosedBy closed_by = ClosedBy::nothing;
+};
+
 /// One of a node's own tasks that keeps it occupied.
 struct Blocker {
     TaskId task = none<TaskId>;
@@ -67,6 +105,8 @@ struct Blocker {
     Obstacle obstacle = Obstacle::none;
     std::size_t nodes_with_obstacle = 0;
     std::size_t nodes_looked_at = 0;
+    /// For the same, and for a task that fits only while the node's other tasks stay.
+    LeastChange change{};
 };
 
 struct Explanation {
@@ -77,15 +117,22 @@ struct Explanation {
     std::string text;              ///< the same in words, with names
 };
 
-/// Tells which task and which constraint keep `node` occupied after `plan`.
+/// Tells which task and which constraint keep `node` occupied after `plan`, and the least that would have to change.
 ///
 /// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing. Tasks that the plan has
-/// moved onto the node are no reason of their own.
-/// @param options what the plan was made with: those count that make_scope (scope.hpp) reads, and the migration budget
+/// moved onto the node are no reason of their own. Whether all tasks of the node fit elsewhere together is tried once: those that ask for most
+/// first, each on the node that it fits most tightly.
+/// @param options what the plan was made with: those count that make_scope (scope.hpp) reads, the migration budget,
+///     `price` and `objective`
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                   const Options& options = {});
+
+/// The same for every node of `options.clear` that `plan` leaves occupied, in ascending order of nodes.
+/// @throws InvalidInput also where `options.clear` is absent
+[[nodiscard]] std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
+                                                     const Options& options);
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

@@ -27,7 +27,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// "first_victims", "easier_victims", "cheapest_victims".
 [[nodiscard]] const Registry<AnyEjectionRule>& ejection_rules();
 
-/// "accept_all", "price_limit"; the latter is that of the presets `fast` and `best`.
+/// "accept_all", "price_limit"; the latter is that of the presets.
 [[nodiscard]] const Registry<AnyAcceptance>& acceptances();
 
 /// "gpus", "unit".

@@ -17,7 +17,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
     fast,  ///< ours: pools per GPU model, tightest fit through an index, least demand first, one round
-    best,  ///< ours: the same with several rounds and a deeper search, and an exact one where the group is tiny
+    best,  ///< ours: the same with several rounds, a deeper search and exchanges, and an exact one where the group is tiny
 };
 constexpr auto enum_names(Preset) {
     return name_table<Preset>({
@@ -52,6 +52,9 @@ constexpr auto enum_names(BoundMethod) {
 /// The deepest nesting of moves that a search may be asked for.
 inline constexpr int most_depth = 16;
 
+/// The highest `Options::price`: beyond it no node is worth a move.
+inline constexpr std::int64_t highest_price = 1'000'000'000;
+
 /// How `consolidate` works. Every field has a default; ranges are checked first thing.
 struct Options {
     /// Which set of policies runs: `ipc` (the paper's algorithm), `fast` or `best` (ours).
@@ -80,11 +83,9 @@ struct Options {
     /// Most tasks of other nodes that may move to vacate one node, >= 0. `fast` and `best` nest chains no deeper than so many
     /// moves, so 0 = direct placement only.
     std::optional<std::int64_t> max_others{};
-    /// A node that takes moves of more than one task of other nodes may take at most so many times the moves per GPU (per
-    /// node, if that is the objective) that the nodes before it took on average, >= 1; infinity = no limit. There is none
-    /// before 32 nodes have been vacated. More vacates more, at a higher price for the last. Absent: 3 for `fast` and `best`, no
-    /// limit for `ipc` and where `clear` names the nodes.
-    std::optional<double> max_price_ratio{};
+    /// What a move costs, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the task's `move_cost`,
+    /// 0 .. 10^9. A node is vacated only where it is worth its moves. 0 = as much as possible.
+    std::int64_t price = 0;
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     /// Most moves in one wave, >= 1.
@@ -121,7 +122,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("max_moves", &Options::max_moves, at_least(0));
     field("max_move_cost", &Options::max_move_cost, at_least(0));
     field("max_others", &Options::max_others, at_least(0));
-    field("max_price_ratio", &Options::max_price_ratio, at_least(1));
+    field("price", &Options::price, within<std::int64_t>(0, highest_price));
     field("max_disrupted", &Options::max_disrupted, at_least(0));
     field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
     field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));

@@ -14,9 +14,11 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// Costs and gains of a plan, whoever made it.
 struct PlanStatistics {
     // Cost
-    std::int64_t moves = 0;               ///< all moves, hops included
-    std::int64_t moved_tasks = 0;         ///< distinct tasks
-    std::int64_t move_cost = 0;           ///< sum of `move_cost` over all moves
+    std::int64_t moves = 0;        ///< all moves, hops included
+    std::int64_t moved_tasks = 0;  ///< tasks whose last node differs from their first
+    std::int64_t move_cost = 0;    ///< sum of `move_cost` over all moves
+    /// Sum of `move_cost` over the tasks whose last node or GPUs differ from their first: what a price is for.
+    std::int64_t relocation_cost = 0;
     std::int64_t disturbed_jobs = 0;      ///< jobs with a moved member; a task without a job counts as one
     std::int64_t waves = 0;               ///< how many waves
     std::int64_t first_wave_moves = 0;    ///< moves of the first wave
@@ -46,6 +48,7 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
     field("moves", &PlanStatistics::moves);
     field("moved_tasks", &PlanStatistics::moved_tasks);
     field("move_cost", &PlanStatistics::move_cost);
+    field("relocation_cost", &PlanStatistics::relocation_cost);
     field("disturbed_jobs", &PlanStatistics::disturbed_jobs);
     field("waves", &PlanStatistics::waves);
     field("first_wave_moves", &PlanStatistics::first_wave_moves);

@@ -40,6 +40,13 @@ struct Switches {
     /// Each round that vacates a node of the group last fills nodes that are nearly full with tasks of others that are
     /// not, where one more move does it. Not where `Options::clear` names the nodes: all moves serve them there.
     bool fill_gaps = false;
+    /// Search several times and go on from the best plan: as the policies say; with the nodes first whose own moves cost the least
+    /// for what they are worth; in one round of moves that are nested at most twice, as `fast`; and with the policies of the paper, where
+    /// partitioner, destinations and ejection rule are those of `best`: a caller's own may be meant as limits.
+    bool several_starts = false;
+    /// Steps for each node that may be vacated (one in five of those beyond a thousand), >= 0, of exchanging vacated nodes for
+    /// others once the rounds are over; 0 = none. Not where there is a migration budget.
+    std::int64_t exchange_steps = 0;
     /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
     bool exact_when_tiny = false;
     bool operator==(const Switches&) const = default;
@@ -125,14 +132,14 @@ template <class G, class... K>
 }
 
 /// @throws InvalidInput as `validate(options, cluster)`, and with every option that has no effect beside these policies:
-///     `preset` and `objective`, whose place they take, and `max_others` and `max_price_ratio` unless the acceptance has
+///     `preset` and `objective`, whose place they take, and `max_others` and `price` unless the acceptance has
 ///     the hook `with_limits`, as PriceLimit has
 template <class... Kinds>
 void validate(const Options& options, const Cluster& cluster, const Policies<Kinds...>& policies) {
     detail::validate_beside_policies(options, cluster, detail::takes_limits(policies.acceptance));
 }
 
-/// Consolidates with the caller's own policies. `max_others`, `max_price_ratio` and `clear` set the limits of an acceptance
+/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance
 /// that takes limits, as PriceLimit does; other options never change policies, and those that then have no effect are
 /// refused (see `validate`).
 ///
@@ -148,4 +155,4 @@ template <class... Kinds>
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 
-#include <gpusched/consolidation/detail/rounds.hpp>
+#include <gpusched/consolidation/detail/search.hpp>

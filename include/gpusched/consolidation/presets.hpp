@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <type_traits>
+#include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation::presets {
 
@@ -13,26 +14,26 @@ namespace GPUSCHED_NAMESPACE::consolidation::presets {
 /// tasks; `remember_failures = false` gives it back.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto ipc(W weight = {}) {
-    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, PriceLimit, W>{
-        .weight = weight, .switches = {.shortest_chains_first = false}};
+    return detail::papers_choices(PriceLimit{}, std::move(weight), allocation::TightestGpu{});
 }
 
 /// Ours: pools per GPU model, least demand first (for the node's size, unless nodes count alike), tightest fit, the fewest
-/// victims that are easier to place, moves nested at most twice, no node at more than three times the mean price, one round.
+/// victims that are easier to place, moves nested at most twice, one round.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
     using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
     return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
-        .acceptance = {.times_mean = 3, .waived_by_clear = true},
-        .weight = weight,
-        .switches = {.deepest = 2, .most_rounds = 1}};
+        .weight = weight, .switches = {.deepest = 2, .most_rounds = 1}};
 }
 
-/// Ours: the same with deeper rounds after the first, nodes filled where one move does it, and exact where the group is tiny.
+/// Ours: the same with deeper rounds after the first, and exact where the group is tiny; then exchanges of vacated nodes for others
+/// as long as its steps last, from the best of several starts, among them the searches of `fast` and `ipc`. So no plan of theirs
+/// has a higher value, nor the same value for less.
 template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto best(W weight = {}) {
     auto policies = fast(weight);
-    policies.switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true};
+    policies.switches = {
+        .shallow_round_first = true, .several_starts = true, .exchange_steps = 2000, .exact_when_tiny = true};
     return policies;
 }
 

@@ -28,27 +28,55 @@ constexpr void visit_fields(std::type_identity<RoundStatistics>, F&& field) {
     field("moves", &RoundStatistics::moves);
 }
 
-/// Numbers about a plan and about the search for it. The search counters do not depend on the machine.
-struct Statistics : PlanStatistics {
-    std::int64_t hops = 0;            ///< moves to a temporary place
-    std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
-    std::vector<RoundStatistics> rounds;
-
+/// What a search did, in all its parts. Does not depend on the machine.
+struct SearchCounters {
     std::int64_t nodes_tried = 0;           ///< attempts to vacate a node
     std::int64_t eject_calls = 0;           ///< requests for a place, at all depths
     std::int64_t destinations_scanned = 0;  ///< destinations looked at
     std::int64_t requests_dominated = 0;    ///< requests answered by an earlier, easier one that failed
+    std::int64_t exchanges_tried = 0;       ///< attempts to vacate other nodes instead of some
+    std::int64_t exchanges_made = 0;        ///< those that were no loss
+
+    SearchCounters& operator+=(const SearchCounters& other) noexcept {
+        nodes_tried += other.nodes_tried;
+        eject_calls += other.eject_calls;
+        destinations_scanned += other.destinations_scanned;
+        requests_dominated += other.requests_dominated;
+        exchanges_tried += other.exchanges_tried;
+        exchanges_made += other.exchanges_made;
+        return *this;
+    }
+    bool operator==(const SearchCounters&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SearchCounters>, F&& field) {
+    field("nodes_tried", &SearchCounters::nodes_tried);
+    field("eject_calls", &SearchCounters::eject_calls);
+    field("destinations_scanned", &SearchCounters::destinations_scanned);
+    field("requests_dominated", &SearchCounters::requests_dominated);
+    field("exchanges_tried", &SearchCounters::exchanges_tried);
+    field("exchanges_made", &SearchCounters::exchanges_made);
+}
+
+/// Numbers about a plan and about the search for it.
+struct Statistics : PlanStatistics, SearchCounters {
+    std::int64_t price = 0;           ///< thousandths of a unit of weight for each unit of `relocation_cost`
+    std::int64_t vacated_weight = 0;  ///< what the vacated nodes are worth: by default their GPUs
+    std::int64_t value_milli = 0;     ///< 1000 x `vacated_weight` - `price` x `relocation_cost`
+    std::int64_t hops = 0;            ///< moves to a temporary place
+    std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
+    std::vector<RoundStatistics> rounds;
     bool operator==(const Statistics&) const = default;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
     visit_fields(std::type_identity<PlanStatistics>{}, field);
+    field("price", &Statistics::price);
+    field("vacated_weight", &Statistics::vacated_weight);
+    field("value_milli", &Statistics::value_milli);
     field("hops", &Statistics::hops);
     field("dropped_chains", &Statistics::dropped_chains);
-    field("nodes_tried", &Statistics::nodes_tried);
-    field("eject_calls", &Statistics::eject_calls);
-    field("destinations_scanned", &Statistics::destinations_scanned);
-    field("requests_dominated", &Statistics::requests_dominated);
+    visit_fields(std::type_identity<SearchCounters>{}, field);
 }
 
 /// A plan (with its bound inside), what it is worth, and why the search ended.

@@ -24,6 +24,9 @@ struct Scope {
 namespace detail {
 /// True for a task that would be down while it moves, which one of its disruption budgets does not allow.
 [[nodiscard]] bool no_budget_left(const Inventory& inventory, TaskId task);
+/// Clears the flags of the core of every job: its first members that run, those that cannot move before those that can, as many
+/// as its subgroups and then the whole of it need.
+void keep_core_members(const Cluster& cluster, std::vector<std::uint8_t>& movable);
 }  // namespace detail
 
 /// Groups of nodes that no movable task connects: nodes of one kind, and kinds linked by tasks that may run on

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::control {
 
@@ -26,6 +27,18 @@ void append_audit_line(std::string& line, const Observation& seen, const Control
 void append_start_record(std::string& line, const ControllerOptions& options,
                          const ControllerCarryover& carryover = {});
 
+/// Appends a record that from here on leases end in any case; replaying needs it.
+void append_release_record(std::string& line);
+
+/// Appends a record of how an action ended, which decides nothing.
+/// @param target name of the tenant that the action hit
+void append_outcome_record(std::string& line, ActionKind kind, std::string_view target, BackendStatus status);
+
+/// Appends a record of an operator's request to resume, which decides nothing: the observation says what came of it.
+/// @param verdict accepted, refused or not needed
+void append_resume_record(std::string& line, std::string_view verdict,
+                          const std::vector<std::string>& reasons);
+
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON
 [[nodiscard]] Observation parse_audit_observation(std::string_view line);
@@ -45,7 +58,7 @@ struct AuditReplay {
 /// the same hash.
 ///
 /// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
-/// `release` on leases end in any case; `outcome` says how an action ended, which decides nothing.
+/// `release` on leases end in any case; `outcome` and `resume` decide nothing.
 /// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
 ///     is left out
 /// @param options up to the first start that has its own

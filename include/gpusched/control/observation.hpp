@@ -19,6 +19,9 @@ inline constexpr double most_io_bytes_per_s = 1e12;
 inline constexpr double most_irq_per_s = 1e8;
 inline constexpr double most_per_s = 1e9;  ///< requests
 
+/// Block I/O of a NUMA node that counts as 1, where signals are made parts of a whole.
+inline constexpr double full_io_bytes_per_s = 2e9;
+
 /// One tenant in one window. What is not known is NaN.
 struct TenantSignals {
     bool present = true;  ///< false once the tenant is gone

@@ -106,8 +106,9 @@ class Runner {
         if (leased() && !options_.release_on_disable) {
             options_.release_on_disable = true;
             // The log says that from here on leases end in any case, or it would not replay.
-            sink_.write(R"({"record":"release"})"
-                        "\n");
+            line_.clear();
+            append_release_record(line_);
+            sink_.write(line_);
         }
         while (leased()) {
             forget();

@@ -14,6 +14,8 @@ enum class NodeId : std::uint32_t {};
 enum class TaskId : std::uint32_t {};
 /// Index of a job (workload) in its snapshot.
 enum class JobId : std::uint32_t {};
+/// Index of a subgroup of a job in its snapshot.
+enum class SubgroupId : std::uint32_t {};
 /// Interned GPU model name.
 enum class GpuModelId : std::uint32_t {};
 /// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.

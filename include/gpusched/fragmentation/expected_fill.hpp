@@ -12,14 +12,14 @@
 namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct ExpectedFillOptions {
-    /// Only the most popular shapes count, so many that they cover that many per cent of the workload; 1 .. 100. The
-    /// rest costs time and decides little.
-    int coverage_percent = 80;
+    /// Only the most popular shapes count, so many that they cover that many per cent of the workload; 1 .. 100. Rare shapes of
+    /// eight GPUs ask for much of the capacity: without them nothing keeps a node free for these.
+    int coverage_percent = 100;
     /// Differences below so many thousandths of a GPU do not count, so that near-equal nodes fill up one by one;
     /// 1 .. 1000.
     int grain_milli = 50;
-    /// How much shapes of several GPUs count against the others, in thousandths, 0 .. 1000. Less than all, because a
-    /// node that has lost its last block of idle GPUs is still of use to all others.
+    /// How much shapes of several GPUs count against the others, in thousandths, 0 .. 1000, on top of counting once for each GPU. Less
+    /// than all, because a node that has lost its last block of idle GPUs is still of use to all others.
     int several_gpus_weight = 300;
 };
 
@@ -27,13 +27,15 @@ struct ExpectedFillOptions {
 ///
 /// FGD (Weng et al., ATC '23) asks what the *next* task could use, and counts four idle GPUs beside cores for two as
 /// usable. Here the node is filled up: with tasks of one shape after the other until CPU, memory or GPUs run out, and
-/// averaged over the shapes of the workload by popularity:
+/// averaged over the shapes of the workload by popularity, in which a shape of several GPUs counts once for each of them:
 ///
 ///     fill(node) = sum over shapes m of p(m) x min(room(m), d(m) x floor(cpu / c(m)), d(m) x floor(memory / b(m)))
 ///
 /// with GPUs d, cores c and memory b of the shape. `room` of shapes of several GPUs is what their copies take of the
 /// idle GPUs. For all others it is the sum over the GPUs of what is likely to be filled of what is left of one: the
 /// mean of two fills, one with random shapes that still fit until none does, the other with copies of one shape.
+///
+/// The workload should hold rare shapes as well: `typical_workload` with `coverage_percent` 100.
 ///
 /// Idle is what a task without spot (LP) rights could take. A workload without memory demands ignores memory.
 /// Whole numbers throughout, popularities rounded to 1/32768: the same bits everywhere. Built for one inventory; safe to

@@ -1,6 +1,7 @@
 // Everything in fragmentation/.
 #pragma once
 
+#include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/concepts.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
@@ -13,6 +14,7 @@
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
 #include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/server_ratios.hpp>
 #include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 #include <gpusched/fragmentation/unusable_nodes.hpp>

@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -65,12 +66,14 @@ struct ReportOptions {
         max_gpus_per_node{};        ///< leave out nodes with more GPUs (the paper's figure: 8); none = all
     GroupBy by = GroupBy::none;     ///< rows for each GPU model or cluster, in a further column
     bool include_cordoned = false;  ///< GPUs of cordoned nodes count as idle too
+    Accounting accounting = Accounting::all;  ///< who holds capacity; `hp` is the paper's figure
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReportOptions>, F&& field) {
     field("max_gpus_per_node", &ReportOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
     field("by", &ReportOptions::by);
     field("include_cordoned", &ReportOptions::include_cordoned);
+    field("accounting", &ReportOptions::accounting);
 }
 
 /// @throws InvalidInput with every shape and option that is out of range
@@ -117,7 +120,8 @@ using Report = std::vector<ReportRow>;
 ///   stranded:          w         if cpus >= c and 0 < w < g
 ///   insufficient CPU:  g         if cpus < c and idle >= g;   idle  if cpus < c and 0 < idle < g
 /// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
-/// not idle. `idle` is a sum over GPUs, as in the paper: two half-used GPUs make w = 1.
+/// not idle. `idle` is a sum over GPUs, as in the paper: two half-used GPUs make w = 1. With accounting `hp`, `idle` and
+/// `cpus` are those of the paper's figure: `NodeRequests::idle_gpus` and `idle_cpu`.
 ///
 /// @param shapes at least one; each gets a row per group. `asi_shapes` are the figure's
 /// @throws InvalidInput when a shape or an option is out of range

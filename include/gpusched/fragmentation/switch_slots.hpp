@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -15,12 +16,13 @@
 namespace GPUSCHED_NAMESPACE::fragmentation {
 
 struct SwitchSlotOptions {
-    int gpus = 128;                          ///< GPUs of one job, >= 1
-    int cores_per_gpu = 12;                  ///< >= 0; 0 = CPU does not matter
-    std::optional<Level> level{};            ///< level of the switches; none = the deepest that is known
-    std::optional<int> gpus_per_pod{};       ///< 1 .. 64, a divisor of `gpus`; none = the paper's estimate
-    std::optional<int> max_gpus_per_node{};  ///< leave out nodes with more GPUs; none = all
-    bool include_cordoned = false;           ///< GPUs of cordoned nodes count as idle too
+    int gpus = 128;                           ///< GPUs of one job, >= 1
+    int cores_per_gpu = 12;                   ///< >= 0; 0 = CPU does not matter
+    std::optional<Level> level{};             ///< level of the switches; none = the deepest that is known
+    std::optional<int> gpus_per_pod{};        ///< 1 .. 64, a divisor of `gpus`; none = the paper's estimate
+    std::optional<int> max_gpus_per_node{};   ///< leave out nodes with more GPUs; none = all
+    bool include_cordoned = false;            ///< GPUs of cordoned nodes count as idle too
+    Accounting accounting = Accounting::all;  ///< who holds capacity; `hp` is the paper's figure
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SwitchSlotOptions>, F&& field) {
@@ -30,6 +32,7 @@ constexpr void visit_fields(std::type_identity<SwitchSlotOptions>, F&& field) {
     field("gpus_per_pod", &SwitchSlotOptions::gpus_per_pod, within(1, gpusched::max_gpus_per_node));
     field("max_gpus_per_node", &SwitchSlotOptions::max_gpus_per_node, within(1, gpusched::max_gpus_per_node));
     field("include_cordoned", &SwitchSlotOptions::include_cordoned);
+    field("accounting", &SwitchSlotOptions::accounting);
 }
 
 /// Jobs that could be fulfilled on the idle GPUs of one model.
@@ -51,7 +54,9 @@ struct SwitchSlotRow {
 /// where a GPU of which a part is left counts as a whole one. With `gpus_per_pod` = g they are exact: g times the
 /// number of pods of g entirely idle GPUs and g x cores_per_gpu cores that fit on the node.
 /// Idle is what a task without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are
-/// not idle. A node of unknown position is a domain of its own.
+/// not idle. A node of unknown position is a domain of its own. With accounting `hp` GPUs and cores requested are those of HP
+/// tasks, Standby included, and only nodes with an HP task and a known switch count, as in the paper's figure; `gpus_per_pod`
+/// does not go with it.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"
 /// @throws InvalidInput when an option is out of range

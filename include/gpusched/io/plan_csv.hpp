@@ -8,10 +8,11 @@
 
 namespace GPUSCHED_NAMESPACE::io {
 
-/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen.
+/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen, then one per node that
+/// the plan vacates and per node that it opens.
 ///
-/// Columns: `step` (evict, move, place or vacate), `wave` (moves only), `task`, `from` (also a vacated node), `to`,
-/// `gpus` (indices on `to`, separated by semicolons); and, where some move says
+/// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated node), `to` (also an
+/// opened node), `gpus` (indices on `to`, separated by semicolons); and, where some move says
 /// more than version 1 of the format can, `how`, `chain` and `for` (the vacated node it serves).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
@@ -46,6 +47,7 @@ struct NodeTable {
     std::vector<std::int64_t> cpu_milli;
     std::vector<std::int64_t> memory_mib;
     std::vector<std::int64_t> gpu_memory_mib;  ///< per GPU; -1 = not modelled
+    std::vector<std::int64_t> eviction_count;
     std::vector<Cordon> cordon;
     std::vector<GpuMask> failed_gpus;
     std::vector<std::uint32_t>
@@ -160,6 +162,7 @@ struct TaskTable {
     std::vector<std::uint32_t> extras;       ///< index into Inventory::extras; 0 = nothing of the kind
     std::vector<std::uint32_t>
         budgets;  ///< index into Inventory::budget_lists; empty where no task is in a budget
+    std::vector<SubgroupId> subgroup;  ///< shorter, or empty, where the last tasks are in none
     std::vector<std::int64_t> move_cost;
     std::vector<std::int64_t> start_time;
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
@@ -191,6 +194,13 @@ struct TaskAffinities {
 
     /// The strictest guaranteed level, if any.
     [[nodiscard]] std::optional<HardwareLevel> guaranteed_level() const;
+};
+
+/// A role of a gang, as SubgroupSpec has it.
+struct Subgroup {
+    std::string name;  ///< empty = a slot that nobody has
+    std::int64_t min_members = 0;
+    std::uint32_t size = 0;  ///< tasks that name it
 };
 
 /// A budget of tasks that may be down at once, as BudgetSpec has it.
@@ -267,6 +277,12 @@ class Inventory {
     std::vector<std::uint32_t> job_generation;  ///< how often the slot was given up; empty = never any
 
     detail::FreeSlots job_free;  ///< slots that nobody has
+
+    std::vector<Subgroup> subgroups;  ///< by SubgroupId
+    /// By JobId, in the order in which the job lists them; shorter, or empty, where the last jobs have none.
+    std::vector<std::vector<SubgroupId>> job_subgroups;
+    detail::FreeSlots subgroup_free;  ///< slots that nobody has
+
     ChangeStatistics changes;
     /// A number that every change replaces and that no two inventories of the process share: whatever was derived from this
     /// inventory is up to date while the number is the same.
@@ -353,6 +369,22 @@ class Inventory {
     [[nodiscard]] std::span<const std::uint32_t> budgets_of(TaskId task) const noexcept {
         if (tasks.budgets.empty()) return {};
         return budget_lists[tasks.budgets[index(task)]];
+    }
+
+    /// The subgroups of the job, in the order in which it lists them.
+    [[nodiscard]] std::span<const SubgroupId> subgroups_of(JobId job) const noexcept {
+        if (index(job) >= job_subgroups.size()) return {};
+        return job_subgroups[index(job)];
+    }
+    /// The job's subgroup of that name.
+    [[nodiscard]] SubgroupId find_subgroup(JobId job, std::string_view name) const noexcept {
+        for (const auto id : subgroups_of(job))
+            if (subgroups[index(id)].name == name) return id;
+        return none<SubgroupId>;
+    }
+    /// The subgroup of its job that the task is in.
+    [[nodiscard]] SubgroupId subgroup_of(TaskId task) const noexcept {
+        return index(task) < tasks.subgroup.size() ? tasks.subgroup[index(task)] : none<SubgroupId>;
     }
 
     /// The sets of groups that the task belongs to, by ascending kind.

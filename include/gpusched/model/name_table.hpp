@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/model/detail/hash_index.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +14,7 @@
 
 namespace GPUSCHED_NAMESPACE {
 
-/// Names in id order with look-up by name: a hash table with linear probing, whose slots hold ids and hashes, so that few names are
-/// read. An id without a name has the empty text.
+/// Names in id order with look-up by name. An id without a name has the empty text.
 class NameTable {
   public:
     /// The id of `name`, adding it if new; `second` tells whether it was new.
@@ -28,14 +28,9 @@ class NameTable {
     [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
   private:
-    struct Slot {
-        std::uint32_t id = empty, hash = 0;
-    };
-    [[nodiscard]] std::size_t home(std::uint32_t hash) const noexcept { return hash & (slots_.size() - 1); }
-    [[nodiscard]] std::size_t find_slot(std::string_view name, std::uint32_t hash) const noexcept;
-    static constexpr std::uint32_t empty = 0xFFFFFFFFu;
+    [[nodiscard]] std::uint32_t find(std::string_view name, std::uint32_t hash) const;
     std::vector<std::string> names_;
-    std::vector<Slot> slots_;  // a power of two of them, at most four fifths taken
+    detail::HashIndex ids_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE

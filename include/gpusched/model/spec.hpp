@@ -213,6 +213,7 @@ struct NodeSpec {
     std::vector<int> failed_gpus{};     ///< whole GPUs and other devices
     Resources resources{};              ///< a resource that it does not list is 0 there
     std::vector<DeviceSpec> devices{};  ///< beside its whole GPUs
+    std::int64_t eviction_count = 0;  ///< how many tasks were evicted from it so far, whoever runs there now
     bool operator==(const NodeSpec&) const = default;
 };
 
@@ -263,15 +264,25 @@ struct TaskSpec {
     std::vector<Avoid> avoid{};
     std::vector<Near> near{};
     std::vector<Spread> spread{};
+    std::string subgroup{};  ///< of its job; empty = in none
     bool operator==(const TaskSpec&) const = default;
+};
+
+/// A role of a gang: those tasks of a job that name it, and how many of them must run.
+struct SubgroupSpec {
+    std::string name{};
+    std::int64_t min_members = 0;
+    bool operator==(const SubgroupSpec&) const = default;
 };
 
 /// A workload: its tasks are a gang.
 struct JobSpec {
     std::string name{};
-    std::int64_t min_members = 0;  ///< gang size that must run
+    /// Gang size that must run; 0 = not said. With subgroups no less than the sum of theirs.
+    std::int64_t min_members = 0;
     std::optional<std::int64_t>
         max_disrupted{};  ///< most members that may move in one wave; absent = any number
+    std::vector<SubgroupSpec> subgroups{};
     bool operator==(const JobSpec&) const = default;
 };
 

@@ -144,6 +144,11 @@ void validate(const Options& options);
 /// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`); 0 for times in the future.
 [[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
+/// What evicting a running task loses where its gang stops with it: the sum of `lost_work` over all running tasks of its job, or the
+/// task's own where it is beyond the `min_members` of the job and of its subgroup, has no job or runs alone. Ours: the paper's cost
+/// knows no gangs. At most 2^63 / 128 - 1. O(tasks).
+[[nodiscard]] std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
+
 /// What a victim's priority p counts in `score`: p for p >= 1, else 1 / (2 - p). Above 0, and lower for lower priorities. To the
 /// nearest 2^-44, so that sums do not depend on the order of victims.
 [[nodiscard]] double priority_weight(std::int64_t priority) noexcept;

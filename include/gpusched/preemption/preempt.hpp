@@ -69,8 +69,8 @@ struct Result {
 /// lowest maximum priority, lowest sum (of priorities raised by 2^31), fewest victims, latest start of the most important
 /// victim, node name; `first_fit` takes the first node of the snapshot.
 ///
-/// Tasks of one job are a gang. Those beyond its `min_members` may leave alone; when more do, all running members leave, wherever
-/// they are, and count as victims: in number, priorities and cost. A gang that holds somebody who may not be evicted, or
+/// Tasks of one job are a gang. Those beyond its `min_members`, and those of their subgroup, may leave alone; when more do, all
+/// running members leave, wherever they are, and count as victims: in number, priorities and cost. A gang that holds somebody who may not be evicted, or
 /// that the preemptor is of, keeps its `min_members` (all, where the job says nothing).
 ///
 /// No policy takes more tasks of a disruption budget down than it allows, unless `break_budgets` says so. Then the fewest tasks

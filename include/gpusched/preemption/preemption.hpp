@@ -4,6 +4,7 @@
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/named.hpp>
 #include <gpusched/preemption/options.hpp>
+#include <gpusched/preemption/policy.hpp>
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/preemption/standby.hpp>

@@ -5,8 +5,10 @@
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/preemption/policy.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,26 +17,6 @@
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::preemption {
-
-/// How a node's victims, and the node, are chosen.
-enum class Policy : std::uint8_t {
-    spot,        ///< ASI: cheapest spot tasks first until the task fits; the node that loses the least work
-    spot_exact,  ///< ours: the victims that lose the least work, per node and over all nodes
-    imp,         ///< FlexTopo's Incremental Minimal Preemption: fewest victims per node, then Equation 1
-    exhaustive,  ///< the optimum of FlexTopo's Equation 1 over all sets of victims
-    reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
-    first_fit,   ///< the first node on which leaving by ascending priority makes room
-};
-constexpr auto enum_names(Policy) {
-    return name_table<Policy>({
-        {Policy::spot, "spot"},
-        {Policy::spot_exact, "spot_exact"},
-        {Policy::imp, "imp"},
-        {Policy::exhaustive, "exhaustive"},
-        {Policy::reprieve, "reprieve"},
-        {Policy::first_fit, "first_fit"},
-    });
-}
 
 /// In which order the potential victims of a node leave: ascending by the returned key, a whole number, then by name.
 ///
@@ -106,5 +88,17 @@ class VictimPolicy {
     std::optional<Policy> named_;
     std::function<std::int64_t(const Cluster&, TaskId, std::int64_t)> order_{};
 };
+
+namespace detail {
+
+/// The row of one of the library's policies; for an order the default.
+[[nodiscard]] inline const PolicyTraits& traits_of(const VictimPolicy& policy) noexcept {
+    static constexpr PolicyTraits order{};
+    const auto named = policy.named();
+    const auto row = named ? static_cast<std::size_t>(*named) : policies.size();
+    return row < policies.size() ? policies[row] : order;
+}
+
+}  // namespace detail
 
 }  // namespace GPUSCHED_NAMESPACE::preemption

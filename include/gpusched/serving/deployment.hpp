@@ -90,6 +90,17 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
                                                             std::span<const int> available,
                                                             const DeploymentOptions& options = {});
 
+/// The deployment of a name such as `H100 2x4` or `A100 1x4+L40 2x2`: stages x tensor-parallel degree of each GPU type.
+///
+/// Layers are split by memory, as `enumerate_deployments` does; whether there is room for them is not asked.
+/// @throws InvalidInput with the nearest names of possible deployments for a name that is none of these types, and for one whose
+///     groups do not fit into a machine or whose stages are more than the model's layers
+[[nodiscard]] Deployment parse_deployment(const std::string& name, const LanguageModel& model,
+                                          const std::vector<GpuType>& gpus);
+
+/// What a name means: `H100 2x4`: a pipeline of 2 stages (40 + 40 layers); each a tensor-parallel group of 4 H100; 8 GPUs.
+[[nodiscard]] std::string in_words(const Deployment& deployment, std::span<const GpuType> gpus);
+
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY

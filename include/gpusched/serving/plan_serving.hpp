@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/serving_request.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <cstdint>
@@ -14,66 +14,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
-
-/// Requests of one shape to one model.
-struct ServingWorkload {
-    std::string name{};    ///< unique within the model
-    RequestShape shape{};  ///< tokens in and out
-    double requests = 0;   ///< how many, >= 0
-    bool operator==(const ServingWorkload&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<ServingWorkload>, F&& field) {
-    field("name", &ServingWorkload::name);
-    field("shape", &ServingWorkload::shape);
-    field("requests", &ServingWorkload::requests);
-}
-
-/// A language model and its workloads.
-struct ServedModel {
-    LanguageModel model{};
-    std::vector<ServingWorkload> workloads{};
-    bool operator==(const ServedModel&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<ServedModel>, F&& field) {
-    field("model", &ServedModel::model);
-    field("workloads", &ServedModel::workloads);
-}
-
-/// A measured throughput, which goes before every estimate.
-struct MeasuredThroughput {
-    std::string model{};
-    std::string deployment{};  ///< name as `enumerate_deployments` gives it, such as `H100 4x2`
-    std::string workload{};
-    double requests_per_s = 0;  ///< >= 0; 0 = cannot serve
-    bool operator==(const MeasuredThroughput&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
-    field("model", &MeasuredThroughput::model);
-    field("deployment", &MeasuredThroughput::deployment);
-    field("workload", &MeasuredThroughput::workload);
-    field("requests_per_s", &MeasuredThroughput::requests_per_s);
-}
-
-/// What is to be planned.
-struct ServingRequest {
-    std::vector<GpuType> gpus{};   ///< each with a price
-    std::vector<int> available{};  ///< of each type, >= 0
-    double budget = 0;             ///< $/h, >= 0
-    std::vector<ServedModel> models{};
-    std::vector<MeasuredThroughput> measured{};
-    bool operator==(const ServingRequest&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<ServingRequest>, F&& field) {
-    field("gpus", &ServingRequest::gpus);
-    field("available", &ServingRequest::available);
-    field("budget", &ServingRequest::budget);
-    field("models", &ServingRequest::models);
-    field("measured", &ServingRequest::measured);
-}
 
 /// Which GPUs may be rented.
 enum class Composition : std::uint8_t {
@@ -101,6 +41,18 @@ constexpr auto enum_names(Routing) {
     });
 }
 
+/// What a plan for rates is best at.
+enum class Goal : std::uint8_t {
+    cheapest,   ///< the cheapest rental that serves the rates within the targets
+    most_rate,  ///< the highest multiple of the rates within the budget and the targets
+};
+constexpr auto enum_names(Goal) {
+    return name_table<Goal>({
+        {Goal::cheapest, "cheapest"},
+        {Goal::most_rate, "most_rate"},
+    });
+}
+
 /// How a serving plan is made.
 struct PlannerOptions {
     DeploymentOptions deployments{};                   ///< which deployments are looked for
@@ -114,6 +66,13 @@ struct PlannerOptions {
     /// Of each model the solver sees this many deployments at most, those which for some kind of requests come nearest to the
     /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
     int max_deployments = 40;
+    bool measured_only = false;  ///< plan with deployments and workloads that were measured, and nothing else
+    bool machines = false;  ///< rent whole machines (`GpuType::per_machine` GPUs); off = any number of GPUs
+    Goal goal = Goal::cheapest;  ///< of requests with rates
+    LatencyTargets targets{};    ///< of requests with rates: for all kinds, before the targets of their own
+    /// Requests with rates: part of its throughput that a replica may be asked for at most, 0.01 .. 1.
+    double utilization = 0.9;
+    int simulated_requests = 6000;  ///< requests with targets: how many a simulation has, 100 .. 1,000,000
     /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
     ServingSearchOptions search{.tolerance = 1e-3};
 };
@@ -126,27 +85,58 @@ constexpr void visit_fields(std::type_identity<PlannerOptions>, F&& field) {
     field("uniform_tp", &PlannerOptions::uniform_tp);
     field("deadline", &PlannerOptions::deadline);
     field("max_deployments", &PlannerOptions::max_deployments, at_least(0));
+    field("measured_only", &PlannerOptions::measured_only);
+    field("machines", &PlannerOptions::machines);
+    field("goal", &PlannerOptions::goal);
+    field("targets", &PlannerOptions::targets, Inlined{});
+    field("utilization", &PlannerOptions::utilization, within(0.01, 1.0));
+    field("simulated_requests", &PlannerOptions::simulated_requests, within(100, 1'000'000));
     field("search", &PlannerOptions::search, Inlined{});
 }
 
-/// Replicas of one deployment.
-struct PlannedReplicas {
-    std::string model{};
-    Deployment deployment{};
-    int count = 0;
-    double cost = 0;              ///< $/h of all of them
-    std::vector<double> share{};  ///< of each workload of the model, what all of them serve together, 0 .. 1
-    std::vector<double> requests_per_s{};  ///< of one of them, for each workload of the model
-    bool operator==(const PlannedReplicas&) const = default;
+/// GPUs of one type that a plan rents.
+struct RentedGpus {
+    std::string gpu{};
+    int count = 0;       ///< GPUs at the usual price, in whole machines where those are rented
+    int spot = 0;        ///< GPUs at the spot price
+    int used = 0;        ///< of both, by replicas
+    int per_rental = 1;  ///< GPUs that are rented together
+    double cost = 0;     ///< $/h
+    bool operator==(const RentedGpus&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<PlannedReplicas>, F&& field) {
-    field("model", &PlannedReplicas::model);
-    field("deployment", &PlannedReplicas::deployment);
-    field("count", &PlannedReplicas::count);
-    field("cost", &PlannedReplicas::cost);
-    field("share", &PlannedReplicas::share);
-    field("requests_per_s", &PlannedReplicas::requests_per_s);
+constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
+    field("gpu", &RentedGpus::gpu);
+    field("count", &RentedGpus::count);
+    field("spot", &RentedGpus::spot);
+    field("used", &RentedGpus::used);
+    field("per_rental", &RentedGpus::per_rental);
+    field("cost", &RentedGpus::cost);
+}
+
+/// Latencies of one kind of requests, simulated with the plan's own arrivals.
+struct PlannedLatency {
+    std::string model{};
+    std::string workload{};
+    double rate = 0;  ///< requests/s
+    double ttft_p50_s = 0, ttft_p90_s = 0, ttft_p99_s = 0, tpot_p50_s = 0, tpot_p90_s = 0, tpot_p99_s = 0;
+    Source source = Source::estimated;  ///< `measured` where all its replicas' latencies are
+    bool met = true;                    ///< all targets are
+    bool operator==(const PlannedLatency&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
+    field("model", &PlannedLatency::model);
+    field("workload", &PlannedLatency::workload);
+    field("rate", &PlannedLatency::rate);
+    field("ttft_p50_s", &PlannedLatency::ttft_p50_s);
+    field("ttft_p90_s", &PlannedLatency::ttft_p90_s);
+    field("ttft_p99_s", &PlannedLatency::ttft_p99_s);
+    field("tpot_p50_s", &PlannedLatency::tpot_p50_s);
+    field("tpot_p90_s", &PlannedLatency::tpot_p90_s);
+    field("tpot_p99_s", &PlannedLatency::tpot_p99_s);
+    field("source", &PlannedLatency::source);
+    field("met", &PlannedLatency::met);
 }
 
 /// A plan, and what was proved about it.
@@ -163,6 +153,17 @@ struct ServingPlan {
     bool optimal = false;  ///< the makespan (with a deadline: the cost) was proved to be the best of them
     int deployments = 0;   ///< that are possible, over all models and problems solved
     int left_out = 0;      ///< of them, not considered because of `max_deployments`
+    std::vector<RentedGpus> rentals{};  ///< types of which some are rented
+    double rate = 0;  ///< requests/s that arrive, with rates; their `makespan` is the busiest replicas' load
+    double cost_bound =
+        0;  ///< with rates and goal `cheapest`: $/h that no plan of the deployments considered beats
+    double rate_bound = 0;  ///< with rates and goal `most_rate`: requests/s that none of them exceeds
+    double capacity =
+        1;  ///< with targets: part of the replicas' throughput within targets that is used at most
+    bool separate = false;                    ///< with targets: every replica serves one kind of requests
+    std::vector<PlannedLatency> latencies{};  ///< with rates: of each kind of requests
+    std::vector<std::string> binding{};  ///< with rates, where there is no plan: what would make one possible
+    Calibration calibration{};           ///< where something was measured
     std::string solver{};
     std::string message{};
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
@@ -180,19 +181,36 @@ constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
     field("optimal", &ServingPlan::optimal);
     field("deployments", &ServingPlan::deployments);
     field("left_out", &ServingPlan::left_out);
+    field("rentals", &ServingPlan::rentals);
+    field("rate", &ServingPlan::rate);
+    field("cost_bound", &ServingPlan::cost_bound);
+    field("rate_bound", &ServingPlan::rate_bound);
+    field("capacity", &ServingPlan::capacity);
+    field("separate", &ServingPlan::separate);
+    field("latencies", &ServingPlan::latencies);
+    field("binding", &ServingPlan::binding);
+    field("calibration", &ServingPlan::calibration);
     field("solver", &ServingPlan::solver);
     field("message", &ServingPlan::message);
 }
 
 /// @throws InvalidInput with everything that is wrong
-void validate(const ServingRequest& request);
 void validate(const PlannerOptions& options);
+
+/// Compares the measurements of a request with the estimates.
+///
+/// The factor of a model on a GPU type is the geometric mean of measured over estimated throughput, over the measured
+/// deployments of this type alone. Where there are none, it is borrowed: from the model's other types, else from all
+/// measurements, else it is 1. A deployment of several types takes the smallest factor of its types.
+/// @throws InvalidInput as `plan_serving`
+[[nodiscard]] Calibration calibrate(const ServingRequest& request, const EstimateOptions& options = {});
 
 /// The serving problem of a request: its deployments with their throughputs, measured or estimated.
 struct ServingInstance {
     ServingProblem problem{};
     std::vector<Deployment> deployments{};  ///< one per configuration
     int left_out = 0;
+    std::vector<std::vector<Source>> sources{};  ///< [configuration][workload]: of the throughputs
 };
 
 /// Enumerates deployments of every model, estimates their throughputs, drops dominated ones and keeps the best.
@@ -203,7 +221,13 @@ struct ServingInstance {
 /// Which GPUs to rent, which replicas to run on them, and which share of each kind of requests to send to which, so that all
 /// requests are done as early as possible within the budget; or, with a deadline, as cheaply as possible.
 ///
-/// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options).
+/// With rates: the cheapest rental that serves them within the targets, or the highest multiple of them within the budget.
+/// What a replica serves within the targets is found by simulating it alone (or read from measured latencies), the rental by a
+/// mixed-integer program, and the whole plan is simulated with its own arrivals; where that misses a target, replicas are
+/// filled less (`capacity`, by bisection) or serve one kind of requests each, and of the plans that keep the targets the cheapest
+/// counts. `cost_bound` is the program's, without regard to queueing.
+///
+/// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are ours.
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
@@ -216,7 +240,8 @@ struct ReplanOptions {
     PlannerOptions
         planner{};  ///< `composition` and `routing` are optimized, without `uniform_tp` and deadline
     std::optional<int> max_starts{};  ///< replicas to start at most, >= 0
-    double slack = 0.0;  ///< accept a makespan this part longer if that starts fewer replicas, 0 .. 10
+    double slack =
+        0.0;  ///< accept a makespan (with rates: a cost) this part longer if that starts fewer replicas, 0 .. 10
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ReplanOptions>, F&& field) {
@@ -232,6 +257,8 @@ struct ReplanResult {
     ServingPlan plan{};
     int starts = 0;  ///< replicas that did not run before
     int stops = 0;   ///< replicas that ran before and no longer do
+    /// With rates: $/h of the cheapest plan, however many replicas it starts; 0 where there is none.
+    double cost_free = 0;
     double makespan_kept =
         std::numeric_limits<double>::quiet_NaN();  ///< seconds, starting none; NaN where that serves not all
     double makespan_free =
@@ -242,6 +269,7 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
     field("plan", &ReplanResult::plan);
     field("starts", &ReplanResult::starts);
     field("stops", &ReplanResult::stops);
+    field("cost_free", &ReplanResult::cost_free);
     field("makespan_kept", &ReplanResult::makespan_kept);
     field("makespan_free", &ReplanResult::makespan_free);
 }
@@ -252,6 +280,8 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
 /// Source: arXiv 2502.00722, App. M (replanning); the smallest change is ours. The problem gets two configurations per deployment:
 /// running replicas come with a token of which there are as many as run, new ones with a token of which there are as many as may
 /// be started; the smallest number of tokens is found by bisection.
+/// With rates, the cheapest plan for them is found first, and of the plans that cost at most `slack` more and keep the targets
+/// the one that starts fewest replicas; `max_starts` is an error there.
 /// @param running replicas of the plan before; deployments that are no longer possible are stopped
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 [[nodiscard]] ReplanResult replan(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
@@ -261,6 +291,7 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/measurements.ipp>
 #include <gpusched/serving/impl/plan_serving.ipp>
 #include <gpusched/serving/impl/replan.ipp>
 #endif

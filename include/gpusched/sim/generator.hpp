@@ -46,7 +46,7 @@ struct ConstraintShares {
     std::optional<double> restart_fraction{};  ///< of the jobs: they restart to move
     std::optional<double> suspend_fraction{};  ///< of the jobs: they are suspended to move
     std::optional<double> fixed_fraction{};    ///< of the jobs: they never move, and may be evicted
-    std::optional<double> gang_fraction{};     ///< of the jobs of several: most members must run
+    std::optional<double> gang_fraction{};  ///< of the jobs of several: most members must run, some by role
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ConstraintShares>, F&& field) {
@@ -108,8 +108,9 @@ void validate(const GeneratorOptions& options);
 /// Kinds of nodes, shares of allocated GPUs and task shapes follow the figures of the ASI paper; see docs/sim.md
 /// for the tables. Every model (openb: the whole cluster) is filled to its target by a stream of jobs, then
 /// churned: 1 to 4 random tasks leave and the stream refills, until three times the number of tasks has left. So
-/// the free capacity is scattered as in a cluster that has run for a while. Access switches hold 32 to 64 nodes of
-/// one kind, aggregation switches 16 access switches; `network` is {"cluster-0", "agg-i", "asw-j"}.
+/// the free capacity is scattered as in a cluster that has run for a while. An access switch holds 32 to 64 nodes of
+/// one kind, the last one of a kind possibly fewer; an aggregation switch joins 16 access switches. `network` is
+/// {"cluster-0", "agg-i", "asw-j"}.
 ///
 /// `Cluster::build` accepts the result. A target that cannot be reached, because 100 jobs in a row found no room,
 /// is left where it is.

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,7 +47,8 @@ struct HostScenario {
     std::int32_t start_slice = 0;
     double duration_s = 3600;
     double window_s = 2;
-    double tau_ms = 15;
+    double tau_ms = 15;  ///< target: a request of a protected tenant that takes longer is missed
+    std::optional<double> threshold_ms{};  ///< p99 above which the controller acts; absent = the target
 
     double root_bytes_per_s = 22e9;
     std::vector<double> background_weight{0.15,
@@ -91,8 +93,10 @@ struct HostScenario {
     double decode_ms_per_token = 8;  ///< of a request by itself
     double decode_slows = 0.01;      ///< by how much each request in decode slows prefill, as a part
 
+    // Of the controller. Its guards have one level each here: the lowest quota and the highest limit of the paper's Table 1.
     std::vector<std::int32_t> io_levels_mb_s{500};
     std::vector<std::int32_t> quota_levels{50};
+    std::int32_t persistence = 3;  ///< windows above the threshold before anything is done
     std::int32_t dwell = 256;
 };
 

@@ -41,7 +41,7 @@ using PlanObserver = std::function<void(std::int64_t now_s, const Cluster& befor
 
 struct SpotReplayOptions {
     /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::rankers()` that need no
-    /// workload. Here "eviction_history" counts the pods evicted from a node so far. The default is ASI's.
+    /// workload. Here "eviction_history" adds the pods evicted from a node so far to its `NodeSpec::eviction_count`. The default is ASI's.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
     std::string gpu_picker = "tightest_gpu";  ///< a name of `allocation::gpu_pickers()`, without a workload
     Victims victims = Victims::spot;          ///< whom an HP pod evicts that finds no room

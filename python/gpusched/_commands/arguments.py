@@ -37,6 +37,29 @@ def level(text: str) -> int | str:
     raise argparse.ArgumentTypeError(f"{text!r} is no level; write node, or an index into the nodes' network")
 
 
+def rates(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no rates; write requests/s with commas between them, like 5,10,20") from None
+
+
+def rate(text: str) -> float | dict[str, float]:
+    try:
+        if "=" not in text:
+            return float(text)
+        return {name: float(value) for name, value in (part.rsplit("=", 1) for part in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate; write requests/s, like 10, or by kind, like chat=10,code=2") from None
+
+
+def targets(text: str) -> dict[str, float]:
+    try:
+        return {name.strip() + "_s": float(value) for name, value in (part.split("=", 1) for part in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no targets; write them like ttft_p90=0.5,tpot_p90=0.05") from None
+
+
 def budgets(text: str) -> list[float]:
     """Numbers like 15,30,60."""
     try:
@@ -175,16 +198,17 @@ FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
 
 
 def library_option(
-    parser: Parser, function: str, field: str, text: str | None = None, also: tuple[str, ...] = (), **keywords: Any
+    parser: Parser, function: str, field: str, text: str | None = None, also: tuple[str, ...] = (), name: str | None = None, **keywords: Any
 ) -> None:
     """An option that is a keyword of a function of the library, such as `consolidation.consolidate`.
 
-    `also` are other functions with the same keyword that the command calls. `given` finds the option under each of them.
+    `name` is the option's where it is not the keyword's. `also` are other functions with the same keyword that the command calls.
+    `given` finds the option under each of them.
     Type, choices and default are the library's; its help is what the library says of it, unless there is a `text`. Where the
     option is not given, the library applies its default.
     """
-    for name in (function, *also):
-        parser.fields.setdefault(name, []).append(field)
+    for called in (function, *also):
+        parser.fields.setdefault(called, []).append(field)
     keyword = next(k for k in _core.keywords[function] if k["name"] == field)
     kind = keyword["type"].removesuffix(" | None")
     told = text or first_sentence(keyword["text"])
@@ -201,7 +225,7 @@ def library_option(
     elif kind in NUMBERS:
         keywords.setdefault("type", NUMBERS[kind][0])
         keywords.setdefault("metavar", NUMBERS[kind][1])
-    parser.add_argument("--" + field.replace("_", "-"), help=told.replace("%", "%%"), **keywords)
+    parser.add_argument("--" + (name or field).replace("_", "-"), dest=field, help=told.replace("%", "%%"), **keywords)
 
 
 NUMBERS: dict[str, tuple[type, str]] = {"int": (int, "N"), "float": (float, "X")}

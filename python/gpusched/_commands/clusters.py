@@ -88,6 +88,18 @@ READERS: dict[str, tuple[Callable[..., io.ClusterReading], str]] = {
 """Of `import`, by system: what reads its files, and the function of the library that has its options."""
 
 
+def write_reading(reading: io.ClusterReading, output: str) -> None:
+    """Says what was read and how, and writes the snapshot."""
+    say(describe(reading.cluster))
+    for warning in reading.cluster.warnings():
+        say(f"note: {warning}")
+    say()
+    say(str(reading.report).rstrip())
+    say()
+    reading.cluster.to_json(output)
+    say(f"wrote {output}")
+
+
 def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
     read, function = READERS[args.system]
@@ -95,14 +107,7 @@ def import_cluster(args: argparse.Namespace) -> int:
     if wrong := sorted(given(args, *(other for _, other in READERS.values())).keys() - options.keys()):
         raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
     reading = read(args.files, **options)
-    say(describe(reading.cluster))
-    for warning in reading.cluster.warnings():
-        say(f"note: {warning}")
-    say()
-    say(str(reading.report).rstrip())
-    say()
-    reading.cluster.to_json(args.output)
-    say(f"wrote {args.output}")
+    write_reading(reading, args.output)
     if args.report:
         write_text(args.report, reading.report.to_json())
     return OK

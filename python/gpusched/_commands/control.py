@@ -14,12 +14,11 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-import numpy as np
-
 from .. import control, sim
-from .._tables import format_table
+from .._tables import Row, format_table
 from .._words import counted
 from ..errors import BackendError, InvalidInput
+from . import dry_run, sensitivity
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
 VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
@@ -205,6 +204,7 @@ def control_host(args: argparse.Namespace) -> int:
     args.signals = args.signals or "-"
     require_writable(args.audit, inputs=[args.config, args.signals if args.signals != "-" else None])
     windows = actions = 0
+    summary = dry_run.Summary(controller.config)
     with open_log(args.audit, "a") as log, open_lines(args.signals) as lines:
         if log is not None:
             begin_log(log)
@@ -221,7 +221,9 @@ def control_host(args: argparse.Namespace) -> int:
             if log is not None:
                 log.write(recorded)
                 log.flush()  # whoever reads along, or a crash, loses no window
-            time = json.loads(recorded)["observation"]["time_s"]
+            document = json.loads(recorded)
+            summary.take(document)
+            time = document["observation"]["time_s"]
             when = f"{time:10.1f} s" if time is not None else f"{'?':>10} s"
             for event in controller.events:
                 say(f"{when}  {event}")
@@ -231,8 +233,18 @@ def control_host(args: argparse.Namespace) -> int:
     state = controller.state
     for name, row in state.items():
         say(f"{name}: {row['phase']}, GPU {row['gpu']} {row['profile']} at {row['slice']}")
+    for line in summary.lines():
+        say(line)
     say(f"{counted(windows, 'window')}, {counted(actions, 'action')} wished, none carried out")
     return OK
+
+
+def with_spread(row: Row, name: str) -> str:
+    """A cell: the mean over the seeds, and the extremes where they differ from it."""
+    if f"{name}_low" not in row.columns:
+        return str(row[name])
+    mean, low, high = (f"{row[name + end]:.1f}" for end in ("", "_low", "_high"))
+    return mean if low == high else f"{mean} [{low}, {high}]"
 
 
 def simulate_host(args: argparse.Namespace) -> int:
@@ -243,20 +255,22 @@ def simulate_host(args: argparse.Namespace) -> int:
     if args.seeds < 1:
         raise InvalidInput(f"--seeds: {args.seeds}; expected at least 1")
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    rows = []
-    for variant in args.variants:
-        r = sim.simulate_host(variant=variant, seeds=seeds, **options)
-        rows.append(
-            (
-                variant,
-                *(float(np.mean(x)) for x in (100 * r.miss_rate, r.p95_ms, r.p99_ms, r.p999_ms)),
-                *(float(np.mean(x)) for x in (r.throughput, r.system_throughput)),
-                float(np.mean(r.structural_actions_per_hour)),
-            )
+    if args.sensitivity:
+        if args.audit or args.config_output or args.plot:
+            raise InvalidInput("--sensitivity: goes without --audit, --config-output and --plot, which are of one run")
+        say(sensitivity.table(args.variants, seeds, options))
+        say(
+            f"means of {counted(args.seeds, 'seed')}; one setting changed at a time; "
+            "misses count against the target, whatever the threshold"
         )
-    columns = ("variant", "miss_pct", "p95_ms", "p99_ms", "p999_ms", "throughput", "system", "actions_per_h")
-    say(format_table(columns, rows))
-    say(f"means of {counted(args.seeds, 'seed')}; throughput against static under the same seeds")
+        return OK
+    table = sim.compare_hosts(args.variants, seeds, **options)
+    figures = list(sim.HOST_COLUMNS)[1:]
+    say(format_table(["figure", *table.column("variant")], [[name, *(with_spread(row, name) for row in table)] for name in figures]))
+    say(
+        f"means of {counted(args.seeds, 'seed')} and, in brackets, the lowest and the highest of them; "
+        "gpusched simulate-host --help says what each figure is"
+    )
     if args.audit or args.config_output or args.plot:
         log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
         for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):

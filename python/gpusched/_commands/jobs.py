@@ -6,12 +6,15 @@ import argparse
 import warnings
 from typing import Any
 
-from .. import _core, admission, allocation, consolidation, preemption
+from .. import _core, admission, allocation, preemption
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .bundles import check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
+
+JOBS_NAMED = 8
+"""In a message."""
 
 
 def where_it_goes(cluster: Cluster, decision: preemption.Decision) -> str:
@@ -101,6 +104,7 @@ def preempt(args: argparse.Namespace) -> int:
 def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
     """A job's description from a file, or the name of one of the cluster's."""
     if not source.endswith(".json"):
+        require_job(source, cluster)
         return source
     job = read_mapping(source)
     try:
@@ -110,42 +114,54 @@ def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
     return job
 
 
+def require_job(name: str, cluster: Cluster) -> None:
+    """Raises InvalidInput with the jobs that wait, where the cluster has no job of that name."""
+    jobs: dict[str, bool] = {}
+    for task in cluster.tasks:
+        if task.job:
+            jobs[task.job] = jobs.get(task.job, False) or task.node is None
+    if name in jobs:
+        return
+    waiting = [job for job, waits in jobs.items() if waits]
+    alike = [job for job in waiting if name in job] or waiting
+    more = f" and {len(alike) - JOBS_NAMED:,} others" if len(alike) > JOBS_NAMED else ""
+    named = f"; jobs with pending pods: {', '.join(alike[:JOBS_NAMED])}{more}" if alike else "; none has pending pods"
+    raise InvalidInput(f"job: {name!r}; expected a job of the cluster, or a file JOB.json{named}")
+
+
 def allocate(args: argparse.Namespace) -> int:
+    check_bundle(args)
     files = [job for job in args.jobs if job.endswith(".json")]
-    require_writable(args.output, args.write_cluster, inputs=[args.cluster, *files])
+    require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
     problems, jobs = Problems(), []
     for job in args.jobs:
         with problems.collect():
             jobs.append(read_job(job, cluster))
     problems.raise_if_any()
-    if len(jobs) > 1 and (args.make_room or args.level is not None or args.mode is not None):
-        raise InvalidInput("--level, --mode, --make-room: one job only; write them into the jobs' files")
-    plan = None
+    if len(jobs) > 1 and (args.level is not None or args.mode is not None):
+        raise InvalidInput("--level, --mode: one job only; write them into the jobs' files")
     if len(jobs) == 1:
-        found = [allocation.allocate(cluster, jobs[0], **given(args, "policy", "allocation.allocate"))]
-        if args.make_room and not found[0].placed:
-            plan = consolidation.make_room(cluster, jobs[0], **given(args, "consolidation.make_room"))
+        options = given(args, "policy", "allocation.allocate")
+        found = [allocation.allocate(cluster, jobs[0], **options)]
     else:
-        found = allocation.allocate_many(cluster, jobs, **given(args, "policy", "allocation.allocate_many")).jobs
+        options = given(args, "policy", "allocation.allocate_many")
+        found = allocation.allocate_many(cluster, jobs, **options).jobs
     for a in found:
         if a.placed:
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
             say(f"{a.job}: {counted(len(a.pods), 'pod')} placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
-        elif plan is not None:
-            moves, pods = counted(len(plan.moves), "move"), counted(len(plan.placements), "pod")
-            say(f"{a.job}: {moves} in {counted(plan.waves, 'wave')} to make room, then {pods}")
         else:
             say(f"{a.job}: not placed: {a.reason}")
-    if plan is None:
-        plan = allocation.to_plan(*found)
+    plan = allocation.to_plan(*found)
+    save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
     if args.write_cluster is not None:
         allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(args.write_cluster)
         say(f"wrote {args.write_cluster}")
     if args.output is not None and plan.placements:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
-    return OK if all(a.placed for a in found) or plan.moves else FAILED
+    return OK if all(a.placed for a in found) else FAILED
 
 
 ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace", "no_borrow": "borrow", "no_work": "work"}
@@ -153,13 +169,15 @@ ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace
 
 
 def admit(args: argparse.Namespace) -> int:
+    check_bundle(args)
     files = [args.job] if args.job.endswith(".json") else []
-    require_writable(args.output, args.write_cluster, inputs=[args.cluster, *files])
+    require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
     job = read_job(args.job, cluster)
     options = given(args, "admission.admit", "exempt", "spare")
     options |= {name: False for option, name in ADMIT_SWITCHES.items() if getattr(args, option)}
     made = admission.admit(cluster, job, **options)
+    save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)
     if args.write_cluster is not None:
         allocation.with_job(cluster, *([job] if isinstance(job, dict) else [])).to_json(args.write_cluster)
         say(f"wrote {args.write_cluster}")

@@ -1,4 +1,4 @@
-"""Commands on plans: `consolidate`, `verify`, `explain`, `export`."""
+"""Commands on plans: `consolidate`, `frontier`, `reach-goal`, `verify`, `explain`, `explain-move`, `export`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 import math
 import os
 import sys
+from typing import Any
 
 from .. import consolidation, io, verify
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .bundles import check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, require_writable, say, write_text
+from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
 
 
 def consolidate(args: argparse.Namespace) -> int:
@@ -24,6 +25,8 @@ def consolidate(args: argparse.Namespace) -> int:
     # Against the file, which no code of the search has touched; a pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)
+    if args.clear:
+        print_clear(cluster, plan, options)
     if args.report:
         say()
         say(str(consolidation.value_report(cluster, plan)).rstrip())
@@ -33,6 +36,49 @@ def consolidate(args: argparse.Namespace) -> int:
     code = print_check(checked)
     save_bundle(args, "consolidate", cluster, options, plan)
     return code
+
+
+def frontier(args: argparse.Namespace) -> int:
+    require_writable(args.plot, inputs=[args.cluster])
+    cluster = Cluster.from_json(args.cluster)
+    found = consolidation.frontier(cluster, progress=args.progress, **given(args, "consolidation.frontier"))
+    say(f"{'price':>10} {'cost':>8} {'moves':>8} {'nodes':>7} {'vacated':>8} {'at most':>8} {'gap':>7}")
+    for point in found.points:
+        bounds = f"{point.weight_at_most:>8} {percent_below(point.vacated_weight, point.weight_at_most):>7}"
+        say(
+            f"{point.price:>10} {point.relocation_cost:>8} {point.moves:>8} {point.vacated_nodes:>7} {point.vacated_weight:>8}"
+            + (f" {bounds}" if found.bound_method else "")
+        )
+    if found.bound_method:
+        say(f"bounds: {found.bound_method}")
+    if found.stop_reason != "completed":
+        say(f"stopped early: {found.stop_reason}")
+    if args.plot:
+        from ..plotting import plot_frontier
+
+        save_figure(args.plot, lambda: plot_frontier(found))
+        say(f"wrote {args.plot}")
+    return OK
+
+
+def reach_goal(args: argparse.Namespace) -> int:
+    require_writable(args.output, inputs=[args.cluster])
+    cluster = Cluster.from_json(args.cluster)
+    found = consolidation.reach_goal(cluster, progress=args.progress, **given(args, "consolidation.reach_goal"))
+    checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, found.plan)
+    print_plan(found.plan)
+    say(f"{found.available_after} there afterwards, {found.available_before} before")
+    say("the goal is reached" if found.goal_reached else "the goal is not reached")
+    if args.output:
+        found.plan.to_json(args.output)
+        say(f"wrote {args.output}")
+    code = print_check(checked)
+    return code if found.goal_reached else FAILED
+
+
+def percent_below(part: int, whole: int) -> str:
+    """How far `part` is below `whole`, rounded up."""
+    return f"{math.ceil(1000 * (whole - part) / whole) / 10} %" if whole > 0 else "0.0 %"
 
 
 def print_plan(plan: Plan) -> None:
@@ -49,6 +95,25 @@ def print_plan(plan: Plan) -> None:
         )
     if plan.stop_reason != "completed":
         say(f"stopped early: {plan.stop_reason}")
+
+
+SCOPE = ("max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")
+"""The options that `explain_clear` takes."""
+LEFT_SHOWN = 20
+"""Of the nodes that could not be cleared."""
+
+
+def print_clear(cluster: Cluster, plan: Plan, options: dict[str, Any]) -> None:
+    """Says which of the nodes to clear stay occupied, and why."""
+    left = consolidation.explain_clear(cluster, plan, **{name: options[name] for name in SCOPE if name in options})
+    if not left:
+        say("all nodes to clear are empty")
+        return
+    say(f"{counted(len(left), 'node')} to clear {'stays' if len(left) == 1 else 'stay'} occupied:")
+    for why in left[:LEFT_SHOWN]:
+        say(f"  - {why}")
+    if len(left) > LEFT_SHOWN:
+        say(f"  - and {len(left) - LEFT_SHOWN:,} more; `gpusched explain` tells of each")
 
 
 def print_check(checked: verify.Report) -> int:
@@ -75,6 +140,20 @@ def explain(args: argparse.Namespace) -> int:
     for node in args.node:
         with problems.collect():
             texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
+    problems.raise_if_any()
+    for text in texts:
+        say(text)
+    return OK
+
+
+def explain_move(args: argparse.Namespace) -> int:
+    cluster = Cluster.from_json(args.cluster)
+    plan = Plan.from_json(args.plan)
+    scope = given(args, "consolidation.consolidate")
+    problems, texts = Problems(), []
+    for node in args.node:
+        with problems.collect():
+            texts.append(str(consolidation.explain_move(cluster, plan, args.task, node, **scope)))
     problems.raise_if_any()
     for text in texts:
         say(text)

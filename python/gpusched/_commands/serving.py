@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core, serving
 from .._tables import format_table
 from .._words import counted
 from ..errors import InvalidInput
-from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say, write_json
+from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
+
+# Options that a sweep over budgets does not have.
+RENTAL = ("rate", "goal", "machines", "utilization", *(f"{what}_p{percent}_s" for what in ("ttft", "tpot") for percent in (50, 90, 99)))
 
 
 def require(path: str, check: Callable[[], object], called: str, name: str = "") -> None:
@@ -22,17 +26,18 @@ def require(path: str, check: Callable[[], object], called: str, name: str = "")
         raise InvalidInput([f"{path}: {place}" for place in places]) from None
 
 
-def read_request(path: str) -> dict[str, Any]:
+def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> dict[str, Any]:
     request = read_mapping(path)
-    require(path, lambda: _core.serving._require_request(request), "request")
+    require(path, lambda: _core.serving._require_request(request, rate), "request")
     return request
 
 
 def read_running(path: str) -> list[Any]:
     """The replicas of a plan."""
     plan = read_mapping(path)
-    if (kind := (plan.get("format", "gpusched.serving-plan"), plan.get("version", 1))) != ("gpusched.serving-plan", 1):
-        raise InvalidInput(f"{path}: format: {kind[0]!r} version {kind[1]!r}; expected 'gpusched.serving-plan' version 1")
+    kind = plan.get("format", "gpusched.serving-plan"), plan.get("version", 2)
+    if kind[0] != "gpusched.serving-plan" or kind[1] not in (1, 2):
+        raise InvalidInput(f"{path}: format: {kind[0]!r} version {kind[1]!r}; expected 'gpusched.serving-plan' version 1 or 2")
     running = plan.get("replicas")
     if not isinstance(running, list):
         raise InvalidInput(f"{path}: replicas: expected a list, as in a serving plan")
@@ -69,12 +74,80 @@ def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
     return OK if any(plan.makespan is not None for plan in plans.values()) else FAILED
 
 
+def say_rental(plan: serving.ServingPlan) -> None:
+    """A plan of rentals: what runs, what it means, latencies, what it costs and how far prices may move."""
+    rows = [
+        (
+            replicas["deployment"],
+            replicas["count"],
+            f"{replicas['cost']:.2f}",
+            ", ".join(
+                f"{share:.1%} of {name} ({replicas['source'][name]} {replicas['requests_per_s'][name]:.3g}/s each)"
+                for name, share in replicas["share"].items()
+            ),
+            replicas["means"],
+        )
+        for replicas in plan.replicas
+    ]
+    say(format_table(("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
+    if plan.latencies:
+        head = ("workload", "per_s", *(name for name in plan.latencies[0] if name.endswith("_s")), "latencies", "targets")
+        say(
+            format_table(
+                head,
+                [
+                    (
+                        kind["workload"], f"{kind['rate']:.3g}", *(f"{kind[name]:.3g}" for name in head[2:-2]),
+                        kind["source"], "kept" if kind["met"] else "missed",
+                    )
+                    for kind in plan.latencies
+                ],
+            )
+        )  # fmt: skip
+    for factor in plan.calibration["factors"]:
+        if factor["rows"]:
+            known = counted(factor["rows"], "measurement")
+            say(f"estimates of {factor['model']} on {factor['gpu']} are multiplied by {factor['factor']:.3g} ({known})")
+    say(f"rent {serving.rent_in_words(plan)}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
+    if plan.rate_bound:
+        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments serves more than {plan.rate_bound:.4g}")
+    elif plan.rate:
+        say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments costs less than {plan.cost_bound:.2f} $/h")
+    else:
+        proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
+        say(f"all requests are done after {plan.makespan:.4g} s; {proof}")
+    for each in plan.price_ranges:
+        high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
+        say(f"stays the cheapest while {each['gpu']} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
+
+
+def serving_curve(args: argparse.Namespace) -> int:
+    require_writable(args.output, inputs=[args.request])
+    request = read_request(args.request, args.rates[0] if args.rates else None)
+    options = given(args, "serving.serving_curve", "progress")
+    curve = serving.curve(request, args.rates or (), args.targets or (), **options)
+    say(str(curve))
+    for row, plan in zip(curve, curve.plans):
+        for reason in plan.binding:
+            say(f"{row.rate:g} requests/s: {reason}")
+    if args.output and args.output.endswith(".json"):
+        write_json(args.output, serving.curve_to_dict(curve))
+    elif args.output:
+        from .. import plotting
+
+        save_figure(args.output, lambda: plotting.plot_curve(curve))
+    if args.output:
+        say(f"wrote {args.output}")
+    return OK if any(plan.makespan is not None for plan in curve.plans) else FAILED
+
+
 def plan_serving(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request, args.replan_from])
     problems = Problems()
     options = given(args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress")
     if args.replan_from is not None:
-        refused = [f"--{name.replace('_', '-')}" for name, value in given(args, "serving.plan_serving", "budgets").items() if name not in options and value != "optimized"]
+        asked = given(args, "serving.plan_serving", "budgets")
+        refused = [f"--{name.replace('_', '-')}" for name in asked if name not in options and asked[name] != "optimized"]
         with problems.collect():
             if refused:
                 raise InvalidInput(f"{', '.join(refused)}: not with --replan-from, which changes a plan as little as possible")
@@ -83,12 +156,16 @@ def plan_serving(args: argparse.Namespace) -> int:
             if args.max_starts is not None or args.slack is not None:
                 raise InvalidInput("--max-starts and --slack: only with --replan-from")
         with problems.collect():
+            rental = [f"--{name.replace('_', '-').removesuffix('-s')}" for name in RENTAL if getattr(args, name) is not None]
+            if args.budgets is not None and rental:
+                raise InvalidInput(f"{', '.join(rental)}: not with --budgets, which are of a batch; see serving-curve")
+        with problems.collect():
             if args.budgets is not None and args.deadline is not None:
                 raise InvalidInput("--deadline: not with --budgets: the cheapest plan is the same for each that pays it")
     request: dict[str, Any] = {}
     running: list[Any] = []
     with problems.collect():
-        request = read_request(args.request)
+        request = read_request(args.request, args.rate)
     if args.replan_from is not None:
         with problems.collect():
             running = read_running(args.replan_from)
@@ -106,7 +183,17 @@ def plan_serving(args: argparse.Namespace) -> int:
         write_json(args.output, document)
     if plan.makespan is None:
         say(f"no plan: {plan.status}" + (f" ({plan.message})" if plan.message else ""))
+        for reason in plan.binding:
+            say(f"  {reason}")
         return FAILED
+    if plan.rate or any(rented["spot"] or rented["per_rental"] > 1 for rented in plan.rentals):
+        say_rental(plan)
+        if changed is not None:
+            say(f"starts {counted(changed.starts, 'replica')} and stops {changed.stops}")
+            say(f"the cheapest plan costs {changed.cost_free:.2f} $/h")
+        if args.output:
+            say(f"wrote {args.output}")
+        return OK
     rows = [
         (
             replicas["model"],

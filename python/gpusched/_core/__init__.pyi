@@ -19,6 +19,7 @@ from . import topology as topology
 from . import verify as verify
 
 __version__: str
+deepest_nesting: int
 keywords: dict[str, list[dict[str, str]]]
 
 def did_you_mean(name: str, known: Sequence[str]) -> str: ...

@@ -119,6 +119,26 @@ class ServingPlan:
     @property
     def left_out(self) -> int: ...
     @property
+    def rate(self) -> float: ...
+    @property
+    def cost_bound(self) -> float: ...
+    @property
+    def rate_bound(self) -> float: ...
+    @property
+    def capacity(self) -> float: ...
+    @property
+    def separate(self) -> bool: ...
+    @property
+    def binding(self) -> list[str]: ...
+    @property
+    def rentals(self) -> list[dict[str, Any]]: ...
+    @property
+    def latencies(self) -> list[dict[str, Any]]: ...
+    @property
+    def calibration(self) -> dict[str, list[dict[str, Any]]]: ...
+    @property
+    def price_ranges(self) -> list[dict[str, Any]]: ...
+    @property
     def solver(self) -> str: ...
     @property
     def message(self) -> str: ...
@@ -139,6 +159,8 @@ class ReplanResult:
     @property
     def stops(self) -> int: ...
     @property
+    def cost_free(self) -> float: ...
+    @property
     def makespan_kept(self) -> float | None: ...
     @property
     def makespan_free(self) -> float | None: ...
@@ -147,11 +169,32 @@ class ReplanResult:
     def __copy__(self) -> ReplanResult: ...
     def __deepcopy__(self, memo: dict[int, Any], /) -> ReplanResult: ...
 
+class KindLatency:
+    @property
+    def model(self) -> str: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def ttft(self) -> list[float]: ...
+    @property
+    def tpot(self) -> list[float]: ...
+    @property
+    def latency(self) -> list[float]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> KindLatency: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> KindLatency: ...
+    def ttft_percentile(self, percent: float) -> float: ...
+    def tpot_percentile(self, percent: float) -> float: ...
+    def percentile(self, percent: float) -> float: ...
+
 class LatencyResult:
     @property
     def latency(self) -> list[float]: ...
     @property
     def makespan(self) -> float: ...
+    @property
+    def kinds(self) -> list[KindLatency]: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __copy__(self) -> LatencyResult: ...
@@ -198,6 +241,176 @@ class ServingSolution:
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __copy__(self) -> ServingSolution: ...
     def __deepcopy__(self, memo: dict[int, Any], /) -> ServingSolution: ...
+
+class Arrival:
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def input(self) -> int: ...
+    @property
+    def output(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> Arrival: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> Arrival: ...
+
+class PoolSizes:
+    @property
+    def prefill(self) -> int: ...
+    @property
+    def decode(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> PoolSizes: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> PoolSizes: ...
+
+class ReplicaTimes:
+    def __init__(
+        self,
+        *,
+        prefill_base_s: float = 0.02,
+        prefill_s_per_token: float = 0.0001,
+        transfer_s_per_token: float = 0.0,
+        step_base_s: float = 0.02,
+        step_s_per_request: float = 0.0002,
+        max_batch: int = 128,
+        prefill_gpus: int = 4,
+        decode_gpus: int = 4,
+    ) -> None: ...
+    @property
+    def prefill_base_s(self) -> float: ...
+    @property
+    def prefill_s_per_token(self) -> float: ...
+    @property
+    def transfer_s_per_token(self) -> float: ...
+    @property
+    def step_base_s(self) -> float: ...
+    @property
+    def step_s_per_request(self) -> float: ...
+    @property
+    def max_batch(self) -> int: ...
+    @property
+    def prefill_gpus(self) -> int: ...
+    @property
+    def decode_gpus(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> ReplicaTimes: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> ReplicaTimes: ...
+
+class PoolWindow:
+    def __init__(
+        self,
+        *,
+        time_s: float = 0.0,
+        seconds: float = 60.0,
+        arrived: Sequence[Sequence[float]] = [],
+        prefill_waiting: int = 0,
+        decode_waiting: int = 0,
+        prefill_busy: float = 0.0,
+        decode_requests: float = 0.0,
+        tokens_per_s: float = 0.0,
+        ttft_s: float = float("nan"),
+        tpot_s: float = float("nan"),
+        ready: PoolSizes | tuple[int, int] = (1, 1),
+        starting: PoolSizes | tuple[int, int] = (0, 0),
+    ) -> None: ...
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def arrived(self) -> list[Arrival]: ...
+    @property
+    def prefill_waiting(self) -> int: ...
+    @property
+    def decode_waiting(self) -> int: ...
+    @property
+    def prefill_busy(self) -> float: ...
+    @property
+    def decode_requests(self) -> float: ...
+    @property
+    def tokens_per_s(self) -> float: ...
+    @property
+    def ttft_s(self) -> float: ...
+    @property
+    def tpot_s(self) -> float: ...
+    @property
+    def ready(self) -> PoolSizes: ...
+    @property
+    def starting(self) -> PoolSizes: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> PoolWindow: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> PoolWindow: ...
+
+class AutoscalingResult:
+    @property
+    def requests(self) -> int: ...
+    @property
+    def ttft_met(self) -> float: ...
+    @property
+    def tpot_met(self) -> float: ...
+    @property
+    def both_met(self) -> float: ...
+    @property
+    def ttft_s(self) -> float: ...
+    @property
+    def tpot_s(self) -> float: ...
+    @property
+    def windows_met(self) -> float: ...
+    @property
+    def prefill_h(self) -> float: ...
+    @property
+    def decode_h(self) -> float: ...
+    @property
+    def gpu_h(self) -> float: ...
+    @property
+    def busy_gpu_h(self) -> float: ...
+    @property
+    def starts(self) -> int: ...
+    @property
+    def stops(self) -> int: ...
+    @property
+    def time_s(self) -> list[float]: ...
+    @property
+    def rate(self) -> list[float]: ...
+    @property
+    def window_ttft_s(self) -> list[float]: ...
+    @property
+    def window_tpot_s(self) -> list[float]: ...
+    @property
+    def wanted_prefill(self) -> list[int]: ...
+    @property
+    def wanted_decode(self) -> list[int]: ...
+    @property
+    def ready_prefill(self) -> list[int]: ...
+    @property
+    def ready_decode(self) -> list[int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> AutoscalingResult: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> AutoscalingResult: ...
+
+class Autoscaler:
+    def __init__(
+        self,
+        *,
+        policy: Literal["forecast", "utilization", "token_rate", "fixed"] = "forecast",
+        times: ReplicaTimes | Mapping[str, float] = {},
+        ttft_s: float = 2.0,
+        tpot_s: float = 0.05,
+        percent: float = 90.0,
+        start_s: float = 180.0,
+        interval_s: float = 60.0,
+        hold_s: float = 600.0,
+        start: PoolSizes | tuple[int, int] = (1, 1),
+        max_replicas: int = 1000,
+        expected_per_s: Sequence[float] = [],
+        utilization: float = 0.6,
+        ratio: float = 1.0,
+    ) -> None: ...
+    def step(self, window: PoolWindow) -> PoolSizes: ...
 
 def gpu_catalogue() -> list[GpuType]: ...
 def paper_gpus() -> list[GpuType]: ...
@@ -260,6 +473,17 @@ def plan_serving(
     uniform_tp: bool = False,
     deadline: float | None = None,
     max_deployments: int = 40,
+    measured_only: bool = False,
+    machines: bool = False,
+    goal: Literal["cheapest", "most_rate"] = "cheapest",
+    ttft_p50_s: float | None = None,
+    ttft_p90_s: float | None = None,
+    ttft_p99_s: float | None = None,
+    tpot_p50_s: float | None = None,
+    tpot_p90_s: float | None = None,
+    tpot_p99_s: float | None = None,
+    utilization: float = 0.9,
+    simulated_requests: int = 6000,
     method: Literal["milp", "binary_search"] = "milp",
     form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "rates",
     tolerance: float = 0.001,
@@ -273,6 +497,7 @@ def plan_serving(
     presolve: bool = True,
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
+    rate: float | Mapping[str, float] | None = None,
 ) -> ServingPlan: ...
 def sweep_budgets(
     request: Mapping[str, Any],
@@ -284,6 +509,7 @@ def sweep_budgets(
     routing: Literal["optimized", "round_robin"] = "optimized",
     uniform_tp: bool = False,
     max_deployments: int = 40,
+    measured_only: bool = False,
     method: Literal["milp", "binary_search"] = "milp",
     form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "rates",
     tolerance: float = 0.001,
@@ -298,6 +524,39 @@ def sweep_budgets(
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> dict[float, ServingPlan]: ...
+def serving_curve(
+    request: Mapping[str, Any],
+    rates: Sequence[float] = [],
+    targets: Sequence[Mapping[str, float]] = [],
+    *,
+    deployments: Mapping[str, Any] | None = None,
+    estimate: Mapping[str, Any] | None = None,
+    max_deployments: int = 40,
+    measured_only: bool = False,
+    machines: bool = False,
+    ttft_p50_s: float | None = None,
+    ttft_p90_s: float | None = None,
+    ttft_p99_s: float | None = None,
+    tpot_p50_s: float | None = None,
+    tpot_p90_s: float | None = None,
+    tpot_p99_s: float | None = None,
+    utilization: float = 0.9,
+    simulated_requests: int = 6000,
+    method: Literal["milp", "binary_search"] = "milp",
+    form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "rates",
+    tolerance: float = 0.001,
+    greedy_first: bool = True,
+    prune: bool = True,
+    warm_start: bool = True,
+    time_limit: float | None = None,
+    mip_gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    presolve: bool = True,
+    solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
+    progress: bool | Callable[[str, int, int], object] | None = None,
+) -> list[tuple[float, dict[str, float | None], ServingPlan]]: ...
+def calibrate(request: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]: ...
 def replan(
     request: Mapping[str, Any],
     running: ServingPlan | Sequence[Mapping[str, Any]],
@@ -305,6 +564,16 @@ def replan(
     deployments: Mapping[str, Any] | None = None,
     estimate: Mapping[str, Any] | None = None,
     max_deployments: int = 40,
+    measured_only: bool = False,
+    machines: bool = False,
+    ttft_p50_s: float | None = None,
+    ttft_p90_s: float | None = None,
+    ttft_p99_s: float | None = None,
+    tpot_p50_s: float | None = None,
+    tpot_p90_s: float | None = None,
+    tpot_p99_s: float | None = None,
+    utilization: float = 0.9,
+    simulated_requests: int = 6000,
     method: Literal["milp", "binary_search"] = "milp",
     form: Literal["copies", "fixed_makespan", "mccormick", "rates"] = "rates",
     tolerance: float = 0.001,
@@ -320,6 +589,7 @@ def replan(
     slack: float = 0.0,
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
+    rate: float | Mapping[str, float] | None = None,
 ) -> ReplanResult: ...
 def simulate_latency(
     request: Mapping[str, Any],
@@ -328,6 +598,7 @@ def simulate_latency(
     rate: float = 0.0,
     requests: int = 10000,
     seed: int = 0,
+    warm_up: float = 0.0,
     estimate: Mapping[str, Any] | None = None,
     memory_fraction: float = 0.9,
 ) -> LatencyResult: ...
@@ -381,5 +652,99 @@ def solve_serving_plan(
     progress: bool | Callable[[str, int, int], object] | None = None,
     deadline: float | None = None,
 ) -> ServingSolution: ...
-def _require_request(request: Mapping[str, Any]) -> None: ...
+def daily_arrivals(
+    trace: npt.ArrayLike,
+    *,
+    mean_rate: float = 10.0,
+    swing: float = 0.5,
+    peak_hour: float = 15.0,
+    hours: float = 24.0,
+    level_sigma: float = 0.1,
+    surge_factor: float = 1.5,
+    surge_minutes: float = 30.0,
+    seed: int = 0,
+) -> npt.NDArray[np.float64]: ...
+def expected_rate(
+    time_s: float,
+    *,
+    mean_rate: float = 10.0,
+    swing: float = 0.5,
+    peak_hour: float = 15.0,
+    hours: float = 24.0,
+    level_sigma: float = 0.1,
+    surge_factor: float = 1.5,
+    surge_minutes: float = 30.0,
+    seed: int = 0,
+) -> float: ...
+def pool_sizes(
+    sample: npt.ArrayLike,
+    rate: float,
+    *,
+    policy: Literal["forecast", "utilization", "token_rate", "fixed"] = "forecast",
+    times: ReplicaTimes | Mapping[str, float] = {},
+    ttft_s: float = 2.0,
+    tpot_s: float = 0.05,
+    percent: float = 90.0,
+    start_s: float = 180.0,
+    interval_s: float = 60.0,
+    hold_s: float = 600.0,
+    start: PoolSizes | tuple[int, int] = (1, 1),
+    max_replicas: int = 1000,
+    expected_per_s: Sequence[float] = [],
+    utilization: float = 0.6,
+    ratio: float = 1.0,
+    variation: float = 1.0,
+) -> PoolSizes: ...
+def replica_times(
+    model: LanguageModel,
+    gpus: Sequence[GpuType],
+    prefill: Deployment,
+    decode: Deployment,
+    input: int,
+    output: int,
+    longest_input: int = 8192,
+    *,
+    efficiency: Mapping[str, Any] | None = None,
+    memory_fraction: float = 0.9,
+    max_batch: int = 256,
+    profiles: Sequence[Mapping[str, Any]] = [],
+) -> ReplicaTimes: ...
+def simulate_autoscaling(
+    arrivals: npt.ArrayLike,
+    policy: str | Callable[[PoolWindow], PoolSizes | tuple[int, int]] = "forecast",
+    *,
+    times: ReplicaTimes | Mapping[str, float] = {},
+    ttft_s: float = 2.0,
+    tpot_s: float = 0.05,
+    percent: float = 90.0,
+    start_s: float = 180.0,
+    interval_s: float = 60.0,
+    hold_s: float = 600.0,
+    start: PoolSizes | tuple[int, int] = (1, 1),
+    max_replicas: int = 1000,
+    expected_per_s: Sequence[float] = [],
+    utilization: float = 0.6,
+    ratio: float = 1.0,
+    slowdown: float = 1.0,
+    score_s: float = 300.0,
+) -> AutoscalingResult: ...
+def fewest_fixed(
+    arrivals: npt.ArrayLike,
+    *,
+    times: ReplicaTimes | Mapping[str, float] = {},
+    ttft_s: float = 2.0,
+    tpot_s: float = 0.05,
+    percent: float = 90.0,
+    start_s: float = 180.0,
+    interval_s: float = 60.0,
+    hold_s: float = 600.0,
+    max_replicas: int = 1000,
+    expected_per_s: Sequence[float] = [],
+    utilization: float = 0.6,
+    ratio: float = 1.0,
+    slowdown: float = 1.0,
+    score_s: float = 300.0,
+    windows_met: float = 0.99,
+) -> PoolSizes: ...
+def _require_request(request: Mapping[str, Any], rate: float | Mapping[str, float] | None = None) -> None: ...
 def _require_running(running: Sequence[Mapping[str, Any]]) -> None: ...

@@ -3,15 +3,18 @@
 from .allocation import plot_gpus, plot_switches
 from .control import plot_control
 from .fragmentation import plot_fragmentation
+from .frontier import plot_frontier
 from .occupancy import plot_occupancy
-from .serving import plot_assignment, plot_composition, plot_makespan
+from .serving import plot_assignment, plot_composition, plot_curve, plot_makespan
 from .waves import plot_waves
 
 __all__ = [
     "plot_assignment",
     "plot_composition",
     "plot_control",
+    "plot_curve",
     "plot_fragmentation",
+    "plot_frontier",
     "plot_gpus",
     "plot_makespan",
     "plot_occupancy",

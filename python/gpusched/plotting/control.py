@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import control
-from ..errors import InvalidInput, repr_text
 from .._axes import new_axes, plain, quiet
+from ..errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,15 +47,18 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
     ax.plot(minutes, p99, color="#4d4d4d", linewidth=0.8)
     ax.axhline(tau, color="#4d4d4d", linestyle="--", linewidth=0.8)
     ax.annotate("target", (minutes[-1], tau), (4, 0), textcoords="offset points", va="center", fontsize=8)
-    top = float(np.nanmax(np.append(p99, tau))) * 1.15
-    for kind, (color, marker, label) in ACTIONS.items():
-        taken = [
-            m
-            for m, line in zip(minutes, lines)
-            if any(a["kind"] == kind and a["tenant"] == at for a in line["actions"])
-        ]
-        if taken:
-            ax.plot(taken, [0.97 * top] * len(taken), marker, color=color, label=label, markersize=6, clip_on=False)
+    taken = {
+        kind: [m for m, line in zip(minutes, lines) if any(a["kind"] == kind and a["tenant"] == at for a in line["actions"])]
+        for kind in ACTIONS
+    }
+    # Each kind of action has a height of its own above the curve, so that no marker hides another kind's.
+    shown = [kind for kind in ACTIONS if taken[kind]]
+    highest = float(np.nanmax(np.append(p99, tau)))
+    for row, kind in enumerate(shown):
+        color, marker, label = ACTIONS[kind]
+        height = [(1.08 + 0.07 * row) * highest] * len(taken[kind])
+        ax.plot(taken[kind], height, marker, color=color, label=label, markersize=6, clip_on=False)
+    top = (1.08 + 0.07 * len(shown)) * highest
     # The instance as a strip below: one piece per stay.
     stays: list[tuple[float, str]] = []
     for m, line in zip(minutes, lines):
@@ -63,17 +66,63 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
         text = f"GPU {gpu} {keys[gpu][profile]}@{start}"
         if not stays or stays[-1][1] != text:
             stays.append((m, text))
-    ends = [m for m, _ in stays[1:]] + [float(minutes[-1])]
-    shades = ("#E4E4E4", "#C8DDEA")
-    height = 0.09 * top
-    for k, ((begin, text), end) in enumerate(zip(stays, ends)):
-        ax.barh(-height / 2, end - begin, height, begin, color=shades[k % 2])
-        ax.annotate(text, ((begin + end) / 2, -height / 2), ha="center", va="center", fontsize=7)
-    ax.set_ylim(-height, top)
     ax.set_xlim(minutes[0], max(minutes[-1], minutes[0] + 1e-9))
+    ax.set_ylim(0, top)
     ax.set_xlabel("minutes")
     ax.set_ylabel(f"p99 of {plain(tenant)}, ms")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     quiet(ax)
+    draw_stays(ax, stays, float(minutes[-1]), top)
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
     return ax
+
+
+MOST_ROWS = 8
+
+
+def draw_stays(ax: Axes, stays: list[tuple[float, str]], last: float, top: float) -> None:
+    """A strip below zero with one piece per stay.
+
+    A name that is wider than its piece stands below the strip, where it is free; beyond eight rows of such names a piece stays without.
+    """
+    figure: Any = ax.figure
+    figure.draw_without_rendering()  # the layout decides how wide the names are
+    renderer = figure.canvas.get_renderer()
+    first, final = ax.get_xlim()
+    ends = [begin for begin, _ in stays[1:]] + [last]
+    at_pixel = ax.transData.transform([(first, 0.0), (final, 0.0)])[:, 0]
+    space = 0.008 * (final - first)
+    right: list[float] = []  # by row below the strip: where the last name ends
+    places: list[tuple[float, int] | None] = []
+    labels, tallest = [], 0.0
+    for (begin, text), end in zip(stays, ends):
+        label = ax.annotate(text, ((begin + end) / 2, 0), ha="center", va="center", fontsize=7)
+        box = label.get_window_extent(renderer)
+        wide = float(box.width * (final - first) / (at_pixel[1] - at_pixel[0])) + space
+        labels.append(label)
+        tallest = max(tallest, float(box.height))
+        if wide <= end - begin:
+            places.append(((begin + end - wide) / 2, 0))
+            continue
+        at = max(first, min(begin, final - wide))
+        row = next((r for r, taken in enumerate(right) if taken <= at), len(right))
+        if row == MOST_ROWS:
+            places.append(None)
+            continue
+        right[row : row + 1] = [at + wide]
+        places.append((at, row + 1))
+    # A row is as high as its text: of the axes' height, the rows take so much.
+    part = min(0.8, max(0.075, 1.25 * tallest / float(ax.get_window_extent(renderer).height)) * (len(right) + 1))
+    height = top * part / (1 - part) / (len(right) + 1)
+    shades = ("#E4E4E4", "#C8DDEA")
+    for k, ((begin, _), end, label, place) in enumerate(zip(stays, ends, labels, places)):
+        ax.barh(-height / 2, end - begin, height, begin, color=shades[k % 2])
+        if place is None:
+            label.remove()
+            continue
+        label.xyann = (place[0] + space / 2, -(place[1] + 0.5) * height)
+        label.set_horizontalalignment("left")
+        if place[1] > 0:
+            ax.plot([begin, begin], [-height, -(place[1] + 0.9) * height], color="#4d4d4d", linewidth=0.6)
+    ax.set_ylim(-(len(right) + 1) * height, top)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._axes import name_nodes, new_axes, require_range, require_type
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from .._axes import name_nodes, new_axes, require_range, require_type
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._axes import new_axes, quiet, require_range, require_type, width
 from ..errors import InvalidInput
 from ..model import Plan
-from .._axes import new_axes, quiet, require_range, require_type, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,5 @@
-// Three real programs in one: etcd, kube-apiserver and kube-scheduler, called `control_plane PROGRAM ARGUMENT...`.
+// Real programs in one: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl, called
+// `control_plane PROGRAM ARGUMENT...`.
 package main
 
 import (
@@ -9,13 +10,16 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: control_plane etcd|kube-apiserver|kube-scheduler ARGUMENT...")
+		fmt.Fprintln(os.Stderr, "usage: control_plane etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl ARGUMENT...")
 		os.Exit(2)
 	}
 	program := os.Args[1]
@@ -25,8 +29,14 @@ func main() {
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "kube-controller-manager":
+		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kubectl":
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err)
+		}
 	default:
 		fmt.Fprintln(os.Stderr, "control_plane: no program", program)
 		os.Exit(2)

@@ -4,9 +4,8 @@ import json
 import zipfile
 from pathlib import Path
 
-import pytest
-
 import gpusched as gs
+import pytest
 from gpusched import cli
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "io" / "kai" / "snapshot.json"

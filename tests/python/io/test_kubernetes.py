@@ -4,9 +4,8 @@ import copy
 import json
 import pickle
 
-import pytest
-
 import gpusched as gs
+import pytest
 from gpusched import cli
 
 

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
+import gpusched as gs
 import jsonschema
 import pytest
-
-import gpusched as gs
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = ROOT / "tests" / "golden" / "io"

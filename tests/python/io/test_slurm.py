@@ -5,9 +5,8 @@ import json
 import pickle
 from pathlib import Path
 
-import pytest
-
 import gpusched as gs
+import pytest
 from gpusched import cli
 
 SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"

@@ -1,19 +1,18 @@
+#include "support/admissions.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
-#include <gpusched/verify/plan.hpp>
 
-#include <numeric>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;
+using testing_support::verified;
+using testing_support::waiting;
 
 namespace {
 
@@ -25,31 +24,12 @@ ClusterSpec nodes(int count, int gpus = 8) {
     return spec;
 }
 
+/// From now on, and may be evicted.
 TaskSpec& run(ClusterSpec& spec, const std::string& name, const std::string& node, int first, int gpus) {
-    TaskSpec task{.name = name, .gpu_count = gpus};
-    task.node = node;
-    task.gpus.resize(static_cast<std::size_t>(gpus));
-    std::iota(task.gpus.begin(), task.gpus.end(), first);
+    auto& task = testing_support::run(spec, name, node, first, gpus);
     task.start_time = spec.now;
     task.preemptible = true;
-    spec.tasks.push_back(task);
-    return spec.tasks.back();
-}
-
-allocation::ClusterWithJob waiting(const ClusterSpec& spec, std::int64_t count, std::int64_t gpus,
-                                   std::int64_t priority = 0) {
-    allocation::PodRequest pods{.count = count};
-    pods.pod.gpu_count = gpus;
-    pods.pod.priority = priority;
-    return allocation::with_job(Cluster::build(spec), {"job", {pods}});
-}
-
-Admission checked(const allocation::ClusterWithJob& with, const Options& options = {}) {
-    auto made = admit(with.cluster, with.pods, options);
-    const auto report = verify::plan(with.cluster.to_spec(), to_spec(made.plan, with.cluster));
-    INFO((report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
-    return made;
+    return task;
 }
 
 /// Every node holds 4 + 2 of 8 GPUs.
@@ -67,7 +47,7 @@ ClusterSpec fragmented(int count) {
 TEST_CASE("what fits is placed, and nobody is disturbed") {
     auto spec = nodes(2);
     run(spec, "a", "n0", 0, 6);
-    const auto made = checked(waiting(spec, 1, 8));
+    const auto made = verified(waiting(spec, 1, 8));
     CHECK(made.admitted);
     CHECK(made.plan.moves.empty());
     CHECK(made.cost == Cost{});
@@ -77,7 +57,7 @@ TEST_CASE("what fits is placed, and nobody is disturbed") {
 
 TEST_CASE("a chain of three moves, where two would leave a task without a place") {
     const auto with = waiting(fragmented(5), 1, 8);
-    const auto made = checked(with);
+    const auto made = verified(with);
     REQUIRE(made.admitted);
     CHECK(made.plan.moves.size() == 3);
     CHECK(made.cost.moves == 8 * 30 * 1000);  // 4 + 2 GPUs off the node, 2 for the 4
@@ -85,7 +65,7 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
     CHECK(made.proven);
     CHECK(made.lower_bound == made.cost.total());
     SECTION("not without nesting") {
-        const auto flat = checked(with, {.depth = 1});
+        const auto flat = verified(with, {.depth = 1});
         CHECK_FALSE(flat.admitted);
         CHECK_FALSE(flat.proven);
         REQUIRE(flat.lower_bound);
@@ -93,19 +73,19 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
         CHECK_FALSE(flat.reason.empty());
     }
     SECTION("not with a limit that is too low") {
-        CHECK(checked(with, {.max_moves = 3}).admitted);
-        CHECK_FALSE(checked(with, {.max_moves = 2}).admitted);
-        CHECK(checked(with, {.max_cost_s = 240}).admitted);
-        CHECK_FALSE(checked(with, {.max_cost_s = 239}).admitted);
+        CHECK(verified(with, {.max_moves = 3}).admitted);
+        CHECK_FALSE(verified(with, {.max_moves = 2}).admitted);
+        CHECK(verified(with, {.max_cost_s = 240}).admitted);
+        CHECK_FALSE(verified(with, {.max_cost_s = 239}).admitted);
     }
     SECTION("who is spared, and nodes that are exempt") {
         Options options;
         for (int n = 1; n < 5; ++n) options.exempt.push_back(make_id<NodeId>(static_cast<std::size_t>(n)));
-        CHECK_FALSE(checked(with, options).admitted);
+        CHECK_FALSE(verified(with, options).admitted);
         options = {};
         for (int n = 0; n < 5; ++n)
             options.spare.push_back(with.cluster.find_task("four" + std::to_string(n)));
-        const auto none_left = checked(with, options);
+        const auto none_left = verified(with, options);
         CHECK_FALSE(none_left.admitted);
         CHECK(none_left.proven);
         CHECK(none_left.obstacle == Obstacle::gpu);
@@ -120,12 +100,12 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
     victim.start_time = spec.now - 100;
     run(spec, "stays", "n1", 0, 4).locked = true;
     SECTION("a move") {
-        const auto made = checked(waiting(spec, 1, 8, 10));
+        const auto made = verified(waiting(spec, 1, 8, 10));
         CHECK(made.plan.moves.size() == 1);
         CHECK(made.cost.total() == 4 * 30 * 1000);
     }
     SECTION("a restart, where moves are dear") {
-        const auto made = checked(waiting(spec, 1, 8, 10), {.move_price_s = 401});
+        const auto made = verified(waiting(spec, 1, 8, 10), {.move_price_s = 401});
         CHECK(made.plan.moves.empty());
         REQUIRE(made.plan.evictions.size() == 1);
         CHECK(made.lost.empty());
@@ -134,20 +114,20 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.proven);
     }
     SECTION("for good, where nothing else is allowed") {
-        const auto made = checked(waiting(spec, 1, 8, 10), {.move = false, .replace = false});
+        const auto made = verified(waiting(spec, 1, 8, 10), {.move = false, .replace = false});
         REQUIRE(made.lost.size() == 1);
         CHECK(made.cost.losses == 4 * 3600 * 1000);
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
     }
     SECTION("nobody of the same priority is evicted") {
-        const auto made = checked(waiting(spec, 1, 8, 0), {.move = false});
+        const auto made = verified(waiting(spec, 1, 8, 0), {.move = false});
         CHECK_FALSE(made.admitted);
         CHECK(made.proven);
     }
     SECTION("tasks that are counted") {
         Options count{.move_price_s = 0, .restart_s = 0, .loss_s = 0, .task_price_s = 1};
         count.work = false;
-        const auto made = checked(waiting(spec, 1, 8, 10), count);
+        const auto made = verified(waiting(spec, 1, 8, 10), count);
         CHECK(made.cost.tasks == 1000);
         CHECK(made.cost.total() == 1000);
     }
@@ -160,11 +140,33 @@ TEST_CASE("gangs of victims leave whole, and pay for all members") {
     run(spec, "g1", "n1", 0, 2).job = "g";
     run(spec, "single", "n1", 2, 6).preemptible = false;
     for (auto& task : spec.tasks) task.how = Mobility::none;
-    const auto made = checked(waiting(spec, 1, 8, 10));
+    const auto made = verified(waiting(spec, 1, 8, 10));
     REQUIRE(made.admitted);
     CHECK(made.plan.evictions.size() == 2);
     CHECK(made.lost.size() == 2);
     CHECK(made.cost.losses == (4 + 2) * 3600 * 1000);
+}
+
+TEST_CASE("a gang of victims leaves whole where one of its subgroups falls below its least number") {
+    auto spec = nodes(2);
+    spec.jobs.push_back({.name = "g", .min_members = 2, .subgroups = {{"leader", 1}, {"worker", 1}}});
+    run(spec, "leader", "n0", 0, 8).job = "g";
+    run(spec, "w0", "n1", 0, 4).job = "g";
+    run(spec, "w1", "n1", 4, 4).job = "g";
+    for (auto& task : spec.tasks) {
+        task.how = Mobility::none;
+        task.subgroup = task.name == "leader" ? "leader" : "worker";
+    }
+    // One worker is surplus; the room of the leader, or of both workers, is that of all.
+    const auto one = verified(waiting(spec, 1, 4, 10));
+    REQUIRE(one.plan.evictions.size() == 1);
+    CHECK(spec.tasks[index(one.plan.evictions[0])].subgroup == "worker");
+    const auto all = verified(waiting(spec, 1, 8, 10));
+    REQUIRE(all.admitted);
+    CHECK(all.plan.evictions.size() == 3);
+    spec.tasks[1].preemptible = false;  // then nobody but the other worker may leave
+    CHECK_FALSE(verified(waiting(spec, 1, 8, 10)).admitted);
+    CHECK(verified(waiting(spec, 1, 4, 10)).plan.evictions == std::vector<TaskId>{TaskId{2}});
 }
 
 TEST_CASE("disruption budgets hold unless they have a price") {
@@ -173,7 +175,7 @@ TEST_CASE("disruption budgets hold unless they have a price") {
     run(spec, "b", "n0", 4, 4).how = Mobility::none;
     spec.budgets.push_back({.name = "one", .tasks = {"a", "b"}, .allowed_down = 1});
     const auto with = waiting(spec, 1, 8, 10);
-    CHECK_FALSE(checked(with).admitted);
+    CHECK_FALSE(verified(with).admitted);
     const auto made = admit(with.cluster, with.pods, {.budget_price_s = 7});
     REQUIRE(made.admitted);
     CHECK(made.cost.budgets == 7000);
@@ -192,23 +194,23 @@ TEST_CASE("borrowed capacity has a price") {
     pod.pod.gpu_count = 2;
     pod.pod.priority_class = PriorityClass::lp;
     const auto with = allocation::with_job(Cluster::build(spec), {"job", {pod}});
-    const auto made = checked(with);
+    const auto made = verified(with);
     REQUIRE(made.admitted);
     CHECK(made.cost.recalls == 2 * 60 * 1000);
     CHECK(made.cost.total() == made.cost.recalls);
-    CHECK_FALSE(checked(with, {.borrow = false}).admitted);
+    CHECK_FALSE(verified(with, {.borrow = false}).admitted);
 }
 
 TEST_CASE("a gang within one switch, or not at all") {
     auto spec = fragmented(8);
     for (std::size_t n = 0; n < spec.nodes.size(); ++n) spec.nodes[n].network = {n < 4 ? "a" : "b"};
     const auto with = waiting(spec, 2, 8);
-    const auto made = checked(with, {.level = 0, .mode = NetworkMode::required});
+    const auto made = verified(with, {.level = 0, .mode = NetworkMode::required});
     REQUIRE(made.admitted);
     const auto& inv = with.cluster.inventory();
     CHECK(inv.domain(0, made.pods[0].node) == inv.domain(0, made.pods[1].node));
     CHECK(made.stats.domains_considered >= 1);
-    CHECK_FALSE(checked(waiting(spec, 5, 8), {.level = 0, .mode = NetworkMode::required}).admitted);
+    CHECK_FALSE(verified(waiting(spec, 5, 8), {.level = 0, .mode = NetworkMode::required}).admitted);
 }
 
 TEST_CASE("bad options of admission are all named") {
@@ -227,10 +229,10 @@ TEST_CASE("bad options of admission are all named") {
 
 TEST_CASE("limits of admission leave a valid answer") {
     const auto with = waiting(fragmented(20), 2, 8);
-    const auto all = checked(with);
+    const auto all = verified(with);
     REQUIRE(all.admitted);
     SECTION("steps") {
-        const auto few = checked(with, {.search_limit = 1});
+        const auto few = verified(with, {.search_limit = 1});
         CHECK_FALSE(few.proven);
         if (few.lower_bound) CHECK(*few.lower_bound <= all.cost.total());
         CHECK(few.stats.steps < all.stats.steps);
@@ -243,7 +245,7 @@ TEST_CASE("limits of admission leave a valid answer") {
         CHECK_FALSE(made.proven);
     }
     SECTION("the same again") {
-        const auto again = checked(with);
+        const auto again = verified(with);
         CHECK(again.plan == all.plan);
         CHECK(again.stats == all.stats);
     }

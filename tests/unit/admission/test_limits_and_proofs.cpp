@@ -64,6 +64,30 @@ bool says(const Admission& made, const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("a task that restarts does not share a budget with a victim beyond what it allows") {
+    // The cheapest way evicts "low", moves "two" to its node and gives the pod "two"'s: two tasks of the budget would be down.
+    auto spec = nodes({3, 1, 2, 1}, 8000);
+    spec.now = 5000;
+    auto& two = run(spec, "two", "n0", {0, 1});
+    two.move_cost = 0;
+    two.how = Mobility::restart;
+    two.priority = 3;
+    run(spec, "one", "n0", {2}).priority = 3;
+    auto& low = run(spec, "low", "n2", {0, 1});
+    low.priority = -2;
+    low.preemptible = true;
+    low.start_time = 3000;
+    spec.budgets.push_back({.name = "b", .tasks = {"two", "one", "low"}, .allowed_down = 1});
+    wait(spec, "pod", 2);
+    wait(spec, "small", 1, 0).cpu_milli = 1000;
+    const auto made = checked(spec, {"pod", "small"});
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.empty());
+    CHECK(made.lost == std::vector{make_id<TaskId>(2)});
+    CHECK(made.cost.total() == 2 * 1000 * (2000 + 3600));
+    CHECK(made.proven);
+}
+
 TEST_CASE("an eviction that a limit or a budget allows only once goes to whom cannot move") {
     for (const bool fixed_first : {false, true})
         for (const bool by_budget : {false, true}) {
@@ -192,4 +216,36 @@ TEST_CASE("work of many years is told apart") {
     const auto made = checked(spec, {"p"});
     REQUIRE(made.lost.size() == 1);
     CHECK(made.cost.lost_work == 8 * (spec.now - 600'000'000) * 1000);
+}
+
+TEST_CASE("one node that empties serves displaced tasks of several sizes") {
+    // Two pods of 8 GPUs displace two tasks of 4 GPUs and four of 2, which go to three nodes of 6 GPUs, two sizes on each:
+    // 16 GPUs move and three tasks of 6 GPUs are lost. A place for 4 GPUs costs a whole such node, one for 2 a third of it.
+    std::vector<int> gpus{8, 8, 6, 6, 6};
+    gpus.resize(gpus.size() + 16, 2);
+    auto spec = nodes(gpus);
+    run(spec, "four0", "n0", {0, 1, 2, 3}).priority = 9;
+    run(spec, "four1", "n0", {4, 5, 6, 7}).priority = 9;
+    for (int i = 0; i < 4; ++i) run(spec, "two" + std::to_string(i), "n1", {2 * i, 2 * i + 1}).priority = 9;
+    for (int n = 2; n < 5; ++n) {
+        auto& six = run(spec, "six" + std::to_string(n), "n" + std::to_string(n), {0, 1, 2, 3, 4, 5});
+        six.preemptible = true;
+        six.move_cost = 1000;
+    }
+    for (int n = 5; n < 21; ++n) {  // so many GPUs are idle that nobody must be lost
+        auto& stays = run(spec, "one" + std::to_string(n), "n" + std::to_string(n), {0});
+        stays.priority = 9;
+        stays.locked = true;
+    }
+    wait(spec, "pod0", 8);
+    wait(spec, "pod1", 8);
+    const Options prices{.move_price_s = 15, .restart_s = 1000, .loss_s = 10, .work = false};
+    for (const std::int64_t most : {420, 430, 1000}) {
+        auto options = prices;
+        options.max_cost_s = most;
+        const auto made = checked(spec, {"pod0", "pod1"}, options);
+        REQUIRE(made.admitted);
+        CHECK(made.cost.total() == 420'000);
+        CHECK(made.lower_bound <= 420'000);
+    }
 }

@@ -286,3 +286,21 @@ TEST_CASE("shapes that only fit together in one way are placed, others refused f
     CHECK(nowhere.reason == "network: no domain of level 0 holds all groups, which must share one; the whole "
                             "cluster does");
 }
+
+TEST_CASE("a job that is not in the snapshot brings its least numbers along") {
+    JobRequest job{"job", {pods(1, 8), pods(3, 2)}, 3, {{"leader", 1}, {"worker", 2}}};
+    job.pods[0].pod.subgroup = "leader";
+    job.pods[1].pod.subgroup = "worker";
+    const auto with = with_job(Cluster::build(uneven()), job);
+    REQUIRE(with.cluster.to_spec().jobs ==
+            std::vector<JobSpec>{{.name = "job", .min_members = 3, .subgroups = job.subgroups}});
+    CHECK(with.cluster.task_spec(with.pods[0]).subgroup == "leader");
+    CHECK(with.cluster.task_spec(with.pods[3]).subgroup == "worker");
+    CHECK(allocate(with.cluster, with.pods).placed);
+    job.pods[1].pod.subgroup = "boss";
+    CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput,
+                         "task 'job-1': subgroup: 'boss'; expected one that job 'job' lists");
+    job.subgroups.clear();
+    job.min_members = -1;
+    CHECK_THROWS_MESSAGE(with_job(Cluster::build(uneven()), job), InvalidInput, "job 'job': min_members: -1");
+}

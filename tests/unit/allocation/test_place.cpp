@@ -132,6 +132,10 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     CHECK(!known.rankers.expects_workload("last_of_inventory"));
     CHECK(known.rankers.expects_workload("counts"));
     CHECK(!rankers().expects_workload("counts"));
+    // Rare shapes of several GPUs count for expected fill; FGD is as published.
+    CHECK(rankers().workload_options("expected_fill").coverage_percent == 100);
+    CHECK(placements().workload_options("fgd").coverage_percent == 95);
+    CHECK(rankers().workload_options("packing").coverage_percent == 95);
     CHECK(place(cluster, fresh, {.rankers = {"counts", "last_node"}}, known)->node == make_id<NodeId>(0));
     for (const auto& name : registries().rankers.names())
         CHECK(rankers().expects_workload(name) == (name == "fgd" || name == "expected_fill"));
@@ -188,7 +192,7 @@ TEST_CASE("kept scores give what a look at every node gives, whatever comes and 
         if (rng.below(3) == 0) t.priority_class = rng.below(2) == 0 ? PriorityClass::lp : PriorityClass::hp;
         if (rng.below(4) == 0) t.anti_affinity = {{"g" + std::to_string(rng.below(3)), node_level, 1}};
         if (rng.below(6) == 0) t.affinity = {{"together" + std::to_string(rng.below(2)), 1}};
-        t.eviction_count = rng.between(0, 3);
+        spec.nodes[static_cast<std::size_t>(i % 40)].eviction_count = rng.between(0, 3);
         spec.tasks.push_back(t);
     }
     const auto initial = Cluster::build(spec);

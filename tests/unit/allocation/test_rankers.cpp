@@ -1,4 +1,5 @@
 // Node rankers: scores worked out by hand.
+#include <gpusched/allocation/place_by_name.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
@@ -157,6 +158,8 @@ TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") 
 TEST_CASE("homogeneous co-location and eviction history follow the task's class") {
     ClusterSpec spec;
     for (const char* name : {"hp", "spot", "mixed", "empty"}) spec.nodes.push_back(node(name, 8, 64, 64));
+    spec.nodes[2].eviction_count = 1;
+    spec.nodes[3].eviction_count = 4;
     const auto add = [&](const char* name, PriorityClass priority_class, std::int64_t evictions,
                          const char* where, int gpu) {
         auto t = task(name, gpu < 0 ? 0 : 1, 1000, 1, 1);
@@ -190,9 +193,30 @@ TEST_CASE("homogeneous co-location and eviction history follow the task's class"
     CHECK(score(Homogeneous{}, "new spot", "mixed") == -1);
     CHECK(score(Homogeneous{}, "new spot", "hp") == -1);
     CHECK(score(Homogeneous{}, "new other", "hp") == 1);
-    CHECK(score(EvictionHistory{}, "new hp", "spot") == 5);
-    CHECK(score(EvictionHistory{}, "new spot", "spot") == -5);
-    CHECK(score(EvictionHistory{}, "new spot", "mixed") == -2);
+    // A node has a past of its own: "empty" has one though nobody runs there, and what the task of "spot" remembers
+    // happened elsewhere.
+    CHECK(score(EvictionHistory{}, "new hp", "empty") == 4);
+    CHECK(score(EvictionHistory{}, "new spot", "empty") == -4);
+    CHECK(score(EvictionHistory{}, "new spot", "spot") == 0);
+    CHECK(score(EvictionHistory{}, "new hp", "mixed") == 1);
+}
+
+TEST_CASE("of nodes alike, HP goes where most was evicted and spot where least was, also on empty nodes") {
+    ClusterSpec spec;
+    for (const char* name : {"calm", "volatile", "middling"}) spec.nodes.push_back(node(name, 8, 64, 64));
+    spec.nodes[1].eviction_count = 9;
+    spec.nodes[2].eviction_count = 3;
+    for (const char* name : {"hp", "spot"}) {
+        auto t = task(name, 1, 1000, 1, 1);
+        t.priority_class = name[0] == 'h' ? PriorityClass::hp : PriorityClass::lp;
+        spec.tasks.push_back(t);
+    }
+    const auto cluster = Cluster::build(spec);
+    const auto node_for = [&](const char* t) {
+        return cluster.name(place(cluster, cluster.find_task(t), PlaceOptions{})->node);
+    };
+    CHECK(node_for("hp") == "volatile");
+    CHECK(node_for("spot") == "calm");
 }
 
 TEST_CASE("lexicographic scores compare one after the other, weighted ones add up") {

@@ -251,6 +251,28 @@ TEST_CASE("only surplus members move when core members are protected") {
     CHECK(run(spec, {.protect_core_members = true}).plan.moves.empty());
 }
 
+TEST_CASE("core members are first those that subgroups need") {
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},
+                     .tasks = {task("m0", "a", {0}), task("m1", "b", {0}), task("m2", "d", {0}),
+                               task("l", "c", {0}, true)},
+                     .jobs = {{"gang", 1, {}}}};
+    for (int i = 0; i < 3; ++i) spec.tasks[static_cast<std::size_t>(i)].job = "gang";
+    spec.jobs[0].subgroups = {{"s", 1}};
+    spec.tasks[1].subgroup = spec.tasks[2].subgroup = "s";
+    const auto stays = [&] {
+        std::vector<std::string> names{"m0", "m1", "m2"};
+        const auto cluster = Cluster::build(spec);
+        for (const auto& move : run(spec, {.protect_core_members = true}).plan.moves)
+            std::erase(names, cluster.name(move.task));
+        return names;
+    };
+    CHECK(stays() == std::vector<std::string>{"m1"});
+    spec.jobs[0].min_members = 2;
+    CHECK(stays() == std::vector<std::string>{"m0", "m1"});
+    spec.tasks[2].locked = true;  // it counts towards the core first
+    CHECK(stays() == std::vector<std::string>{"m0", "m2"});
+}
+
 TEST_CASE("a node that runs empty takes the task of a node to be cleared") {
     // x fits on no node until y and z have left b, and nothing may move onto d.
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},

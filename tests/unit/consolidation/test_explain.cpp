@@ -55,6 +55,25 @@ TEST_CASE("tasks that the plan moves onto a node are no reason to stay") {
     CHECK(con::explain(cluster, Plan{}, b).fate == NodeFate::not_worthwhile);
 }
 
+TEST_CASE("a node may be too dear at the price") {
+    // Three tasks for four GPUs.
+    const ClusterSpec spec{
+        .nodes = {node("a", 4), node("b")},
+        .tasks = {task("x", "a", {0}), task("y", "a", {1}), task("z", "a", {2}), task("l", "b", {0}, true)}};
+    const auto cluster = Cluster::build(spec);
+    const auto a = cluster.find_node("a");
+    const auto fate = [&](std::int64_t price, con::Objective objective) {
+        return con::explain(cluster, Plan{}, a, {.price = price, .objective = objective}).fate;
+    };
+    CHECK(fate(1333, con::Objective::gpus) == NodeFate::not_worthwhile);
+    CHECK(fate(1334, con::Objective::gpus) == NodeFate::too_dear);
+    CHECK(fate(333, con::Objective::nodes) == NodeFate::not_worthwhile);
+    CHECK(fate(334, con::Objective::nodes) == NodeFate::too_dear);
+    CHECK(con::explain(cluster, Plan{}, a, {.price = 1334}).text ==
+          "node 'a' stays occupied: at the price of 1334 its moves, of cost 3, take more than the 4 GPUs "
+          "that it is worth");
+}
+
 TEST_CASE("explain knows the options") {
     ClusterSpec spec{.nodes = {node("a"), node("b")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0}, true)}};
@@ -66,6 +85,100 @@ TEST_CASE("explain knows the options") {
     CHECK(con::explain(cluster, plan, a, {.max_disrupted = 0}).blockers.at(0).fixed_by ==
           con::FixedBy::no_disruption);
     CHECK(con::explain(cluster, Plan{}, a).fate == NodeFate::not_worthwhile);
+}
+
+TEST_CASE("explain names the least that would have to change") {
+    // "wide" needs four GPUs: "b" has three idle ones, "c" one and one that failed; "d" was empty, "e" is cordoned.
+    ClusterSpec spec{
+        .nodes = {node("a"), node("b", 4), node("c", 4), node("d"), node("e"), node("f", 8, "other")},
+        .tasks = {task("wide", "a", {0, 1, 2, 3}), task("x", "b", {0}, true), task("y", "c", {0, 1}, true),
+                  task("z", "e", {0}, true), task("o", "f", {0}, true)}};
+    spec.nodes[2].failed_gpus = {2};
+    spec.nodes[4].schedulable = false;
+    spec.tasks[0].gpu_models = {"H20"};
+    const auto about = [&] {
+        const auto cluster = Cluster::build(spec);
+        return con::explain(cluster, Plan{}, cluster.find_node("a"));
+    };
+    auto why = about();
+    REQUIRE(why.blockers.size() == 1);
+    auto change = why.blockers[0].change;
+    CHECK(change.node == make_id<NodeId>(1));
+    CHECK(change.gpu_milli == 1000);
+    CHECK(change.cpu_milli == 0);
+    CHECK(change.closed_node == make_id<NodeId>(3));
+    CHECK(change.closed_by == con::ClosedBy::empty);
+    CHECK(
+        why.text.find(
+            "; nearest is node 'b', which lacks 1 idle GPU; it would fit on node 'd', which is empty before "
+            "the plan") != std::string::npos);
+
+    // With cores and memory missing as well, and the cordoned node as the only one that would take it.
+    spec.nodes[3].gpu_model = "other";
+    spec.tasks[0].cpu_milli = 64'500;
+    spec.tasks[0].memory_mib = 400'000;
+    why = about();
+    change = why.blockers.at(0).change;
+    CHECK(change.node == make_id<NodeId>(1));
+    CHECK(change.cpu_milli == 1500);
+    CHECK(change.memory_mib == 1000);
+    CHECK(change.closed_node == make_id<NodeId>(4));
+    CHECK(change.closed_by == con::ClosedBy::cordoned);
+    CHECK(why.text.find(
+              "which lacks 1 idle GPU, 1.5 cores and 1000 MiB of memory; it would fit on node 'e', which is "
+              "cordoned") != std::string::npos);
+
+    // Nothing of its kind is open or closed.
+    spec.tasks[0].gpu_models = {"H20"};
+    for (std::size_t n = 1; n < spec.nodes.size(); ++n) spec.nodes[n].gpu_model = "other";
+    why = about();
+    CHECK(why.blockers.at(0).change.node == none<NodeId>);
+    CHECK(why.text.find("; no other node is of a kind that it accepts") != std::string::npos);
+}
+
+TEST_CASE("a rule in the way is named where nothing is lacking") {
+    ClusterSpec spec{.nodes = {node("a"), node("b")},
+                     .tasks = {task("x", "a", {0}), task("y", "b", {0}, true)}};
+    for (auto& t : spec.tasks) t.anti_affinity.push_back({"apart", node_level, 1});
+    const auto cluster = Cluster::build(spec);
+    const auto why = con::explain(cluster, Plan{}, cluster.find_node("a"));
+    REQUIRE(why.blockers.size() == 1);
+    CHECK(why.blockers[0].change.obstacle == Obstacle::anti_affinity);
+    CHECK(why.text.find("nearest is node 'b', where only anti_affinity is in the way") != std::string::npos);
+}
+
+TEST_CASE("tasks that fit elsewhere alone but not together are told apart") {
+    const ClusterSpec spec{
+        .nodes = {node("a"), node("b", 4)},
+        .tasks = {task("two", "a", {0, 1}), task("one", "a", {2}), task("l", "b", {0, 1}, true)}};
+    const auto cluster = Cluster::build(spec);
+    const auto why = con::explain(cluster, Plan{}, cluster.find_node("a"));
+    CHECK(why.fate == NodeFate::crowded);
+    REQUIRE(why.blockers.size() == 1);
+    CHECK(why.blockers[0].task == cluster.find_task("one"));
+    CHECK(
+        why.text ==
+        "node 'a' stays occupied: each of its tasks fits elsewhere alone, but not all of them together: task "
+        "'one' then fits nowhere (gpu on 1 of 1 node); nearest is node 'b', which lacks 1 idle GPU");
+}
+
+TEST_CASE("every node that could not be cleared is explained") {
+    const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                           .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("y", "c", {0})}};
+    const auto cluster = Cluster::build(spec);
+    const auto a = cluster.find_node("a"), b = cluster.find_node("b");
+    con::Options options{.preset = con::Preset::fast};
+    REQUIRE_THROWS_MESSAGE(con::explain_clear(cluster, Plan{}, options), InvalidInput, "clear: absent");
+    options.clear = {b, a};
+    const auto plan = con::consolidate(cluster, options).plan;
+    const auto left = con::explain_clear(cluster, plan, options);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].node == b);
+    CHECK(left[0].fate == NodeFate::has_fixed);
+    const auto before = con::explain_clear(cluster, Plan{}, options);
+    REQUIRE(before.size() == 2);
+    CHECK(before[0].node == a);
+    CHECK(before[0].fate == NodeFate::not_worthwhile);
 }
 
 TEST_CASE("the value report weighs cost against gain") {

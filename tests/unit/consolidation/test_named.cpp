@@ -9,10 +9,10 @@ using namespace testing_support;
 
 TEST_CASE("policies by name give the plans of the same policies as types") {
     const auto cluster = Cluster::build(generated());
-    const con::Options options{.max_price_ratio = 3};
+    const con::Options options{.price = 900};
     const con::Policies<con::ByGpuModel, con::LeastDemandForSize, con::TightestFit, con::CheapestVictims,
                         con::PriceLimit, con::GpuWeight>
-        types{.switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true}};
+        types{.switches = con::presets::best().switches};
     const auto by_type = con::consolidate(cluster, types, options);
     const auto by_name = con::consolidate(cluster, con::make_policies(), options);
     CHECK(by_name.plan == by_type.plan);
@@ -82,8 +82,7 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
     const auto cluster = Cluster::build(generated());
     const con::Policies<con::ByGpuModel, LastFirst, con::TightestFit, con::CheapestVictims, con::PriceLimit,
                         con::GpuWeight>
-        types{.acceptance = {.times_mean = 3},
-              .switches = {.shallow_round_first = true, .fill_gaps = true, .exact_when_tiny = true}};
+        types{.switches = con::presets::best().switches};
     CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
     REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
                            "did you mean 'fewest_pods'?");

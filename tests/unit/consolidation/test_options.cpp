@@ -29,8 +29,8 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.max_moves = -1}, "max_moves: -1; expected at least 0");
     rejects({.max_move_cost = -2}, "max_move_cost: -2; expected at least 0");
     rejects({.max_others = -1}, "max_others: -1; expected at least 0");
-    rejects({.max_price_ratio = 0.5}, "max_price_ratio: 0.5; expected at least 1");
-    rejects({.max_price_ratio = std::nan("")}, "max_price_ratio: nan; expected at least 1");
+    rejects({.price = -1}, "price: -1; expected 0 to 1000000000");
+    rejects({.price = con::highest_price + 1}, "price: 1000000001; expected 0 to 1000000000");
     rejects({.max_disrupted = -3}, "max_disrupted: -3; expected at least 0");
     rejects({.max_moves_per_wave = 0}, "max_moves_per_wave: 0; expected at least 1");
     rejects({.max_moves_per_node = 0}, "max_moves_per_node: 0; expected at least 1");

@@ -72,18 +72,18 @@ TEST_CASE("a gap is filled where one more move does it") {
                                task("z", "b", {1}), task("y", "d", {0}), task("n", "e", {0, 1, 2}, true),
                                task("o", "g", {0}, true)}};
     const auto cluster = Cluster::build(spec);
-    const auto filled = con::consolidate(cluster, con::presets::best());
+    auto filling = con::presets::fast();
+    filling.switches.fill_gaps = true;
+    const auto filled = con::consolidate(cluster, filling);
     CHECK(check(spec, cluster, filled.plan).ok);
     CHECK(filled.stats.moves == 2);
     CHECK(filled.stats.not_fully_occupied_after == 2);
-    auto policies = con::presets::best();
-    policies.switches.fill_gaps = false;
-    const auto unfilled = con::consolidate(cluster, policies);
+    const auto unfilled = con::consolidate(cluster, con::presets::best());
     CHECK(unfilled.stats.moves == 1);
     CHECK(unfilled.stats.not_fully_occupied_after == 3);
     // By itself it is not worth a move.
     std::erase_if(spec.tasks, [](const TaskSpec& t) { return t.name == "y"; });
-    CHECK(con::consolidate(Cluster::build(spec), con::presets::best()).plan.moves.empty());
+    CHECK(con::consolidate(Cluster::build(spec), filling).plan.moves.empty());
 }
 
 TEST_CASE("fractions gather on few GPUs and gaps are filled") {

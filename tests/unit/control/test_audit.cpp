@@ -112,8 +112,17 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     log += record(first, 3, 200);
     log += record(first, 4, 1).substr(0, 70) + "\n";  // the process died here; the next one begins a line
     append_start_record(log, second);
-    log += R"({"record":"outcome","kind":"throttle_io","target":"T2","status":"no_permission"})"
-           "\n";
+    const std::string outcome =
+        "{\"record\":\"outcome\",\"kind\":\"throttle_io\",\"target\":\"T2\",\"status\":\"no_permission\"}\n";
+    std::string written;
+    append_outcome_record(written, ActionKind::throttle_io, "T2", BackendStatus::no_permission);
+    CHECK(written == outcome);
+    log += written;
+    written.clear();
+    append_resume_record(written, "refused", {"a \"program\" is at work"});
+    CHECK(written ==
+          "{\"record\":\"resume\",\"verdict\":\"refused\",\"reasons\":[\"a \\\"program\\\" is at work\"]}\n");
+    log += written;
     log += record(second, 5, 200);
     const auto replay = replay_audit(log, test::control_options());
     CHECK(replay.first_difference == -1);

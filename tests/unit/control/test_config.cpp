@@ -123,6 +123,24 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
     }
 }
 
+TEST_CASE("a key that appears twice in an object is refused by every reader") {
+    const auto o = test::control_options();
+    const auto twice = [](const std::string& what) {
+        return ContainsSubstring(what + ": key 'x' appears more than once");
+    };
+    const std::string x = R"({"x": {"y": 1}, "x": 2})";
+    CHECK_THROWS_WITH(parse_config(x), twice("configuration"));
+    CHECK_THROWS_WITH(parse_signals(R"({"tenants": [{"z": 1}, )" + x + "]}", o, 0, layouts_of(o)),
+                      twice("signals"));
+    CHECK_THROWS_WITH(replay_audit(R"({"record":)" + x + "}\n", o), twice("audit record"));
+    CHECK_THROWS_WITH(parse_journal(x, o.host), twice("journal"));
+    // In objects of their own keys may repeat, one after the other and one in the other.
+    CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}, "x": 4})", o.host),
+                      twice("journal"));
+    CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})", o.host),
+                      !ContainsSubstring("more than once"));
+}
+
 TEST_CASE("nesting without end is refused by every reader, not followed") {
     const auto o = test::control_options();
     const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');

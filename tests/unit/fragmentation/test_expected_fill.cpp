@@ -6,9 +6,12 @@
 
 #include <support/catch.hpp>
 
+#include <array>
 #include <cmath>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -38,13 +41,18 @@ TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share, std::int6
 
 constexpr ExpectedFillOptions everything{.coverage_percent = 100, .several_gpus_weight = 1000};
 
+// A shape counts once for each of its GPUs.
+double popularity_of(const WorkloadShape& shape) {
+    return static_cast<double>(shape.weight * std::max<std::int64_t>(1, shape.gpu_count));
+}
+
 // The definition, in floating point and without tables. `free` in thousandths per GPU.
 double fill_by_definition(const Workload& workload, double cpu, double memory, const std::vector<int>& free,
                           const ExpectedFillOptions& options) {
     std::map<int, double> popularity;
     double singles = 0, all = 0;
     for (const auto& shape : workload.shapes) {
-        all += static_cast<double>(shape.weight);
+        all += popularity_of(shape);
         if (shape.gpu_count != 1) continue;
         popularity[static_cast<int>(shape.gpu_share_milli)] += static_cast<double>(shape.weight);
         singles += static_cast<double>(shape.weight);
@@ -72,7 +80,7 @@ double fill_by_definition(const Workload& workload, double cpu, double memory, c
         };
         const double gpus = shape.gpu_count == 1 ? room : idle / static_cast<int>(shape.gpu_count) * d;
         const double factor = shape.gpu_count == 1 ? 1.0 : options.several_gpus_weight / 1000.0;
-        sum += static_cast<double>(shape.weight) / all * factor *
+        sum += popularity_of(shape) / all * factor *
                std::min({gpus, limit(cpu, shape.cpu_milli), limit(memory, shape.memory_mib)});
     }
     return sum / 1000;
@@ -168,6 +176,122 @@ TEST_CASE("the measure and its choices are those of the definition") {
     }
 }
 
+TEST_CASE("expected fill is what simulated tasks fill on the average") {
+    // Tasks are put on the node itself until none fits: copies of one shape, and for shapes of one GPU at most also random shapes, whose
+    // cores and memory are set aside, GPU by GPU.
+    Rng rng(77);
+    for (int round = 0; round < 12; ++round) {
+        INFO("round " << round);
+        constexpr std::array<std::int64_t, 6> shares{150, 200, 350, 500, 700, 1000};
+        Workload workload;
+        for (int i = 0; i < 5; ++i) {
+            WorkloadShape shape{.cpu_milli = 1000 * rng.between(1, 8),
+                                .gpu_count = rng.between(1, 3),
+                                .weight = rng.between(1, 9)};
+            if (shape.gpu_count == 1) shape.gpu_share_milli = rng.pick(std::span(shares));
+            workload.shapes.push_back(shape);
+        }
+        workload.shapes.push_back({.cpu_milli = 1000, .gpu_count = 1, .gpu_share_milli = 250, .weight = 2});
+        ClusterSpec spec;
+        spec.nodes = {node("n", rng.between(2, 4), rng.between(6, 40))};
+        for (int g = 0; g < spec.nodes[0].gpu_count; ++g) {
+            if (rng.below(2) == 0) continue;
+            spec.tasks.push_back(task("r" + std::to_string(g), 1, 50 * rng.between(1, 12), 0));
+            spec.tasks.back().node = "n";
+            spec.tasks.back().gpus = {g};
+        }
+        const auto running = spec.tasks.size();
+        // 40 pending copies of every shape, as they are and without cores.
+        constexpr std::size_t copies = 40;
+        for (const bool cores : {true, false})
+            for (std::size_t m = 0; m < workload.shapes.size(); ++m)
+                for (std::size_t k = 0; k < copies; ++k) {
+                    const auto& shape = workload.shapes[m];
+                    auto t = task((cores ? "c" : "f") + std::to_string(m) + "-" + std::to_string(k),
+                                  shape.gpu_count, shape.gpu_share_milli, 0);
+                    if (cores) t.cpu_milli = shape.cpu_milli;
+                    spec.tasks.push_back(t);
+                }
+        auto cluster = Cluster::build(spec);
+        const auto n = make_id<NodeId>(0);
+        const auto copy = [&](bool cores, std::size_t m, std::size_t k) {
+            return make_id<TaskId>(running + ((cores ? 0 : workload.shapes.size()) + m) * copies + k);
+        };
+        const auto shape_gpus = [&](std::size_t m) {
+            return static_cast<double>(workload.shapes[m].gpu_count * workload.shapes[m].gpu_share_milli) /
+                   1000;
+        };
+        // How many tasks of a shape its cores alone allow.
+        const auto by_cores = [&](std::size_t m) {
+            return static_cast<double>(cluster.cpu_free_milli(n) / workload.shapes[m].cpu_milli) *
+                   shape_gpus(m);
+        };
+        std::vector<std::size_t> singles;
+        double single_weight = 0, all = 0;
+        for (std::size_t m = 0; m < workload.shapes.size(); ++m) {
+            all += popularity_of(workload.shapes[m]);
+            if (workload.shapes[m].gpu_count > 1) continue;
+            singles.push_back(m);
+            single_weight += static_cast<double>(workload.shapes[m].weight);
+        }
+        // Puts copies of a shape on one GPU (or on any, for shapes of several) until none fits.
+        const auto fill_with = [&](std::size_t m, int gpu) {
+            const auto start = cluster.checkpoint();
+            double filled = 0;
+            for (std::size_t k = 0; k < copies; ++k) {
+                const auto t = copy(false, m, k);
+                auto open = candidate_gpus(cluster, t, n);
+                if (gpu >= 0) open &= gpu_bit(gpu);
+                if (gpu_count(open) < workload.shapes[m].gpu_count) break;
+                cluster.assign(t, n, lowest_gpus(open, workload.shapes[m].gpu_count));
+                filled += shape_gpus(m);
+            }
+            cluster.rollback(start);
+            return filled;
+        };
+        double room = 0, deviation = 0;
+        for (int g = 0; g < cluster.gpu_count(n); ++g) {
+            for (const auto m : singles)
+                room += static_cast<double>(workload.shapes[m].weight) / single_weight * fill_with(m, g) / 2;
+            constexpr int draws = 4000;
+            double sum = 0, squares = 0;
+            for (int draw = 0; draw < draws; ++draw) {
+                const auto start = cluster.checkpoint();
+                double filled = 0;
+                std::vector<std::size_t> used(workload.shapes.size());
+                for (;;) {
+                    // A random shape of those that still fit.
+                    std::int64_t weight = 0;
+                    for (const auto m : singles)
+                        if ((candidate_gpus(cluster, copy(false, m, used[m]), n) & gpu_bit(g)) != 0)
+                            weight += workload.shapes[m].weight;
+                    if (weight == 0) break;
+                    auto ticket = rng.between(0, weight - 1);
+                    for (const auto m : singles) {
+                        if ((candidate_gpus(cluster, copy(false, m, used[m]), n) & gpu_bit(g)) == 0) continue;
+                        ticket -= workload.shapes[m].weight;
+                        if (ticket >= 0) continue;
+                        cluster.assign(copy(false, m, used[m]++), n, gpu_bit(g));
+                        filled += shape_gpus(m);
+                        break;
+                    }
+                }
+                cluster.rollback(start);
+                sum += filled;
+                squares += filled * filled;
+            }
+            room += sum / draws / 2;
+            deviation += std::sqrt(std::max(0.0, squares / draws - sum / draws * (sum / draws)) / draws) / 2;
+        }
+        double expected = 0;
+        for (std::size_t m = 0; m < workload.shapes.size(); ++m)
+            expected += popularity_of(workload.shapes[m]) / all *
+                        std::min(workload.shapes[m].gpu_count == 1 ? room : fill_with(m, -1), by_cores(m));
+        const ExpectedFill measure(workload, cluster.inventory(), everything);
+        REQUIRE(measure.fill(cluster, n) == Catch::Approx(expected).margin(0.01 + 5 * deviation));
+    }
+}
+
 TEST_CASE("shapes that a node's model cannot take count for nothing there") {
     ClusterSpec spec;
     spec.nodes = {node("m", 2, 64), node("other", 2, 64)};
@@ -176,7 +300,7 @@ TEST_CASE("shapes that a node's model cannot take count for nothing there") {
     const ExpectedFill measure({{{.cpu_milli = 1000, .gpu_count = 1, .gpu_models = {"N"}, .weight = 1},
                                  {.cpu_milli = 1000, .gpu_count = 2, .weight = 3}}},
                                cluster.inventory(), everything);
-    CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(1.5).margin(1e-3));
+    CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(2 * 6.0 / 7).margin(1e-3));
     CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));
 }
 

@@ -76,6 +76,8 @@ TEST_CASE("Classes of devices keep the names that vendors gave, and lose others"
                                         "nvidia.com/mig-1g.10gb",
                                         "nvidia.com/mig-1g.10gb.me",
                                         "nvidia.com/mig-7g.141gb.shared",
+                                        "amd.com/cpx_nps4",
+                                        "amd.com/spx_nps1",
                                         "nvidia.com/gpu",
                                         "nvidia.com/gpu.shared",
                                         "nvidia.com/gpu (shared)",
@@ -87,6 +89,11 @@ TEST_CASE("Classes of devices keep the names that vendors gave, and lose others"
                                            "nvidia.com/gpu (MIG secret)",
                                            "nvidia.com/gpu (MIG 1g.10gb",
                                            "nvidia.com/mig-secret",
+                                           "amd.com/secret_nps1",
+                                           "amd.com/xpx_nps1",
+                                           "amd.com/cpx_nps3",
+                                           "amd.com/cpx_nps1secret",
+                                           "cpx_nps1",
                                            "nvidia.com/mig-1g.10gb.secret",
                                            "nvidia.com/mig-",
                                            "1g.10gb-secret",
@@ -235,6 +242,8 @@ TEST_CASE("An anonymised snapshot poses the same problem", "[io]") {
         }
         CHECK(a.inventory().job_size == b.inventory().job_size);
         CHECK(a.inventory().job_min_members == b.inventory().job_min_members);
+        CHECK(a.inventory().tasks.subgroup == b.inventory().tasks.subgroup);
+        for (const auto& subgroup : b.inventory().subgroups) CHECK(subgroup.name.starts_with("subgroup-"));
         for (int level = 0; level < a.inventory().network_levels(); ++level)
             for (const auto node : a.nodes())
                 CHECK(a.inventory().domain(level, node) == b.inventory().domain(level, node));

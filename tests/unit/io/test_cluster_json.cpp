@@ -222,6 +222,15 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
         {"name": "t3", "gpu_count": 0, "memory_mib": 0}]})") ==
           std::vector<std::string>{"<text>: /tasks/1: field 'cpu_milli' is missing",
                                    "task 't1': runs on unknown node 'nowhere'"});
+    // Subgroups of a job that could not be read are not judged either.
+    const std::string head2 = R"({"format": "gpusched.cluster", "version": 2, "nodes": [)";
+    const std::string in_s =
+        R"("tasks": [{"name": "t", "job": "j", "subgroup": "s", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0}])";
+    CHECK(problems(head2 + good + R"(], "jobs": [{"name": "j", "subgroups": [{"min_members": 1}]}], )" +
+                   in_s + "}") ==
+          std::vector<std::string>{"<text>: /jobs/0/subgroups/0: field 'name' is missing"});
+    CHECK(problems(head2 + good + "], " + in_s + "}") ==
+          std::vector<std::string>{"task 't': subgroup: 's'; expected one that job 'j' lists"});
     // Another format: nothing was read, so nothing is judged.
     CHECK(problems(R"({"format": "gpusched.plan", "version": 1})").size() == 1);
     CHECK_THROWS_AS(io::read_cluster("/no/such/file"), BackendError);
@@ -244,7 +253,7 @@ TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", 
         const auto text = io::cluster_to_json(spec, 0);
         CHECK(io::cluster_from_json(text) == spec);
         for (const char* key : {"resources", "devices", "device_count", "device_classes", "node_affinity",
-                                "label_levels", "groups", "avoid", "near", "spread"}) {
+                                "label_levels", "groups", "avoid", "near", "spread", "subgroup"}) {
             INFO(text);
             if (text.find("\"version\":1") != std::string::npos) CHECK(text.find(key) == std::string::npos);
         }
@@ -268,6 +277,12 @@ TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", 
     CHECK(changed([&] { spec.tasks[0].device_classes = {"a"}; }) == 2);
     CHECK(changed([&] { spec.tasks[0].node_affinity = {{}}; }) == 2);
     CHECK(changed([&] { spec.label_levels = {"zone"}; }) == 2);
+    CHECK(changed([&] { spec.tasks[0].subgroup = "s"; }) == 2);
+    CHECK(changed([&] { spec.jobs = {{"j", 1, 2}}; }) == 1);
+    CHECK(changed([&] { spec.jobs = {{"j", 3, 2, {{"s", 2}, {"t", 0}}}}; }) == 2);
+    CHECK(io::cluster_to_json(spec, 0).find(
+              R"("subgroups":[{"name":"s","min_members":2},{"name":"t","min_members":0}])") !=
+          std::string::npos);
     CHECK(changed([&] { spec.tasks[0].groups = {"g"}; }) == 2);
     CHECK(changed([&] { spec.tasks[0].avoid = {{"g", node_level}}; }) == 2);
     CHECK(changed([&] { spec.tasks[0].near = {{"g", 15}}; }) == 2);

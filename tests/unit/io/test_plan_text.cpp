@@ -47,12 +47,43 @@ TEST_CASE("A plan as CSV", "[io]") {
                                   "evict,,\"a,b\",,,\n"
                                   "evict,,\"say \"\"x\"\"\",,,\n"
                                   "evict,,\"two\nlines\",,,\n");
+    odd.evictions.clear();
+    odd.opened_nodes = {"n7", "n,8"};
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus\n"
+                                  "open,,,,n7,\n"
+                                  "open,,,,\"n,8\",\n");
 }
 
 TEST_CASE("A plan as Kubernetes steps", "[io]") {
-    CHECK(io::plan_to_kubernetes_steps(plan()) == golden("plan_kubernetes.sh"));
+    const auto script = io::plan_to_kubernetes_steps(plan());
+    CHECK(script.starts_with("#!/bin/sh\n"
+                             "# A plan: 1 eviction, 3 moves in 2 waves, 2 placements; vacates 1 node.\n"));
+    CHECK_THAT(script, Catch::Matchers::ContainsSubstring("\nnodes='n0'\n"));
+    CHECK(script.substr(script.find("\nsteps() {") + 1) == golden("plan_kubernetes.sh"));
     CHECK_THAT(io::plan_to_kubernetes_steps(plan(), {.default_namespace = "gpu"}),
-               Catch::Matchers::ContainsSubstring("evict gpu web-1"));
+               Catch::Matchers::ContainsSubstring("  move 1 gpu web-1 n0 n6"));
+    // A node that pods leave for good is free again before pending pods start; n6 is also moved to.
+    const PlanSpec hop{.waves = 2,
+                       .moves = {{"a", "n6", "n1", {}, 0}, {"b", "n2", "n6", {}, 1}},
+                       .placements = {{"big", "n2", {}}}};
+    CHECK_THAT(
+        io::plan_to_kubernetes_steps(hop),
+        Catch::Matchers::ContainsSubstring("  cordon n2\n  move 0 ") &&
+            Catch::Matchers::ContainsSubstring("  finish_wave 1\n  release n2\n  placed default big n2\n"));
+    CHECK_THAT(io::plan_to_kubernetes_steps({}), Catch::Matchers::ContainsSubstring("\nsteps() {\n  :\n}\n"));
+}
+
+TEST_CASE("The script of a plan knows its own state from that of another plan", "[io]") {
+    const auto id = [](const PlanSpec& of) {
+        const auto script = io::plan_to_kubernetes_steps(of);
+        const auto begin = script.find("\nplan=") + 6;
+        return script.substr(begin, script.find('\n', begin) - begin);
+    };
+    auto other = plan();
+    other.moves[0].wave = 0;
+    CHECK(id(plan()) == id(plan()));
+    CHECK(id(plan()) != id(other));
+    CHECK(id(plan()).find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
 TEST_CASE("A plan as PodMigrationJobs", "[io]") {
@@ -72,7 +103,9 @@ TEST_CASE("What a move of version 2 says is in every text", "[io]") {
                                    "move,0,b,n0,n1,,copy,,\n"
                                    "vacate,,,n0,,,,,\n");
     CHECK_THAT(io::plan_to_kubernetes_steps(plan),
-               Catch::Matchers::ContainsSubstring("evict default a  # n0 -> n1, restarts\n"));
+               Catch::Matchers::ContainsSubstring("  move 0 default a n0 n1  # restarts\n"
+                                                  "  move 0 default b n0 n1\n"
+                                                  "  finish_wave 0\n"));
     ClusterSpec tasks;
     tasks.tasks = {{.name = "a"}, {.name = "b"}};
     const auto jobs = io::plan_to_pod_migration_jobs(plan, tasks);

@@ -4,6 +4,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
+#include <gpusched/milp/solver.hpp>
 
 #include <chrono>
 #include <thread>
@@ -57,6 +58,20 @@ TEST_CASE("priority packing refuses options before it looks for pending tasks") 
         REQUIRE_THROWS_MESSAGE(conflicting_groups(Model{}, never, wrong.solve), InvalidInput, part);
     }
     CHECK(priority_packing(idle, {}, never).optimal);
+}
+
+TEST_CASE("packing models bound the resources of nodes behind a slot that a node has left") {
+    Cluster cluster;
+    const auto leaves = cluster.add_node({.name = "leaves"});
+    cluster.add_node({.name = "stays", .cpu_milli = 8000, .memory_mib = 8, .resources = {{"licence", 1}}});
+    for (const auto* name : {"t", "u"})
+        cluster.add_task({.name = name, .cpu_milli = 1, .resources = {{"licence", 1}}});
+    cluster.remove_node(leaves);
+    CHECK(packing_model(cluster, 0).rows_in("extras") == 1);
+    if (available_solvers().empty()) return;
+    const auto result = priority_packing(cluster);
+    REQUIRE(result.steps.size() == 1);
+    CHECK(result.steps[0].placed == 1);
 }
 
 TEST_CASE("packing models refuse clusters of another size") {

@@ -83,6 +83,7 @@ const std::vector<Fault>& faults() {
              s.nodes[1].hardware = Hardware{"rtx4090x8", {}};
          },
          "node 'n1': cpu_milli is 64001, above the 64 cores of its hardware"},
+        {[](auto& s) { s.nodes[1].eviction_count = -1; }, "node 'n1': eviction_count: -1"},
         // Tasks
         {[](auto& s) { s.tasks[1].name = ""; }, "task #1: name is empty"},
         {[](auto& s) { s.tasks[1].name = "t0"; }, "task 't0': duplicate task name"},

@@ -2,6 +2,7 @@
 // Victims that gangs and disruption budgets bind, and victims that run again: hand-computed cases.
 #include "machines.hpp"
 #include "support/catch.hpp"
+#include "support/policies.hpp"
 
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
@@ -20,8 +21,7 @@ using testing_support::running;
 
 namespace {
 
-constexpr Policy policies[] = {Policy::imp,      Policy::exhaustive, Policy::spot_exact,
-                               Policy::reprieve, Policy::spot,       Policy::first_fit};
+const auto policies = testing_support::all_policies();
 
 using Names = std::vector<std::string>;
 
@@ -137,6 +137,51 @@ TEST_CASE("gangs leave whole, wherever their members are, or by their surplus") 
     CHECK(!preempt(own, own.find_task("p")).decision);
 }
 
+TEST_CASE("a gang is broken where a subgroup of it is") {
+    auto spec = two_machines(2);
+    for (const auto* name : {"a0", "a1", "b0", "b1"}) task_of(spec, name).job = "j";
+    for (const auto* name : {"a2", "a3", "b2", "b3"}) task_of(spec, name).locked = true;
+    spec.jobs = {{.name = "j", .min_members = 2, .subgroups = {{"leader", 1}, {"worker", 1}}}};
+    task_of(spec, "a0").subgroup = "leader";
+    for (const auto* name : {"a1", "b0", "b1"}) task_of(spec, name).subgroup = "worker";
+    // The only leader costs least, but takes all along; any worker goes alone.
+    task_of(spec, "a0").start_time = 900;
+    const auto cluster = Cluster::build(spec);
+    for (const auto policy : policies) {
+        if (policy == Policy::first_fit) continue;  // looks at priorities alone
+        INFO(enum_name(policy));
+        const auto d = decide(spec, {.policy = policy});
+        REQUIRE(d.victims.size() == 1);
+        CHECK(cluster.inventory().tasks.job[index(d.victims[0])] == JobId{0});
+        CHECK(cluster.name(d.victims[0]) != "a0");
+    }
+    // Two workers may leave, not three, nor a leader: four GPUs are had for the whole gang, or not at all.
+    task_of(spec, "p").gpu_count = 4;
+    for (const auto policy : policies) {
+        INFO(enum_name(policy));
+        const auto d = decide(spec, {.policy = policy});
+        const bool first = policy == Policy::first_fit;  // takes the first machine
+        CHECK(names(cluster, d.victims) == (first ? Names{"a0", "a1", "b0", "b1"} : Names{"b0", "b1"}));
+    }
+    task_of(spec, "b1").subgroup = "leader";
+    for (const auto policy : policies) {
+        INFO(enum_name(policy));
+        // Now each machine has a leader and a worker, one of each of which may leave.
+        CHECK(decide(spec, {.policy = policy}).victims.size() == 2);
+    }
+    spec.jobs[0].subgroups[1].min_members = 2;
+    spec.jobs[0].min_members = 3;
+    for (const auto policy : policies) {
+        INFO(enum_name(policy));
+        CHECK(decide(spec, {.policy = policy}).victims.size() == 4);
+    }
+    task_of(spec, "b1").locked = true;
+    for (const auto policy : policies) {
+        const auto locked = Cluster::build(spec);
+        CHECK(!preempt(locked, locked.find_task("p"), {.policy = policy}).decision);
+    }
+}
+
 TEST_CASE("a gang that leaves whole vacates other nodes") {
     ClusterSpec spec;
     spec.nodes = {machine("a"), machine("b")};
@@ -199,6 +244,21 @@ TEST_CASE("victims run again where they fit, gangs with at least as many as they
     CHECK(decide(spec, {.replace_victims = true}).replaced.empty());  // all four or none
     spec.jobs = {{.name = "j", .min_members = 3}};
     CHECK(decide(spec, {.replace_victims = true}).replaced.size() == 3);
+    // Three of four run again, but which of them leaves out one of a subgroup that needs both.
+    spec.jobs[0].subgroups = {{"s", 2}};
+    for (const auto* name : {"a0", "a1"}) task_of(spec, name).subgroup = "s";
+    const auto left_out = [&] {
+        Names again = names(cluster, [&] {
+            std::vector<TaskId> tasks;
+            for (const auto& p : decide(spec, {.replace_victims = true}).replaced) tasks.push_back(p.task);
+            return tasks;
+        }());
+        return again;
+    };
+    CHECK(left_out() == Names{"a0", "a1", "a2"});
+    for (const auto* name : {"a0", "a1"}) task_of(spec, name).subgroup.clear();
+    for (const auto* name : {"a0", "a3"}) task_of(spec, name).subgroup = "s";
+    CHECK(left_out().empty());
 }
 
 TEST_CASE("the index hears of budgets and of gangs' members on other nodes") {

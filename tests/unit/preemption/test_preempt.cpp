@@ -2,6 +2,7 @@
 // Hand-computed decisions, the paper's examples, options and explanations.
 #include "machines.hpp"
 #include "support/catch.hpp"
+#include "support/policies.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/index.hpp>
@@ -240,13 +241,32 @@ TEST_CASE("evicting one pod of a gang loses the whole gang's work") {
         const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision.value();
         return std::pair(names(cluster, d.victims), d.cost);
     };
+    const auto lost = [&](const char* task, auto work_of) {
+        const auto cluster = Cluster::build(spec);
+        return work_of(cluster, cluster.find_task(task), std::int64_t{100});
+    };
+    CHECK(lost("pod1", lost_work) == 40'000);  // as published: the pod by itself
+    CHECK(lost("pod1", gang_lost_work) == 120'000);
+    CHECK(lost("pod2", gang_lost_work) == 120'000);
+    CHECK(lost("alone", gang_lost_work) == 100'000);
+    CHECK(lost("p", gang_lost_work) == lost("p", lost_work));  // one without a job, running or not
     for (const auto policy : {Policy::spot, Policy::spot_exact}) {
         // By itself pod1 loses 4 x 10, with its gang 12 x 10; the other one loses 4 x 25.
         CHECK(decide(policy) == std::pair(std::vector<std::string>{"alone"}, std::int64_t{100'000}));
     }
     spec.jobs = {{"gang", 1, {}}};  // one of them may leave
+    CHECK(lost("pod1", gang_lost_work) == 40'000);
+    CHECK(lost("pod2", gang_lost_work) == 80'000);
     for (const auto policy : {Policy::spot, Policy::spot_exact})
         CHECK(decide(policy) == std::pair(std::vector<std::string>{"pod1"}, std::int64_t{40'000}));
+    // Its subgroup needs the one, and has nobody beside it: the gang stops with it.
+    spec.jobs[0].subgroups = {{"leader", 1}, {"worker", 0}};
+    spec.tasks[0].subgroup = "leader";
+    spec.tasks[1].subgroup = "worker";
+    CHECK(lost("pod1", gang_lost_work) == 120'000);
+    CHECK(lost("pod2", gang_lost_work) == 80'000);
+    for (const auto policy : {Policy::spot, Policy::spot_exact})
+        CHECK(decide(policy) == std::pair(std::vector<std::string>{"pod2"}, std::int64_t{80'000}));
 }
 
 TEST_CASE("groups: victims that stand in the way by anti-affinity are found") {
@@ -316,8 +336,7 @@ TEST_CASE("more than 64 potential victims: all policies see all of them") {
     spec.tasks.push_back(big);
     const auto cluster = Cluster::build(spec);
     const auto p = cluster.find_task("p");
-    for (const auto policy : {Policy::spot_exact, Policy::imp, Policy::exhaustive, Policy::reprieve,
-                              Policy::spot, Policy::first_fit}) {
+    for (const auto policy : testing_support::all_policies()) {
         const auto found = preempt(cluster, p, {.policy = policy});
         REQUIRE(found.decision);
         CHECK(found.proven);

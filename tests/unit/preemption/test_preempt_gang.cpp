@@ -2,6 +2,7 @@
 // Gangs of preemptors: one domain, all or none, each lost gang counted once.
 #include "machines.hpp"
 #include "support/catch.hpp"
+#include "support/policies.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
@@ -143,8 +144,7 @@ TEST_CASE("the pods' own gang loses no more than its surplus, however many pods 
         for (auto& task : spec.tasks) task.job = "k";
         auto cluster = Cluster::build(spec);
         const auto fewer = std::span(pods).first(pods.size() - 1);
-        for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot, Policy::spot_exact,
-                                  Policy::reprieve, Policy::first_fit}) {
+        for (const auto policy : testing_support::all_policies()) {
             INFO(gpus << " GPUs, " << enum_name(policy));
             CHECK(!preempt_gang(cluster, pods, {.policy = policy}).decision);
             const auto found = preempt_gang(cluster, fewer, {.policy = policy}).decision;
@@ -275,8 +275,7 @@ TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
         spec.tasks.back().job = "gang";
     }
     auto cluster = Cluster::build(spec);
-    for (const auto policy : {Policy::imp, Policy::exhaustive, Policy::spot, Policy::spot_exact,
-                              Policy::reprieve, Policy::first_fit}) {
+    for (const auto policy : testing_support::all_policies()) {
         const auto found = preempt_gang(cluster, pods, {.policy = policy});
         REQUIRE(found.decision);
         CHECK(found.proven);

@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/serving/detail/batching_replica.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -100,15 +101,54 @@ TEST_CASE("one request at a time is the M/D/1 queue", "[serving]") {
     CHECK(found.latency == simulate_latency(s.request, s.plan, s.options).latency);
 }
 
-TEST_CASE("shared replicas are the M/D/1 processor-sharing queue where nothing limits them", "[serving]") {
-    // A batch so large that nobody waits, and prefill alone: a request takes 0.2 s of the replica, shared evenly.
+TEST_CASE("prompts alone are the M/D/1 queue however many fit", "[serving]") {
+    // Output of one token: a request takes 0.2 s of the replica, one after the other.
     Setting s(0.2, 0.02, 100000, 1, 1);
     s.options.requests = 400000;
-    s.options.rate = 3;  // the mean of processor sharing does not depend on the distribution: 0.2 / (1 - 0.6)
+    s.options.rate = 3;
     const auto found = simulate_latency(s.request, s.plan, s.options);
     double mean = 0;
     for (const auto latency : found.latency) mean += latency / 400000;
-    CHECK(mean == Catch::Approx(0.5).epsilon(0.02));
+    CHECK(mean == Catch::Approx(0.2 + 0.2 * 0.6 / 0.4 / 2).epsilon(0.02));
+    CHECK(found.kinds.at(0).tpot.empty());
+    CHECK(found.kinds[0].ttft == found.kinds[0].latency);
+}
+
+TEST_CASE("first tokens and further ones by kind", "[serving]") {
+    // A burst of four on one replica of 0.1 s a prompt: the first tokens come at 0.1 .. 0.4 s, then ten steps of 0.02 s for all.
+    Setting s(0.1, 0.02, 4, 11, 1);
+    s.options.requests = 4;
+    const auto found = simulate_latency(s.request, s.plan, s.options);
+    REQUIRE(found.kinds.size() == 1);
+    const auto& kind = found.kinds[0];
+    CHECK((kind.model == "m" && kind.workload == "w"));
+    for (const int i : {1, 2, 3, 4}) {
+        CHECK(kind.ttft_percentile(25.0 * i) == Catch::Approx(0.1 * i));
+        CHECK(kind.tpot_percentile(25.0 * i) ==
+              Catch::Approx((0.2 + 0.1 * (i - 1)) / 10));  // prompts go first
+    }
+    CHECK(kind.percentile(0) == Catch::Approx(0.6));
+    const auto table = latency_table(found);
+    CHECK(table.find("ttft_p90_s") != table.npos);
+    CHECK(std::count(table.begin(), table.end(), '\n') == 2);
+    // What arrives first does not count: the replica fills up.
+    s.options.rate = 1;
+    s.options.requests = 1000;
+    s.options.warm_up = 0.5;
+    const auto half = simulate_latency(s.request, s.plan, s.options).latency.size();
+    CHECK((half > 400 && half < 600));
+}
+
+TEST_CASE("steps grow with the requests in flight", "[serving]") {
+    // Alone 0.02 s a step, with three more in flight 0.05 s: 0.01 s for each.
+    const std::vector<serving::detail::KindTimes> kinds{{0.0, 0.0, 0.02, 0.01, 4, 10}};
+    std::vector<serving::detail::Job> jobs(4, {0, 0});
+    for (const auto& times : serving::detail::BatchingReplica(kinds).run(jobs))
+        CHECK(times.all == Catch::Approx(0.5));
+    jobs.resize(2);
+    for (const auto& times : serving::detail::BatchingReplica(kinds).run(jobs))
+        CHECK(times.all == Catch::Approx(0.3));
+    CHECK(serving::detail::BatchingReplica(kinds).run({{5, 0}}).at(0).all == Catch::Approx(0.2));
 }
 
 TEST_CASE("what cannot be simulated is refused", "[serving]") {

@@ -121,6 +121,9 @@ TEST_CASE("a constrained cluster has every kind of constraint") {
     CHECK(allowed.contains(0));
     CHECK(allowed.contains(1));
     CHECK(spec.jobs.size() > 5);
+    CHECK(std::any_of(spec.jobs.begin(), spec.jobs.end(), [](const JobSpec& job) {
+        return job.subgroups.size() == 2 && job.min_members == 1 + job.subgroups[1].min_members;
+    }));
 
     // Each task may be where it is.
     auto cluster = Cluster::build(spec);

@@ -82,6 +82,31 @@ TEST_CASE("static is worst and full is best, at few actions and little throughpu
     for (const auto& run : worst.runs) CHECK(run.structural_actions + run.throttles + run.quota_changes == 0);
 }
 
+TEST_CASE("threshold and persistence decide when the controller acts, the target what is missed") {
+    auto scenario = host_scenario("table3");
+    scenario.duration_s = 900;
+    const auto plain = run_host(scenario, variant_flags("full"), 0);
+    const auto alone = run_host(scenario, variant_flags("static"), 0);
+    CHECK(plain.structural_actions > 0);
+    auto patient = scenario;
+    patient.persistence = 1000;
+    CHECK(run_host(patient, variant_flags("full"), 0).structural_actions == 0);
+    auto never = scenario;
+    never.threshold_ms = 1000;
+    const auto idle = run_host(never, variant_flags("full"), 0);
+    CHECK(idle.structural_actions + idle.throttles + idle.quota_changes == 0);
+    CHECK(idle.missed == alone.missed);  // against the target still
+    never.tau_ms = 12;
+    CHECK(run_host(never, variant_flags("static"), 0).missed > alone.missed);
+    CHECK(sim::host_options(never, variant_flags("full")).host.tenants[0].tau_ms == 1000);
+    never.threshold_ms = 0;
+    CHECK_THROWS_WITH(sim::validate(never),
+                      Catch::Matchers::ContainsSubstring("threshold_ms: 0; expected above 0"));
+    patient.persistence = 0;
+    CHECK_THROWS_WITH(run_host(patient, variant_flags("full"), 0),
+                      Catch::Matchers::ContainsSubstring("persistence: 0"));
+}
+
 TEST_CASE("scenarios and formulas reject what cannot be") {
     CHECK_THROWS_WITH(host_scenario("easy"), Catch::Matchers::ContainsSubstring("scenario: 'easy'"));
     auto scenario = host_scenario("table3");

@@ -124,6 +124,24 @@ TEST_CASE("a gang runs whole, is evicted whole, and its other places go to other
     CHECK(log_of(full, plain()) == "0 first>a, 0 lp>b, 1000 lp!, 1000 hp/0>a, 1000 hp/1>b, 1010 lp>a");
 }
 
+TEST_CASE("a pod gets in by eviction with the devices that it asks for") {
+    // An HP pod needs the GPU of the LP pod and a device that stands idle; another one no GPU, but the device that LP holds.
+    SpotTrace trace{{machine("a", 1)}, {job("lp", lp, 1, 0, 1000), job("hp", hp, 1, 100, 10)}};
+    const auto device = [](TaskSpec& pod) {
+        pod.device_count = 1;
+        pod.device_classes = {"mig-1g"};
+    };
+    trace.nodes[0].devices = {{"mig-1g", 1}};
+    device(trace.jobs[1].pod);
+    const auto check = [&] {
+        for (const auto victims : {Victims::spot, Victims::exact, Victims::random})
+            CHECK(log_of(trace, plain(victims)) == "0 lp>a, 100 lp!, 100 hp>a, 115 lp>a");
+    };
+    check();
+    for (auto& each : trace.jobs) each.pod.gpu_count = 0, device(each.pod);
+    check();
+}
+
 TEST_CASE("rankers decide in turn; eviction history is that of the replay") {
     // "one" is evicted from b; when "two" comes, both nodes are empty.
     const SpotTrace trace{{machine("a", 1), machine("b", 1)},
@@ -134,6 +152,11 @@ TEST_CASE("rankers decide in turn; eviction history is that of the replay") {
     CHECK(log_of(trace, options) == until_then + "500 two>a, 600 three>a");
     options.rankers = {"eviction_history"};
     CHECK(log_of(trace, options) == until_then + "500 two>a, 600 three>b");
+    // What was before the replay counts as well: here b is the calmer one of two volatile nodes.
+    auto volatile_a = trace;
+    volatile_a.nodes[0].eviction_count = 7;
+    volatile_a.nodes[1].eviction_count = 2;
+    CHECK(log_of(volatile_a, options) == until_then + "500 two>b, 600 three>a");
     // The other way round: HP first has the node of LP.
     const SpotTrace mixed{{machine("a", 4), machine("b", 4)},
                           {job("lp", lp, 2, 0, 1000), job("hp", hp, 2, 0, 1000), job("late", hp, 1, 10, 10)}};

@@ -2,6 +2,7 @@
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/detail/search.hpp>
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
@@ -47,11 +48,8 @@ inline Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& opt
 /// Puts `task` there, with other GPUs where it must.
 inline bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
-    if (!gpus_fit(cluster, task, node, gpus)) {
-        const bool any = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-        gpus = (any ? allocation::ByWish{}(cluster, task, node) : GpuMask{0}) |
-               free_devices_for(cluster, task, node);
-    }
+    if (!gpus_fit(cluster, task, node, gpus))
+        gpus = allocation::pick_gpus(allocation::ByWish{}, cluster, task, node);
     cluster.assign(task, node, gpus);
     return true;
 }
@@ -228,17 +226,67 @@ inline std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     return text;
 }
 
-/// The domains in which all pods must be, or one empty list: everywhere.
-inline std::vector<std::vector<NodeId>> regions_of(const Cluster& cluster,
-                                                   const allocation::detail::Gang& gang) {
-    if (!gang.region) return {{}};
+/// Where all pods must be, or might be, together, and a lower bound on what it costs there.
+struct Region {
+    std::int64_t least = 0;
+    std::vector<NodeId> nodes{};  ///< empty = all
+};
+
+/// The domains of the level with enough GPUs for all pods, the cheapest by their bounds first.
+inline std::vector<Region> regions_of(const Cluster& cluster, std::span<const TaskId> pods, Level level,
+                                      NodeBounds& bounds) {
     const auto& inv = cluster.inventory();
-    std::map<DomainId, std::vector<NodeId>> by_domain;
+    std::int64_t needed = 0;
+    for (const auto pod : pods) needed += cluster.gpu_milli(pod);
+    struct Domain {
+        std::int64_t gpu_milli = 0, least_of_pod = never;
+        Region region{};
+    };
+    std::map<DomainId, Domain> domains;
     for (const auto node : cluster.nodes())
-        if (inv.nodes.receives(node)) by_domain[inv.domain(*gang.region, node)].push_back(node);
-    std::vector<std::vector<NodeId>> regions;
-    for (auto& [domain, nodes] : by_domain) regions.push_back(std::move(nodes));
+        if (inv.nodes.receives(node)) {
+            auto& domain = domains[inv.domain(level, node)];
+            domain.gpu_milli += std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
+            domain.region.nodes.push_back(node);
+        }
+    std::erase_if(domains, [&](const auto& d) { return d.second.gpu_milli < needed; });
+    TaskId last = none<TaskId>;
+    for (const auto pod : pods) {
+        if (domains.empty()) break;
+        if (last != none<TaskId> && request_key(cluster, pod) == request_key(cluster, last)) continue;
+        last = pod;
+        for (auto& [id, domain] : domains) domain.least_of_pod = never;
+        for (const auto& entry : bounds.ranking(cluster, pod).unsorted())
+            if (const auto at = domains.find(inv.domain(level, entry.node)); at != domains.end())
+                at->second.least_of_pod = std::min(at->second.least_of_pod, entry.bound);
+        for (auto& [id, domain] : domains)
+            domain.region.least = std::max(domain.region.least, domain.least_of_pod);
+    }
+    std::vector<Region> regions;
+    for (auto& [id, domain] : domains)
+        if (domain.region.least < never) regions.push_back(std::move(domain.region));
+    std::stable_sort(regions.begin(), regions.end(),
+                     [](const Region& a, const Region& b) { return a.least < b.least; });
     return regions;
+}
+
+/// Pods that are in several domains of the level that their job prefers go into one of them where that costs no more: the domains where
+/// it may cost least are tried, with as many steps in all as there are for one pod.
+inline void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
+                           NodeBounds& bounds, const Options& options) {
+    constexpr std::size_t most_domains = 8;
+    const auto pods = gang.pods;
+    if (gang.region || pods.size() < 2 || search.ways().empty()) return;
+    const auto& inv = cluster.inventory();
+    std::vector<DomainId> used;
+    for (const auto& p : search.ways().back().placements)
+        if (std::find(pods.begin(), pods.end(), p.task) != pods.end())
+            used.push_back(inv.domain(gang.level, p.node));
+    if (std::all_of(used.begin(), used.end(), [&](DomainId d) { return d == used.front(); })) return;
+    const auto regions = regions_of(cluster, pods, gang.level, bounds);
+    const auto share = std::max<std::int64_t>(1, options.search_limit / std::int64_t{most_domains});
+    for (std::size_t r = 0; r < std::min(most_domains, regions.size()); ++r)
+        if (regions[r].least > search.best() || search.match(regions[r].nodes, share)) return;
 }
 
 }  // namespace detail
@@ -288,18 +336,19 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const detail::Prices prices(cluster, pods, options, scope, gangs);
-    detail::NodeBounds bounds(cluster, prices);
+    std::int64_t needed_milli = 0;
+    for (const auto pod : pods) needed_milli += cluster.gpu_milli(pod);
+    detail::NodeBounds bounds(cluster, prices, needed_milli);
     detail::Search search(cluster, std::move(work), pods, options, scope, prices, gangs, bounds, budget,
                           made.stats);
     search.offer(std::move(known));
-    const auto regions = detail::regions_of(cluster, gang);
-    std::vector<std::pair<std::int64_t, std::size_t>> order;
-    for (std::size_t r = 0; r < regions.size(); ++r) order.emplace_back(search.bound_of(regions[r]), r);
-    std::sort(order.begin(), order.end());
-    for (const auto& [least, r] : order) {
-        if (least >= search.best()) break;
-        search.run(regions[r]);
+    const auto regions = gang.region ? detail::regions_of(cluster, pods, *gang.region, bounds)
+                                     : std::vector<detail::Region>(1);
+    for (const auto& region : regions) {
+        if (region.least >= search.best()) break;
+        search.run(region.nodes);
     }
+    detail::bring_together(cluster, gang, search, bounds, options);
     for (auto way = search.ways().rbegin(); way != search.ways().rend(); ++way)
         if (detail::make_plan(cluster, *way, scope, options, made)) {
             detail::describe(cluster, pods, made);
@@ -307,7 +356,8 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
         }
     made.stop_reason = budget.reason();
     auto lower = search.lower_bound();
-    if (made.admitted) lower = std::min(lower, search.ways().back().cost);
+    // The search left out what costs more than the cheapest way that it knows, whether or not that became a plan.
+    if (!search.ways().empty()) lower = std::min(lower, search.ways().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
     made.proven =
         made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();

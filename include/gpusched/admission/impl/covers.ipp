@@ -1,7 +1,7 @@
 // Which sets of tasks would have to leave a node for another: all minimal ones, cheapest first.
 #pragma once
 
-#include <gpusched/admission/detail/search.hpp>
+#include <gpusched/admission/detail/covers.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
-GPUSCHED_INTERNAL bool Search::alike(TaskId a, TaskId b, NodeId node) const {
+GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b, NodeId node) const {
     if (inv_.nodes.hardware[index(node)] != NodeTable::no_hardware) return false;
     const auto& t = inv_.tasks;
     const auto& x = prices_[a];
@@ -21,8 +21,14 @@ GPUSCHED_INTERNAL bool Search::alike(TaskId a, TaskId b, NodeId node) const {
            inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose;
 }
 
-GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_t most_cost,
-                                           std::vector<Cover>& covers) {
+GPUSCHED_INTERNAL std::int64_t CoverFinder::hardness(TaskId task) const {
+    const auto& price = prices_[task];
+    const auto place = price.move < never ? bounds_.elsewhere(snapshot_, task) : never;
+    return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
+}
+
+GPUSCHED_INTERNAL bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
+                                         std::vector<Cover>& covers) {
     constexpr std::int64_t most_sets = 2000;
     for_ = task;
     on_ = node;
@@ -32,8 +38,8 @@ GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_
     covers.clear();
     candidates_.clear();
     chosen_.clear();
-    for (const auto other : work_.tasks_on(node))
-        if (state_[index(other)] == untouched && prices_[other].least <= most_cost)
+    for (const auto other : state_.work.tasks_on(node))
+        if (state_.fate[index(other)] == SearchState::untouched && prices_[other].least <= most_cost)
             candidates_.push_back(other);
     const auto& t = inv_.tasks;
     const auto key = [&](TaskId x) {
@@ -45,88 +51,88 @@ GPUSCHED_INTERNAL void Search::find_covers(TaskId task, NodeId node, std::int64_
     for (auto i = candidates_.size(); i-- > 0;) {
         const auto x = candidates_[i];
         rest_[i] = rest_[i + 1];
-        rest_[i].gpus += gpu_count(work_.gpus_of(x) & ~work_.devices(node));
+        rest_[i].gpus += gpu_count(state_.work.gpus_of(x) & ~state_.work.devices(node));
         rest_[i].cpu += t.cpu_milli[index(x)];
         rest_[i].memory += t.memory_mib[index(x)];
     }
-    find_covers(0, 0);
-    if (sets_left_ <= 0) {
-        cut_ = true;
-        find_one_cover();
-    }
+    find(0, 0);
+    const bool all = sets_left_ > 0;
+    if (!all) find_one();
     for (auto& cover : covers) {
-        cover.hard = cover.least;
         for (const auto x : cover.tasks) {
             const auto more = hardness(x);
-            cover.hard = std::min(never, cover.hard + more);
+            cover.estimate = std::min(
+                never, cover.estimate + std::max(prices_[x].least + more, bounds_.estimate(snapshot_, x)));
             cover.most = std::max(cover.most, more);
         }
     }
     std::stable_sort(covers.begin(), covers.end(), [](const Cover& a, const Cover& b) {
-        return std::tuple(a.hard, a.least, a.tasks.size()) < std::tuple(b.hard, b.least, b.tasks.size());
+        return std::tuple(a.estimate, a.least, a.tasks.size()) <
+               std::tuple(b.estimate, b.least, b.tasks.size());
     });
+    return all;
 }
 
 /// All leave, and then come back, the dearest first, as long as the task still fits.
-GPUSCHED_INTERNAL void Search::find_one_cover() {
-    const auto before = work_.checkpoint();
-    for (const auto x : candidates_) work_.remove(x);
-    if (find_obstacle(work_, for_, on_) == Obstacle::none) {
+GPUSCHED_INTERNAL void CoverFinder::find_one() {
+    const auto before = state_.work.checkpoint();
+    for (const auto x : candidates_) state_.work.remove(x);
+    if (find_obstacle(state_.work, for_, on_) == Obstacle::none) {
         auto order = candidates_;
         std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
             return std::pair(-prices_[a].least, a) < std::pair(-prices_[b].least, b);
         });
         Cover cover;
         for (const auto x : order) {
-            work_.assign(x, on_, snapshot_.gpus_of(x));
-            if (find_obstacle(work_, for_, on_) == Obstacle::none) continue;
-            work_.remove(x);
+            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            if (find_obstacle(state_.work, for_, on_) == Obstacle::none) continue;
+            state_.work.remove(x);
             cover.tasks.push_back(x);
             cover.least = std::min(never, cover.least + prices_[x].least);
         }
         if (!cover.tasks.empty() && cover.least <= most_cost_) covers_->push_back(std::move(cover));
     }
-    work_.rollback(before);
+    state_.work.rollback(before);
 }
 
-GPUSCHED_INTERNAL void Search::find_covers(std::size_t next, std::int64_t cost) {
+GPUSCHED_INTERNAL void CoverFinder::find(std::size_t next, std::int64_t cost) {
     if (--sets_left_ <= 0) return;
     ++stats_.sets_checked;
     const auto& t = inv_.tasks;
     const auto i = index(for_);
-    const auto lent = work_.lent_to(for_);
-    const bool whole = t.gpu_count[i] > 0 && !work_.is_fraction(for_);
-    const auto idle = whole ? gpu_count(work_.idle_gpus(on_, lent)) : 0;
+    const auto lent = state_.work.lent_to(for_);
+    const bool whole = t.gpu_count[i] > 0 && !state_.work.is_fraction(for_);
+    const auto idle = whole ? gpu_count(state_.work.idle_gpus(on_, lent)) : 0;
     if ((!whole || idle >= t.gpu_count[i]) && !chosen_.empty() &&
-        find_obstacle(work_, for_, on_) == Obstacle::none) {
+        find_obstacle(state_.work, for_, on_) == Obstacle::none) {
         // Minimal: without any one of them it does not fit.
         for (const auto x : chosen_) {
             if (chosen_.size() == 1) break;
-            const auto before = work_.checkpoint();
-            work_.assign(x, on_, snapshot_.gpus_of(x));
-            const bool fits = find_obstacle(work_, for_, on_) == Obstacle::none;
-            work_.rollback(before);
+            const auto before = state_.work.checkpoint();
+            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            const bool fits = find_obstacle(state_.work, for_, on_) == Obstacle::none;
+            state_.work.rollback(before);
             if (fits) return;
         }
-        covers_->push_back({cost, cost, 0, chosen_});
+        covers_->push_back({cost, 0, 0, chosen_});
         return;
     }
     if (next == candidates_.size()) return;
     if (whole && idle + rest_[next].gpus < t.gpu_count[i]) return;
-    if (work_.cpu_free_milli(on_, Lent::yes) + rest_[next].cpu < t.cpu_milli[i]) return;
-    if (work_.memory_free_mib(on_) + rest_[next].memory < t.memory_mib[i]) return;
+    if (state_.work.cpu_free_milli(on_, Lent::yes) + rest_[next].cpu < t.cpu_milli[i]) return;
+    if (state_.work.memory_free_mib(on_) + rest_[next].memory < t.memory_mib[i]) return;
     const auto x = candidates_[next];
     if (cost + prices_[x].least <= most_cost_) {
-        const auto before = work_.checkpoint();
-        work_.remove(x);
+        const auto before = state_.work.checkpoint();
+        state_.work.remove(x);
         chosen_.push_back(x);
-        find_covers(next + 1, cost + prices_[x].least);
+        find(next + 1, cost + prices_[x].least);
         chosen_.pop_back();
-        work_.rollback(before);
+        state_.work.rollback(before);
     }
     do ++next;
     while (next < candidates_.size() && alike(x, candidates_[next], on_));
-    find_covers(next, cost);
+    find(next, cost);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::admission::detail

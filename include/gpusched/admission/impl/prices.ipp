@@ -62,7 +62,8 @@ GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId>
                 sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
         if (options.evict && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
-            const bool stays = job != none<JobId> && unbroken[index(job)] && gangs.surplus(inv, job) == 0;
+            const bool stays =
+                job != none<JobId> && unbroken[index(job)] && gangs.surplus_beside(inv, task) == 0;
             if (!stays) {
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};

@@ -11,20 +11,25 @@
 
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
-GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster work, std::span<const TaskId> pods,
+/// Thousandths of a GPU that the pods ask for beyond what is free.
+[[nodiscard]] inline std::int64_t lacking_milli(const Cluster& snapshot, std::span<const TaskId> pods,
+                                                const NodeBounds& bounds) {
+    auto milli = -bounds.free_milli();
+    for (const auto pod : pods) milli += snapshot.gpu_milli(pod);
+    return milli;
+}
+
+GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods,
                                  const Options& options, const consolidation::Scope& scope,
                                  const Prices& prices, const preemption::detail::GangTable& gangs,
                                  NodeBounds& bounds, Budget& budget, Statistics& stats)
     : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), scope_(scope),
-      prices_(prices), gangs_(gangs), bounds_(bounds), budget_(budget), stats_(stats), work_(std::move(work)),
-      state_(snapshot.task_slots()), gone_(inv_.job_names.size()), broken_(inv_.job_names.size()),
-      down_(inv_.budgets.size()) {
-    index_.rebuild(work_);
+      prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
+      state_(snapshot, std::move(copy), options, prices, gangs),
+      covers_(snapshot, state_, prices, bounds, stats), needed_milli_(lacking_milli(snapshot, pods, bounds)),
+      pod_bounds_(snapshot, pods, bounds, needed_milli_) {
     if (!options.exempt.empty()) exempt_.assign(snapshot.node_slots(), 0);
     for (const auto node : options.exempt) exempt_[index(node)] = 1;
-    for (const auto pod : pods) needed_milli_ += snapshot.gpu_milli(pod);
-    needed_milli_ -= bounds.free_milli();
-    if (needed_milli_ > 0) bounds.prepare_losses(needed_milli_);
     if (options.max_cost_s && *options.max_cost_s < never / 1000) best_ = *options.max_cost_s * 1000 + 1;
     lends_ =
         std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
@@ -38,104 +43,20 @@ GPUSCHED_INTERNAL void Search::offer(Way way) {
     ways_.push_back(std::move(way));
 }
 
-// Changes that can be undone ---------------------------------------------------------------------------------
-GPUSCHED_INTERNAL Search::Mark Search::mark() const noexcept {
-    return {changes_.size(), journal_.size(), puts_.size(), todo_.size(), evictions_.size()};
-}
-
-GPUSCHED_INTERNAL void Search::undo(const Mark& to) {
-    work_.rollback(to.changes);
-    for (auto i = to.changes; i < changes_.size(); ++i)
-        for (const auto node : {changes_[i].from, changes_[i].to})
-            if (node != none<NodeId>) index_.usage_changed(work_, node);
-    changes_.resize(to.changes);
-    for (; journal_.size() > to.journal; journal_.pop_back()) *journal_.back().first = journal_.back().second;
-    puts_.resize(to.puts);
-    todo_.resize(to.todo);
-    evictions_.resize(to.evictions);
-}
-
-GPUSCHED_INTERNAL void Search::set(std::int64_t& value, std::int64_t to) {
-    journal_.emplace_back(&value, value);
-    value = to;
-}
-
-GPUSCHED_INTERNAL void Search::change(TaskId task, NodeId node, GpuMask gpus) {
-    const auto from = work_.node_of(task);
-    work_.assign(task, node, gpus);
-    changes_.push_back({task, from, node, gpus});
-    for (const auto at : {from, node})
-        if (at != none<NodeId>) index_.usage_changed(work_, at);
-}
-
-// Displacing -------------------------------------------------------------------------------------------------
-GPUSCHED_INTERNAL void Search::lift(TaskId task, int depth) {
-    set(state_[index(task)], lifted);
-    set(cost_, cost_ + prices_[task].least);
-    change(task, none<NodeId>, 0);
-    todo_.push_back({task, depth});
-}
-
-/// Takes the victim into the books, and with it its gang where that falls below `min_members`.
-GPUSCHED_INTERNAL bool Search::evict(TaskId task, bool again) {
-    if (options_.max_evictions && static_cast<std::int64_t>(evictions_.size()) >= *options_.max_evictions)
-        return false;
-    evictions_.push_back(task);
-    for (const auto b : inv_.budgets_of(task)) {
-        set(down_[b], down_[b] + 1);
-        if (down_[b] <= inv_.budgets[b].allows()) continue;
-        if (!options_.budget_price_s) return false;
-        set(cost_, std::min(never, cost_ + *options_.budget_price_s * 1000));
-    }
-    const auto job = inv_.tasks.job[index(task)];
-    if (job == none<JobId> || broken_[index(job)] != 0) return true;
-    set(gone_[index(job)], gone_[index(job)] + 1);
-    if (gone_[index(job)] <= gangs_.surplus(inv_, job)) return true;
-    return evict_gang(job, task, again);
-}
-
-GPUSCHED_INTERNAL bool Search::evict_gang(JobId job, TaskId first, bool again) {
-    if (prices_.unbroken[index(job)]) return false;
-    cut_ = true;  // further splits of the gang into those that run again and those that do not
-    set(broken_[index(job)], again ? 1 : 2);
-    boost::container::small_vector<TaskId, 16> members;
-    gangs_.for_each(job, [&](TaskId member) { members.push_back(member); });
-    std::sort(members.begin(), members.end());
-    for (const auto member : members) {
-        const auto state = state_[index(member)];
-        if (member == first || state == replaced || state == lost) {
-            if (member != first && state == (again ? lost : replaced)) return false;
-            continue;
-        }
-        const auto& price = prices_[member];
-        const auto own = again ? price.replace : price.lose;
-        if (own >= never || (state != untouched && state != lifted)) return false;
-        if (!evict(member, again)) return false;
-        set(cost_, cost_ + own - (state == lifted ? price.least : 0));
-        if (state == untouched) {
-            change(member, none<NodeId>, 0);
-            if (again) todo_.push_back({member, 1});
-        }
-        // A lifted one is in the list already; it finds its state there.
-        set(state_[index(member)], again ? evicted : lost);
-        if (!again) set(lost_milli_, lost_milli_ + snapshot_.gpu_milli(member));
-    }
-    return true;
-}
-
 GPUSCHED_INTERNAL void Search::lose(const Item& item) {
     const auto& price = prices_[item.task];
     if (price.lose >= never) return;
-    if (const auto job = inv_.tasks.job[index(item.task)]; job != none<JobId> && broken_[index(job)] == 1)
+    if (const auto job = inv_.tasks.job[index(item.task)];
+        job != none<JobId> && state_.broken[index(job)] == 1)
         return;
-    const auto before = mark();
-    if (evict(item.task, false)) {
-        set(state_[index(item.task)], lost);
-        set(cost_, cost_ + price.lose - price.least);
-        set(lost_milli_, lost_milli_ + snapshot_.gpu_milli(item.task));
+    const auto before = state_.mark();
+    if (state_.evict(item.task, false, cut_)) {
+        state_.set(state_.fate[index(item.task)], lost);
+        state_.set(state_.cost, state_.cost + price.lose - price.least);
+        state_.set(state_.lost_milli, state_.lost_milli + snapshot_.gpu_milli(item.task));
         descend();
     }
-    undo(before);
+    state_.undo(before);
 }
 
 // Placing ----------------------------------------------------------------------------------------------------
@@ -154,9 +75,10 @@ GPUSCHED_INTERNAL bool Search::out() {
 /// No way that goes on from here costs less.
 GPUSCHED_INTERNAL std::int64_t Search::bound() const {
     auto least =
-        cost_ + (lost_milli_ < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - lost_milli_) : 0);
-    if (!cheapest_pods_.empty())
-        least = std::max(least, pods_cost_ + cheapest_pods_[static_cast<std::size_t>(pods_left_)]);
+        state_.cost +
+        (state_.lost_milli < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - state_.lost_milli) : 0);
+    if (pod_bounds_.known())
+        least = std::max(least, state_.pods_cost + pod_bounds_.cheapest(state_.pods_left));
     return least;
 }
 
@@ -165,7 +87,7 @@ GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
         return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]);
     if (!exempt_.empty() && exempt_[index(node)]) return false;
     const auto& price = prices_[item.task];
-    const bool may_move = price.move < never && state_[index(item.task)] == lifted &&
+    const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
                           node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
     return may_move || price.replace < never;
 }
@@ -175,25 +97,25 @@ GPUSCHED_INTERNAL void Search::descend() {
     ++stats_.steps;
     if (lends_) cut_ = true;  // which GPUs are borrowed is not varied
     // Members of gangs that are lost have left the list.
-    const auto size = todo_.size();
+    const auto size = state_.todo.size();
     boost::container::small_vector<Item, 8> skipped;
-    while (!todo_.empty() && state_[index(todo_.back().task)] == lost) {
-        skipped.push_back(todo_.back());
-        todo_.pop_back();
+    while (!state_.todo.empty() && state_.fate[index(state_.todo.back().task)] == lost) {
+        skipped.push_back(state_.todo.back());
+        state_.todo.pop_back();
     }
-    if (todo_.empty()) {
+    if (state_.todo.empty()) {
         finish();
     } else {
-        const auto item = todo_.back();
-        todo_.pop_back();
+        const auto item = state_.todo.back();
+        state_.todo.pop_back();
         place(item);
-        todo_.push_back(item);
+        state_.todo.push_back(item);
     }
     while (!skipped.empty()) {
-        todo_.push_back(skipped.back());
+        state_.todo.push_back(skipped.back());
         skipped.pop_back();
     }
-    GPUSCHED_ASSERT(todo_.size() == size);
+    GPUSCHED_ASSERT(state_.todo.size() == size);
     static_cast<void>(size);
 }
 
@@ -214,11 +136,15 @@ GPUSCHED_INTERNAL void Search::place(const Item& item) {
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
     const auto& price = prices_[item.task];
-    const bool may_lose = state_[index(item.task)] == lifted;
-    // The cheaper of the two first, by what each costs at least; and where somebody must be lost anyway, that is nothing more.
-    const auto chain = std::min(price.move, price.replace) - price.least + elsewhere(item.task);
-    const bool first = may_lose && (lost_milli_ + snapshot_.gpu_milli(item.task) <= needed_milli_ ||
-                                    price.lose - price.least < chain);
+    const bool may_lose = state_.fate[index(item.task)] == lifted;
+    // The cheaper of the two first. Where somebody must be lost anyway, a place costs what others lose.
+    const bool estimated = state_.lost_milli < needed_milli_ && !loses_early_;
+    const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
+    const auto chain =
+        std::min(price.move, price.replace) + std::max(bounds_.elsewhere(snapshot_, item.task), scarce);
+    const bool early = loses_early_ &&
+                       (ways_.empty() || state_.lost_milli + snapshot_.gpu_milli(item.task) <= needed_milli_);
+    const bool first = may_lose && (price.lose <= chain || early);
     if (first) lose(item);
     place_by_displacing(item);
     if (may_lose && !first) lose(item);
@@ -228,8 +154,8 @@ GPUSCHED_INTERNAL void Search::place_directly(const Item& item) {
     constexpr std::size_t most = 12;
     boost::container::small_vector<NodeId, most> nodes;
     bool more = false;
-    consolidation::TightestFit{}.visit(work_, index_, item.task, [&](NodeId node) {
-        if (!may_go(item, node) || find_obstacle(work_, item.task, node) != Obstacle::none ||
+    consolidation::TightestFit{}.visit(state_.work, state_.free, item.task, [&](NodeId node) {
+        if (!may_go(item, node) || find_obstacle(state_.work, item.task, node) != Obstacle::none ||
             std::find(nodes.begin(), nodes.end(), node) != nodes.end())
             return false;
         if (nodes.size() == most) return more = true;
@@ -246,52 +172,52 @@ GPUSCHED_INTERNAL void Search::place_directly(const Item& item) {
 }
 
 /// The task takes its place on the node, where it fits now, by the cheapest means; then the search goes on.
-GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node, std::int64_t node_bound) {
+GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
     if (bound() >= best_ || out()) return;
     const auto task = item.task;
     const auto i = index(task);
     GpuMask gpus = 0;
     if (inv_.tasks.gpu_count[i] > 0) {
-        gpus = allocation::ByWish{}(work_, task, node);
+        gpus = allocation::ByWish{}(state_.work, task, node);
         // What nobody lends comes first.
-        if (work_.may_borrow(task) && !work_.is_fraction(task)) {
-            GpuMask firm = work_.idle_gpus(node);
+        if (state_.work.may_borrow(task) && !state_.work.is_fraction(task)) {
+            GpuMask firm = state_.work.idle_gpus(node);
             while (gpu_count(firm) > inv_.tasks.gpu_count[i]) firm &= firm - 1;
-            if (gpus_fit(work_, task, node, firm)) gpus = firm;
+            if (gpus_fit(state_.work, task, node, firm)) gpus = firm;
         }
-        if (work_.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
+        if (state_.work.is_fraction(task) || inv_.nodes.hardware[index(node)] != NodeTable::no_hardware ||
             inv_.tasks.gpu_memory_mib[i] > 0)
             cut_ = true;  // other GPUs of the node
     }
     if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placing
-    gpus |= free_devices_for(work_, task, node);
-    const auto borrowed = Prices::borrowed_milli(work_, task, node, gpus);
+    gpus |= free_devices_for(state_.work, task, node);
+    const auto borrowed = Prices::borrowed_milli(state_.work, task, node, gpus);
     if (borrowed > 0 && !options_.borrow) return;
     const auto recall = borrowed * options_.recall_price_s;
 
-    const auto try_as = [&](State how) {
-        const auto before = mark();
+    const auto try_as = [&](SearchState::Fate how) {
+        const auto before = state_.mark();
         bool possible = true;
-        auto cost = cost_ + recall;
+        auto cost = state_.cost + recall;
         if (how == moved) {
-            possible = !options_.max_moves || moves_ < *options_.max_moves;
-            set(moves_, moves_ + 1);
+            possible = !options_.max_moves || state_.moves < *options_.max_moves;
+            state_.set(state_.moves, state_.moves + 1);
             cost += prices_[task].move - prices_[task].least;
-        } else if (how == replaced && state_[i] == lifted) {
-            possible = evict(task, true);
-            cost = cost_ + recall + prices_[task].replace - prices_[task].least;
+        } else if (how == replaced && state_.fate[i] == lifted) {
+            possible = state_.evict(task, true, cut_);
+            cost = state_.cost + recall + prices_[task].replace - prices_[task].least;
         } else if (how == placed) {
-            set(pods_left_, pods_left_ - 1);
-            set(pods_cost_, pods_cost_ + node_bound);
+            state_.set(state_.pods_left, state_.pods_left - 1);
+            if (pod_bounds_.known()) state_.set(state_.pods_cost, state_.pods_cost + pod_bounds_.at(node));
         }
         if (possible) {
-            set(cost_, cost);
-            set(state_[i], how);
-            change(task, node, gpus);
-            puts_.push_back({task, node, gpus});
+            state_.set(state_.cost, cost);
+            state_.set(state_.fate[i], how);
+            state_.change(task, node, gpus);
+            state_.puts.push_back({task, node, gpus});
             descend();
         }
-        undo(before);
+        state_.undo(before);
         return possible;
     };
     if (item.depth == 0) {
@@ -300,9 +226,9 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node, std::int64_t n
     }
     const auto& price = prices_[task];
     const auto job = inv_.tasks.job[i];
-    const bool may_move = price.move < never && state_[i] == lifted && node != snapshot_.node_of(task) &&
+    const bool may_move = price.move < never && state_.fate[i] == lifted && node != snapshot_.node_of(task) &&
                           scope_.may_receive[index(node)];
-    const bool may_return = price.replace < never && (job == none<JobId> || broken_[index(job)] != 2);
+    const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
     // The dearer of the two may be the better one where the other uses up what somebody else needs.
     const bool either =
@@ -312,22 +238,9 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node, std::int64_t n
     if (may_move && !move_first) try_as(moved);
 }
 
-GPUSCHED_INTERNAL std::int64_t Search::elsewhere(TaskId task) {
-    auto& ranking = bounds_.ranking(snapshot_, task);
-    for (std::size_t r = 0; r < std::min<std::size_t>(2, ranking.size()); ++r)
-        if (ranking[r].node != snapshot_.node_of(task)) return ranking[r].bound;
-    return never;
-}
-
-GPUSCHED_INTERNAL std::int64_t Search::hardness(TaskId task) {
-    const auto& price = prices_[task];
-    const auto place = price.move < never ? elsewhere(task) : never;
-    return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
-}
-
 GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
     auto& ranking = bounds_.ranking(snapshot_, item.task);
-    const bool deepest = item.depth >= options_.depth;
+    const bool deepest = item.depth >= depth_;
     if (deepest) {
         // Depth ends the search here, but not the question whether there is a way.
         if (bound() < best_) cut_ = true;
@@ -337,26 +250,29 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
     const auto usable = [&](NodeId node) { return node != home && may_go(item, node); };
     // Where something has changed the bounds of the snapshot do not hold.
     boost::container::small_vector<NodeId, 16> touched;
-    for (const auto& c : changes_)
+    for (const auto& c : state_.changes)
         for (const auto node : {c.from, c.to})
             if (node != none<NodeId> && std::find(touched.begin(), touched.end(), node) == touched.end())
                 touched.push_back(node);
+    const bool root = item.depth == 0 && pods_.size() == 1;
     constexpr std::size_t most_nodes = 24;  // for displaced tasks; pods look at all
     std::size_t tried = 0;
     for (std::size_t r = 0; r < ranking.size(); ++r) {
+        const auto least = ranking.least_from(r);
+        if (state_.cost + least >= best_ || bound() >= best_) break;
         const auto entry = ranking[r];
-        if (cost_ + entry.bound >= best_ || bound() >= best_) break;
         if (!usable(entry.node)) continue;
         if (std::find(touched.begin(), touched.end(), entry.node) != touched.end()) continue;
-        if (out() || (item.depth > 0 && ++tried > most_nodes)) {
+        // By estimate nothing better is left: some more, since it may be wrong.
+        const bool few = !root && (item.depth > 0 || state_.cost + entry.estimate >= best_);
+        if (out() || (few && ++tried > most_nodes)) {
             cut_ = true;
-            if (item.depth == 0 && pods_.size() == 1)
-                lower_bound_ =
-                    std::min(lower_bound_,
-                             entry.bound + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
+            if (root)
+                lower_bound_ = std::min(
+                    lower_bound_, least + (needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0));
             break;
         }
-        displace_on(item, entry.node, entry.bound);
+        if (state_.cost + entry.bound < best_) displace_on(item, entry.node, entry.bound);
     }
     for (const auto node : touched)
         if (usable(node) && inv_.nodes.receives(node) && inv_.eligible(item.task, node))
@@ -371,13 +287,13 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
     bool was_cut = cut_;
     cut_ = false;
     std::vector<Cover> covers;
-    find_covers(item.task, node, best_ - 1 - cost_, covers);
+    if (!covers_.find(item.task, node, best_ - 1 - state_.cost, covers)) cut_ = true;
     const auto loss = needed_milli_ > 0 ? bounds_.loss_of_at_least(needed_milli_) : 0;
     if (root && cut_) lower_bound_ = std::min(lower_bound_, node_bound + loss);
     was_cut = was_cut || cut_;
     const auto outer = stop_at_;
     for (const auto& cover : covers) {
-        if (cost_ + cover.least >= best_) continue;
+        if (state_.cost + cover.least >= best_) continue;
         // One pod: what the hardest of the displaced tasks needs elsewhere is not counted yet.
         const auto least = cover.least + std::max(cover.most, loss);
         if (root && least >= best_) continue;
@@ -385,17 +301,18 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
         stopped_ = stopped_ || cut_;
         if (!cut_) {
             if (item.depth == 0)
-                stop_at_ = std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, pods_left_) +
-                                               static_cast<std::int64_t>(cover.tasks.size()));
-            const auto before = mark();
+                stop_at_ =
+                    std::min(outer, stats_.steps + share_ * std::max<std::int64_t>(1, state_.pods_left) +
+                                        static_cast<std::int64_t>(cover.tasks.size()));
+            const auto before = state_.mark();
             auto order = cover.tasks;  // the hardest to place comes last, and so goes first
             std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
                 return std::pair(snapshot_.gpu_milli(a), inv_.tasks.cpu_milli[index(a)]) <
                        std::pair(snapshot_.gpu_milli(b), inv_.tasks.cpu_milli[index(b)]);
             });
-            for (const auto task : order) lift(task, item.depth + 1);
-            put(item, node, node_bound);
-            undo(before);
+            for (const auto task : order) state_.lift(task, item.depth + 1);
+            put(item, node);
+            state_.undo(before);
             stop_at_ = outer;
         }
         if (root && cut_) lower_bound_ = std::min(lower_bound_, least);
@@ -405,57 +322,8 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
 }
 
 // The whole --------------------------------------------------------------------------------------------------
-GPUSCHED_INTERNAL std::int64_t Search::bound_of(std::span<const NodeId> region) {
-    std::vector<std::uint8_t> inside;
-    if (!region.empty()) {
-        inside.assign(snapshot_.node_slots(), 0);
-        for (const auto node : region) inside[index(node)] = 1;
-    }
-    // One shape that fits only once on every node: each pod needs a node of its own, and what it displaces there is its own.
-    const auto key = request_key(snapshot_, pods_.front());
-    bool alone = inv_.tasks.gpu_count[index(pods_.front())] > 0 && !snapshot_.is_fraction(pods_.front());
-    std::int64_t least = 0;
-    for (const auto pod : pods_) alone = alone && request_key(snapshot_, pod) == key;
-    std::vector<std::int64_t> smallest;
-    TaskId last = none<TaskId>;
-    for (const auto pod : pods_) {
-        if (last != none<TaskId> && request_key(snapshot_, pod) == request_key(snapshot_, last)) continue;
-        last = pod;
-        auto& ranking = bounds_.ranking(snapshot_, pod);
-        std::vector<std::int64_t> found;
-        if (inside.empty() && !alone) {
-            if (ranking.size() > 0) found.push_back(ranking[0].bound);
-        } else {
-            for (const auto& entry : ranking.unsorted())
-                if (inside.empty() || inside[index(entry.node)]) {
-                    found.push_back(entry.bound);
-                    alone = alone && snapshot_.gpu_count(entry.node) < 2 * inv_.tasks.gpu_count[index(pod)];
-                }
-        }
-        if (found.empty()) return never;
-        if (alone) smallest = found;
-        least = std::max(least, *std::min_element(found.begin(), found.end()));
-    }
-    cheapest_pods_.clear();
-    if (alone) {
-        if (smallest.size() < pods_.size()) return never;
-        std::partial_sort(smallest.begin(), smallest.begin() + static_cast<std::ptrdiff_t>(pods_.size()),
-                          smallest.end());
-        cheapest_pods_.assign(1, 0);
-        for (std::size_t p = 0; p < pods_.size(); ++p)
-            cheapest_pods_.push_back(std::min(never, cheapest_pods_.back() + smallest[p]));
-        least = cheapest_pods_.back();
-    }
-    if (needed_milli_ > 0) {
-        const auto loss = bounds_.loss_of_at_least(needed_milli_);
-        if (loss >= never) return never;
-        least += loss;
-    }
-    return least;
-}
-
 GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
-    const auto least = bound_of(region);
+    const auto least = pod_bounds_.of_region(region);
     if (least >= best_) return;  // also where there is no way at all
     ++stats_.domains_considered;
     by_region_ = !region.empty();
@@ -466,25 +334,25 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
     const auto known = lower_bound_;
     const auto total = limit_;
     std::int64_t found_bound = never;
-    pods_left_ = static_cast<std::int64_t>(pods_.size());
+    state_.pods_left = static_cast<std::int64_t>(pods_.size());
     const auto pass = [&](std::int64_t share) {
         share_ = share;
         limit_ = total;
         // Passes over gangs are short, so that there are several.
-        stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * pods_left_);
+        stop_at_ = pods_.size() == 1 ? total : std::min(total, stats_.steps + 8 * share * state_.pods_left);
         cut_ = stopped_ = false;
         lower_bound_ = never;
-        todo_.clear();
+        state_.todo.clear();
         // The largest first: they come last into the list.
-        for (const auto pod : pods_) todo_.push_back({pod, 0});
-        std::stable_sort(todo_.begin(), todo_.end(), [&](const Item& a, const Item& b) {
+        for (const auto pod : pods_) state_.todo.push_back({pod, 0});
+        std::stable_sort(state_.todo.begin(), state_.todo.end(), [&](const Item& a, const Item& b) {
             return std::pair(snapshot_.gpu_milli(a.task), inv_.tasks.cpu_milli[index(a.task)]) <
                    std::pair(snapshot_.gpu_milli(b.task), inv_.tasks.cpu_milli[index(b.task)]);
         });
-        const auto before = mark();
+        const auto before = state_.mark();
         descend();
-        undo(before);
-        todo_.clear();
+        state_.undo(before);
+        state_.todo.clear();
         // Of what was left out nothing costs less than this.
         auto bound = cut_
                          ? (pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least)
@@ -492,9 +360,13 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         if (cut_ && pods_.size() > 1) bound = least;
         return bound;
     };
-    for (std::int64_t share = 32;; share *= 8) {
+    loses_early_ = false;
+    // Gangs have several passes, which nest less at first, or until the second has found something.
+    const bool one = pods_.size() == 1;
+    depth_ = one ? options_.depth : std::min(options_.depth, 2);
+    for (std::int64_t share = 32;; share *= one ? 8 : 3) {
         const auto bound = pass(share);
-        const bool whole = !stopped_;  // a longer pass would find nothing else
+        const bool whole = !stopped_ && depth_ == options_.depth;  // a longer pass would find nothing else
         found_bound = found_bound == never ? bound : bound == never ? never : std::max(found_bound, bound);
         if (bound >= best_ || !cut_) {
             found_bound = bound;
@@ -519,8 +391,23 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         }
         if (whole || best_ <= least || stats_.steps >= total || budget_.reason() != StopReason::completed)
             break;
+        if (!ways_.empty() || loses_early_) depth_ = options_.depth;
+        loses_early_ = !loses_early_;  // the estimates may have led astray
     }
     lower_bound_ = std::min(known, found_bound);
+}
+
+GPUSCHED_INTERNAL bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
+    const auto cost = best_, known = lower_bound_, limit = limit_;
+    const auto found = ways_.size();
+    best_ = cost + 1;
+    limit_ = stats_.steps + most_steps;
+    run(region);
+    limit_ = limit;
+    lower_bound_ = known;
+    if (ways_.size() > found) return true;
+    best_ = cost;
+    return false;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::admission::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/admission/detail/search.hpp>
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -12,41 +13,48 @@ namespace GPUSCHED_NAMESPACE::admission::detail {
 
 GPUSCHED_INTERNAL void Search::finish() {
     ++stats_.plans_found;
-    if (cost_ >= best_) return;
-    Way way{.cost = cost_, .evictions = evictions_, .moves = {}, .placements = {}};
+    if (state_.cost >= best_) return;
+    Way way{.cost = state_.cost, .evictions = state_.evictions, .moves = {}, .placements = {}};
     // Whoever was displaced last had its place found last, and moves first.
-    for (auto put = puts_.rbegin(); put != puts_.rend(); ++put)
-        if (state_[index(put->task)] == moved)
+    for (auto put = state_.puts.rbegin(); put != state_.puts.rend(); ++put)
+        if (state_.fate[index(put->task)] == moved)
             way.moves.push_back({put->task, snapshot_.node_of(put->task), put->node, put->gpus, 0});
-    for (const auto& put : puts_)
-        if (state_[index(put.task)] != moved) way.placements.push_back(put);
-    work_.rollback(0);
-    const bool possible = make_possible(way);
-    work_.rollback(0);
-    for (const auto& c : changes_) work_.assign(c.task, c.to, c.gpus);
+    for (const auto& put : state_.puts)
+        if (state_.fate[index(put.task)] != moved) way.placements.push_back(put);
+    state_.work.rollback(0);
+    const bool possible = restarts_keep_budgets(way) && make_possible(way);
+    state_.work.rollback(0);
+    for (const auto& c : state_.changes) state_.work.assign(c.task, c.to, c.gpus);
     if (!possible || way.cost >= best_) {
         ++stats_.unorderable;
         cut_ = true;
         return;
     }
-    if (way.cost > cost_) cut_ = true;
+    if (way.cost > state_.cost) cut_ = true;
     best_ = way.cost;
     std::sort(way.evictions.begin(), way.evictions.end());
     ways_.push_back(std::move(way));
+}
+
+/// While the evicted tasks are down, as they are during all moves, every task that restarts may be down, too.
+GPUSCHED_INTERNAL bool Search::restarts_keep_budgets(const Way& way) const {
+    if (options_.budget_price_s) return true;
+    return std::all_of(way.moves.begin(), way.moves.end(), [&](const auto& move) {
+        return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
+    });
 }
 
 /// Puts the moves into an order in which each is possible while its source is held. Where they wait for each other in a circle, the task
 /// for which that costs least is evicted instead and placed again.
 GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
     const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
-        if (find_obstacle(work_, task, to) != Obstacle::none) return false;
-        if (gpus_fit(work_, task, to, gpus)) return true;
+        if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;
+        if (gpus_fit(state_.work, task, to, gpus)) return true;
         if (!others) return false;
-        gpus = (inv_.tasks.gpu_count[index(task)] > 0 ? allocation::ByWish{}(work_, task, to) : GpuMask{0}) |
-               free_devices_for(work_, task, to);
+        gpus = allocation::pick_gpus(allocation::ByWish{}, state_.work, task, to);
         return true;
     };
-    for (const auto task : way.evictions) work_.remove(task);
+    for (const auto task : way.evictions) state_.work.remove(task);
     auto waiting = std::move(way.moves);
     way.moves.clear();
     while (!waiting.empty()) {
@@ -54,7 +62,7 @@ GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
         for (const bool others : {false, true}) {
             for (auto step = waiting.begin(); step != waiting.end() && !found; ++step) {
                 if (!fit(step->task, step->to, step->gpus, others)) continue;
-                work_.assign(step->task, step->to, step->gpus);
+                state_.work.assign(step->task, step->to, step->gpus);
                 way.moves.push_back(*step);
                 waiting.erase(step);
                 found = true;
@@ -81,14 +89,14 @@ GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
         if (way.cost >= best_) return false;
         way.evictions.push_back(cheapest->task);
         way.placements.push_back({cheapest->task, cheapest->to, cheapest->gpus});
-        work_.remove(cheapest->task);
+        state_.work.remove(cheapest->task);
         waiting.erase(cheapest);
     }
     return gpusched::detail::place_in_some_order(way.placements.size(),
                                                  [&](std::size_t i) {
                                                      auto& p = way.placements[i];
                                                      if (!fit(p.task, p.node, p.gpus, true)) return false;
-                                                     work_.assign(p.task, p.node, p.gpus);
+                                                     state_.work.assign(p.task, p.node, p.gpus);
                                                      return true;
                                                  })
         .empty();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/detail/pod_room.hpp>
@@ -226,8 +227,7 @@ GPUSCHED_INTERNAL bool Gang::try_put(std::size_t pod, NodeId node) const {
 
 GPUSCHED_INTERNAL bool Gang::try_put_task(TaskId task, NodeId node) const {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
-    const auto gpus = inv.tasks.gpu_count[index(task)] > 0 ? ByWish{}(cluster, task, node) : GpuMask{0};
-    cluster.assign(task, node, gpus | free_devices_for(cluster, task, node));
+    cluster.assign(task, node, pick_gpus(ByWish{}, cluster, task, node));
     return true;
 }
 

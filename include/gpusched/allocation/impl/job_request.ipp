@@ -26,6 +26,9 @@ GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
     ClusterWithJobs result;
     for (const auto& job : jobs) {
         auto& made = result.jobs.emplace_back();
+        if (job.min_members != 0 || !job.subgroups.empty())
+            spec.jobs.push_back(
+                {.name = job.name, .min_members = job.min_members, .subgroups = job.subgroups});
         for (std::size_t g = 0; g < job.pods.size(); ++g)
             for (std::int64_t i = 0; i < job.pods[g].count; ++i) {
                 auto pod = job.pods[g].pod;

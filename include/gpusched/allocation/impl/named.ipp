@@ -51,9 +51,11 @@ GPUSCHED_INLINE const PolicyRegistry<AnyRanker>& rankers() {
         r.add("fgd", [](const Inventory& inventory, const Workload& workload) {
             return LeastFragmentation{detail::share_fgd(inventory, workload)};
         });
-        r.add("expected_fill", [](const Inventory& inventory, const Workload& workload) {
-            return LeastFillLoss{detail::share_expected_fill(inventory, workload)};
-        });
+        r.add("expected_fill",
+              [](const Inventory& inventory, const Workload& workload) {
+                  return LeastFillLoss{detail::share_expected_fill(inventory, workload)};
+              },
+              {.coverage_percent = 100});
         return r;
     }();
     return all;
@@ -71,9 +73,11 @@ GPUSCHED_INLINE const PolicyRegistry<AnyGpuPicker>& gpu_pickers() {
         r.add("fgd", [](const Inventory& inventory, const Workload& workload) {
             return FgdGpus{detail::share_fgd(inventory, workload)};
         });
-        r.add("expected_fill", [](const Inventory& inventory, const Workload& workload) {
-            return LeastFillLossGpus{detail::share_expected_fill(inventory, workload)};
-        });
+        r.add("expected_fill",
+              [](const Inventory& inventory, const Workload& workload) {
+                  return LeastFillLossGpus{detail::share_expected_fill(inventory, workload)};
+              },
+              {.coverage_percent = 100});
         return r;
     }();
     return all;
@@ -117,10 +121,12 @@ GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
             return RankedPlacement(ranker, TightestGpu{});
         });
         r.add<PowerOfD<>>("power_of_d");
-        r.add("expected_fill", [](const Inventory& inventory, const Workload& workload) {
-            const auto measure = detail::share_expected_fill(inventory, workload);
-            return RankedPlacement(LeastFillLoss{measure}, LeastFillLossGpus{measure});
-        });
+        r.add("expected_fill",
+              [](const Inventory& inventory, const Workload& workload) {
+                  const auto measure = detail::share_expected_fill(inventory, workload);
+                  return RankedPlacement(LeastFillLoss{measure}, LeastFillLossGpus{measure});
+              },
+              {.coverage_percent = 100});
         return r;
     }();
     return all;

@@ -18,18 +18,17 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
                                      "a pending task; this one runs on node " +
                                          gpusched::quoted(cluster.name(cluster.node_of(task)))));
     if (options.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
-    fragmentation::Workload workload;
-    if (known.gpu_pickers.expects_workload(options.gpu_picker) ||
-        std::any_of(options.rankers.begin(), options.rankers.end(),
-                    [&](const auto& name) { return known.rankers.expects_workload(name); }))
-        workload = options.workload ? *options.workload : fragmentation::typical_workload(cluster);
-
+    const auto make = [&](const auto& registry, const std::string& name) {
+        fragmentation::Workload made;
+        if (!options.workload && registry.expects_workload(name))
+            made = fragmentation::typical_workload(cluster, registry.workload_options(name));
+        return registry.make(name, cluster.inventory(), options.workload ? *options.workload : made);
+    };
     RankerList ranker;
-    for (const auto& name : options.rankers)
-        ranker.rankers.push_back(known.rankers.make(name, cluster.inventory(), workload));
+    for (const auto& name : options.rankers) ranker.rankers.push_back(make(known.rankers, name));
     FilterList filter;
     for (const auto& name : options.filters) filter.filters.push_back(known.filters.make(name));
-    const auto picker = known.gpu_pickers.make(options.gpu_picker, cluster.inventory(), workload);
+    const auto picker = make(known.gpu_pickers, options.gpu_picker);
     Rng rng(options.seed);
     return place(cluster, task, ranker, picker, rng, filter);
 }

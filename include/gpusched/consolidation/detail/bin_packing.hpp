@@ -29,6 +29,7 @@ struct Bin {
     std::int64_t weight = 0;  ///< healthy GPUs of one such node
     std::int64_t gpu_milli = 0, whole_gpus = 0, cpu_milli = 0, memory_mib = 0;
     std::int64_t count = 0;
+    std::int64_t cost = 0;  ///< of moving the tasks of one such node away; 0 unless asked for
 };
 
 /// One component. Groups, network, hardware locality and the order of moves are relaxed.
@@ -39,8 +40,15 @@ struct BinPacking {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
 };
 
+/// @param with_costs nodes are told apart by what it costs to move their tasks away
 [[nodiscard]] BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
-                                          std::span<const NodeId> component);
+                                          std::span<const NodeId> component, bool with_costs = false);
+
+/// By bin: what is lost where one such node stays; 0 for those that stay anyway.
+using Stakes = std::vector<std::int64_t>;
+
+/// The least sum of stakes that must stay, by dual feasible functions (see `bound`), for each of `stakes`.
+[[nodiscard]] std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes);
 
 /// The least that must stay occupied of the nodes that may be vacated.
 struct MustStay {
@@ -48,7 +56,7 @@ struct MustStay {
     std::int64_t gpus = 0;
 };
 
-/// By dual feasible functions; see `bound`.
+/// By dual feasible functions.
 [[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

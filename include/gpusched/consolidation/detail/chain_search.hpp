@@ -7,17 +7,20 @@
 #include <gpusched/consolidation/detail/tidy.hpp>
 #include <gpusched/consolidation/detail/workspace.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/value.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
@@ -32,15 +35,12 @@ class ChainSearch {
 
   public:
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
-                std::optional<std::uint64_t> noise = {})
+                std::optional<std::uint64_t> noise = {}, bool by_price = false)
         : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
-          stats_(stats), noise_(noise), moves_(work, policies) {}
+          stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
-    /// @param before on what was vacated in earlier rounds
-    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated,
-                             const Spent& before) {
-        spent_ = before;
+    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
         work_.failed.clear();
         std::vector<NodeKey> order;
@@ -52,12 +52,15 @@ class ChainSearch {
                 order.emplace_back(static_cast<std::int64_t>(policies_.node_order(cluster_, node)), node);
         }
         std::sort(order.begin(), order.end());
+        if (by_price_) put_cheapest_first(order);
         if (noise_) add_noise(order, *noise_);
         std::vector<Vacated> found;
         if (policies_.switches.gather_fractions) gather_fractions(work_, moves_, budget_, found);
         for (const auto& [key, node] : order) {
             if (budget_.exhausted()) break;
-            vacate(node, found);
+            if (!vacate(node, depth_)) continue;
+            found.push_back(moves_.close());
+            budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
         }
         // Tidying rides along with moves that vacate a node; by itself it is not worth disturbing anyone.
         if (std::all_of(found.begin(), found.end(),
@@ -67,8 +70,8 @@ class ChainSearch {
         return found;
     }
 
-  private:
-    void vacate(NodeId node, std::vector<Vacated>& found) {
+    /// Moves everything off a node if that is worth it; else changes nothing. The account stays open.
+    bool vacate(NodeId node, int depth) {
         ++stats_.nodes_tried;
         const auto& t = cluster_.inventory().tasks;
         boost::container::small_vector<TaskId, 32> tasks;
@@ -79,27 +82,40 @@ class ChainSearch {
                       return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
                              std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
                   });
+        depth_ = depth;
         work_.index.close(node);
         work_.on_stack[index(node)] = 1;
-        moves_.open(node, {tasks.data(), tasks.size()}, spent_);
-        const bool all = std::all_of(tasks.begin(), tasks.end(),
-                                     [&](TaskId task) { return find_place(task) && is_worth(0); });
+        moves_.open(node, {tasks.data(), tasks.size()});
+        const bool all = is_worth(0) && std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+                             return find_place(task) && is_worth(0);
+                         });
         work_.on_stack[index(node)] = 0;
-        if (all) {
-            found.push_back(moves_.close());
-            const auto& chains = found.back().chains;
-            spent_.add(chains.gain, chains.moves);
-            budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
-        } else {
-            moves_.drop();
-            work_.index.open(cluster_, node);
-        }
+        if (all) return true;
+        moves_.drop();
+        work_.index.open(cluster_, node);
+        return false;
     }
+    /// The moves of the node that was vacated last, and whatever else is moved before the account is closed.
+    [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
+  private:
+    // Nodes by what their own moves cost for what they are worth; equal ones stay in the order of the policy.
+    void put_cheapest_first(std::vector<NodeKey>& order) const {
+        std::vector<std::tuple<std::int64_t, std::size_t, NodeId>> by_price;
+        by_price.reserve(order.size());
+        for (const auto& [key, node] : order)
+            by_price.emplace_back(price_of_moves(static_cast<std::int64_t>(policies_.weight(cluster_, node)),
+                                                 cost_of_own_moves(work_, node)),
+                                  by_price.size(), node);
+        std::sort(by_price.begin(), by_price.end());
+        for (std::size_t i = 0; i < order.size(); ++i)
+            order[i] = {std::get<std::int64_t>(by_price[i]), std::get<NodeId>(by_price[i])};
+    }
     // Whether the node would be worth so many moves more than it takes so far.
     bool is_worth(int further) const {
         auto chains = moves_.chains();
         chains.moves += further;
+        chains.cost += further * work_.least_move_cost;
         return policies_.acceptance(chains);
     }
 
@@ -147,11 +163,12 @@ class ChainSearch {
             const auto node = level.candidates[i];
             if (choose_victims(task, node, depth)) {
                 const auto cost = cost_of(level.victims);
-                if (!takes_cheapest_first(policies_.ejection) || cost == std::pair{0, 1}) {
+                if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
                     if (budget_.exhausted()) return false;
                     if (make_room(task, node, depth)) return true;
                 } else {
-                    level.chosen.push_back(Candidate{cost, i, node});
+                    level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
+                                            static_cast<std::uint32_t>(i), node});
                 }
             }
             if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
@@ -183,10 +200,12 @@ class ChainSearch {
                                   level.victims);
     }
 
-    // Further moves, then victims.
-    static std::pair<int, int> cost_of(const std::vector<Victim>& victims) {
-        std::pair cost{0, static_cast<int>(victims.size())};
-        for (const auto& victim : victims) cost.first += !victim.moved;
+    // Tasks that have moved already move on for nothing.
+    std::int64_t cost_of(const std::vector<Victim>& victims) const {
+        const auto& costs = cluster_.inventory().tasks.move_cost;
+        std::int64_t cost = 0;
+        for (const auto& victim : victims)
+            if (!victim.moved) cost += costs[index(victim.task)];
         return cost;
     }
 
@@ -216,9 +235,11 @@ class ChainSearch {
     Budget& budget_;
     Statistics& stats_;
     std::optional<std::uint64_t> noise_;  // a seed
+    bool by_price_;  // nodes whose moves cost the least for what they are worth come first
     struct Candidate {
-        std::pair<int, int> cost;
-        std::size_t position;  // in the order of the destination ranking
+        std::int64_t cost;
+        std::uint32_t victims;   // how many
+        std::uint32_t position;  // in the order of the destination ranking
         NodeId node;
         auto operator<=>(const Candidate&) const = default;
     };
@@ -231,7 +252,6 @@ class ChainSearch {
     };
     std::array<Level, most_depth + 1> levels_;
     OpenMoves<Policies> moves_;
-    Spent spent_;  // on the nodes vacated before the one at hand
 };
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -11,19 +11,22 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
-/// Looks for a plan worth more than `known` in a group of at most 12 nodes that may be vacated and 20 movable tasks.
+/// Looks for the plan of the highest value, then of the lowest cost, in a group of at most 12 nodes that may be vacated and 20
+/// movable tasks.
 ///
-/// Sets of nodes are tried by descending worth. For each, the tasks on it and up to three others are taken off, and put
-/// back in all ways that fit; the first way that can be ordered into waves without dropping anything wins. Gives up
-/// (and returns nothing) for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials. Not asked
+/// Sets of nodes are tried by descending value, as far as they can be better than what is known. For each, the tasks on it and
+/// up to three others are taken off, and put back in all ways that fit; the first way that can be ordered into waves
+/// without dropping anything is taken. Gives up (and returns the best so far) for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials. Not asked
 /// where there is a migration budget or a group of more than 64 nodes.
 ///
 /// @param cluster the snapshot
+/// @param known_gain, known_cost of the plan that is to be beaten
 /// @param weights by position in `group`: what vacating that node is worth
 /// @return chains whose steps, one after the other, are possible; empty when nothing better was found
 [[nodiscard]] std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
                                                 std::span<const NodeId> group,
-                                                std::span<const std::int64_t> weights, std::int64_t known,
+                                                std::span<const std::int64_t> weights,
+                                                std::int64_t known_gain, std::int64_t known_cost,
                                                 const Options& options, Budget& budget);
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

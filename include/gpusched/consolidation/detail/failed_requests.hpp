@@ -3,38 +3,29 @@
 
 #include <gpusched/model/cluster.hpp>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// A request fails without a search where one failed that asked for no more of anything, was allowed at least the
 /// same depth and may run on the same nodes. A heuristic: what failed may succeed after later moves, so the memory is
-/// cleared at every round.
+/// cleared at every round. What a task with extras, or one that avoids, wants near or spreads, failed
+/// of is known of those with the same constraints.
 class FailedRequests {
   public:
-    void clear() { classes_.clear(); }
+    explicit FailedRequests(const Inventory& inventory)
+        : classes_(std::size_t{2} * inventory.requirements.size()) {}
+
+    void clear();
 
     [[nodiscard]] bool dominates(const Cluster& cluster, TaskId task, int depth) const {
-        const auto* entries = find(class_of(cluster, task));
-        if (entries == nullptr) return false;
-        const auto r = request(cluster, task, depth);
-        return std::any_of(entries->begin(), entries->end(),
-                           [&](const Request& e) { return e.no_harder(r); });
+        return knows(classes_[class_of(cluster, task)], cluster, task, depth) ||
+               (!alike_.empty() && dominates_alike(cluster, task, depth));
     }
-    void add(const Cluster& cluster, TaskId task, int depth) {
-        // What fails for its groups, GPU memory, locality or extras says nothing about others.
-        const auto& inv = cluster.inventory();
-        if (!inv.memberships(task).empty() || inv.tasks.gpu_memory_mib[index(task)] > 0 ||
-            inv.tasks.extras[index(task)] != 0 ||
-            !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty())
-            return;
-        const auto r = request(cluster, task, depth);
-        auto& entries = find_or_add(class_of(cluster, task));
-        std::erase_if(entries, [&](const Request& e) { return r.no_harder(e); });
-        entries.push_back(r);
-    }
+    void add(const Cluster& cluster, TaskId task, int depth);
 
   private:
     struct Request {
@@ -45,28 +36,40 @@ class FailedRequests {
                    memory_mib <= other.memory_mib && depth >= other.depth;
         }
     };
-    struct Class {
-        std::uint32_t id;
-        std::vector<Request> entries;
+    /// All that decides where a task may run beside its request: tasks of one job, mostly.
+    struct Constraints {
+        std::uint32_t requirement, affinities, profile, extras;
+        std::int64_t gpu_memory_mib;
+        bool borrows;
+        bool operator==(const Constraints&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Constraints& c) const noexcept {
+            return (std::size_t{c.profile} << 32 | c.extras) * 0x9E3779B97F4A7C15u + c.requirement;
+        }
     };
     static Request request(const Cluster& cluster, TaskId task, int depth) {
         const auto& t = cluster.inventory().tasks;
         return {cluster.gpu_milli(task), t.cpu_milli[index(task)], t.memory_mib[index(task)], depth};
     }
-    static std::uint32_t class_of(const Cluster& cluster, TaskId task) {
-        return cluster.inventory().tasks.requirement[index(task)] * 2 + (cluster.may_borrow(task) ? 1u : 0u);
+    static std::size_t class_of(const Cluster& cluster, TaskId task) {
+        return std::size_t{2} * cluster.inventory().tasks.requirement[index(task)] +
+               (cluster.may_borrow(task) ? 1u : 0u);
     }
-    [[nodiscard]] const std::vector<Request>* find(std::uint32_t id) const {
-        for (const auto& c : classes_)
-            if (c.id == id) return &c.entries;
-        return nullptr;
+    static bool knows(const std::vector<Request>& entries, const Cluster& cluster, TaskId task, int depth) {
+        for (const auto& entry : entries)
+            if (entry.no_harder(request(cluster, task, depth))) return true;
+        return false;
     }
-    std::vector<Request>& find_or_add(std::uint32_t id) {
-        for (auto& c : classes_)
-            if (c.id == id) return c.entries;
-        return classes_.emplace_back(Class{id, {}}).entries;
-    }
-    std::vector<Class> classes_;
+    [[nodiscard]] bool dominates_alike(const Cluster& cluster, TaskId task, int depth) const;
+    static Constraints constraints_of(const Cluster& cluster, TaskId task);
+
+    std::vector<std::vector<Request>> classes_;  // by requirement, and whether the task may borrow
+    std::unordered_map<Constraints, std::vector<Request>, Hash> alike_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/failed_requests.ipp>
+#endif

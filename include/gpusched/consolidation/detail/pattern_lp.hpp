@@ -17,6 +17,11 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// below whatever p is; the best such value, rounded with care for floating point, is returned, so that the solver
 /// need not be trusted. Stops when rounding makes the gap vanish, or when the budget is exhausted.
 ///
+/// @param stakes by bin: what is lost where one such node stays; 0 for those that stay anyway
+[[nodiscard]] std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
+                                      const Inventory& inventory, const LpSolver& lp, Budget& budget);
+
+/// The same for nodes and for GPUs.
 /// @param known a bound of the same packing that the result must not fall below
 [[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
                                      const LpSolver& lp, Budget& budget);

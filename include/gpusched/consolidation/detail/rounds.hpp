@@ -1,13 +1,10 @@
-// Rounds: partition, solve the groups, join, repeat.
+// Rounds: partition, solve the groups, join, repeat; then exchange.
 #pragma once
 
-#include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/chain_search.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
+#include <gpusched/consolidation/detail/exchange_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
-#include <gpusched/consolidation/detail/threads.hpp>
-#include <gpusched/consolidation/policies.hpp>
-#include <gpusched/core/lp.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,9 +12,10 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
-namespace detail {
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
 class WorkspacePool {
@@ -63,127 +61,138 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
     std::vector<std::int64_t> weights;
     for (const auto node : group)
         weights.push_back(static_cast<std::int64_t>(policies.weight(cluster, node)));
-    std::int64_t known = 0;
-    for (const auto& vacated : found) known += vacated.chains.gain;
-    auto better = exact_search(cluster, scope, group, weights, known, options, budget);
-    if (!better.empty() && policies.acceptance(better.front().chains)) found = std::move(better);
+    const auto in_all = [](const std::vector<Vacated>& chains) {
+        ChainSet sum;
+        for (const auto& vacated : chains) {
+            sum.gain += vacated.chains.gain;
+            sum.tasks += vacated.chains.tasks;
+            sum.moves += vacated.chains.moves;
+            sum.cost += vacated.chains.cost;
+        }
+        return sum;
+    };
+    const auto known = in_all(found);
+    auto better = exact_search(cluster, scope, group, weights, known.gain, known.cost, options, budget);
+    if (!better.empty() && policies.acceptance(in_all(better))) found = std::move(better);
 }
 
 /// The policies of one round: those of all rounds, unless the node order makes itself ready for each.
 /// @param cluster as all groups of the round find it
-template <class... Kinds>
-[[nodiscard]] decltype(auto) for_round(const Policies<Kinds...>& policies, const Cluster& cluster) {
+template <class Policies>
+[[nodiscard]] decltype(auto) for_round(const Policies& policies, const Cluster& cluster) {
     if constexpr (PreparesRounds<decltype(policies.node_order)>)
         return with_node_order(policies, policies.node_order.for_round(cluster));
     else
         return (policies);
 }
 
-/// All rounds of one search.
-/// @param noise in the order of the nodes, from this seed; absent = the order as it is
-template <class Policies>
-Result search(const Cluster& cluster, const Policies& policies, const Options& options, ExecutorRef executor,
-              Budget& budget, std::optional<std::uint64_t> noise = {}) {
-    budget.release_reserve();
-    Joiner joined(cluster, options);
-    WorkspacePool workspaces(cluster, joined.scope());
-    const Rng rng(options.seed);
-    const int full_depth = std::min(options.depth, policies.switches.deepest);
-    const int rounds = std::min(options.rounds, policies.switches.most_rounds);
-    const bool shallow_first = policies.switches.shallow_round_first && rounds > 1;
-    int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
-    Partition partition;
-    std::vector<std::uint8_t> gained;
-    auto watch = [&] { (void)budget.exhausted(); };
-    for (int round = 0; round < rounds && !budget.exhausted(); ++round) {
-        auto round_rng = rng.split(static_cast<std::uint64_t>(round));
-        auto groups = policies.partitioner(cluster, options.partition_size, round_rng);
-        // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
-        if (groups != partition) gained.assign(groups.size(), 1);
-        partition = std::move(groups);
-        std::vector<std::vector<Vacated>> found(partition.size());
-        std::vector<Statistics> counters(partition.size());
-        budget.report("round", round, rounds);
-        const auto& now = for_round(policies, joined.cluster());
-        auto solve = [&](std::size_t g) {
-            if (!gained[g] || budget.exhausted()) return;
-            auto work = workspaces.acquire(joined.steps());
-            ChainSearch search(*work, now, depth, budget, counters[g], noise);
-            found[g] = search.run(partition[g], joined.vacated(), joined.spent());
-            workspaces.release(std::move(work));
-            if (policies.switches.exact_when_tiny && round == 0 && full_depth >= 3)
-                improve_exactly(cluster, joined.scope(), partition[g], policies, options, budget, found[g]);
-        };
-        executor.run(partition.size(), IndexTask(solve), WaitTask(watch));
-        for (std::size_t g = 0; g < partition.size(); ++g) gained[g] = !found[g].empty();
-        const bool more = joined.join(found, counters);
-        if (depth < full_depth) {
-            depth = full_depth;
-            gained.assign(partition.size(), 1);
-        } else if (!more) {
-            break;
+/// One search: rounds, each of which builds on those before it, then exchanges.
+class Rounds {
+  public:
+    /// @param noise in the order of the nodes, from this seed; absent = the order as it is
+    Rounds(const Cluster& cluster, const Scope& scope, const Options& options, ExecutorRef executor,
+           Budget& budget, std::optional<std::uint64_t> noise = {})
+        : cluster_(cluster), scope_(scope), options_(options), executor_(executor), budget_(budget),
+          noise_(noise), joined_(cluster, options, scope), workspaces_(cluster, scope) {
+        budget.release_reserve();
+    }
+
+    /// Makes rounds until one gains nothing, or there were enough.
+    /// @param by_price nodes whose moves cost the least for what they are worth come first, then the order of the policy
+    template <class Policies>
+    void run(const Policies& policies, bool by_price = false) {
+        const Rng rng(options_.seed);
+        const int full_depth = std::min(options_.depth, policies.switches.deepest);
+        const int rounds = std::min(options_.rounds, policies.switches.most_rounds);
+        const bool shallow_first = policies.switches.shallow_round_first && rounds > 1;
+        int depth = shallow_first ? std::min(full_depth, 2) : full_depth;
+        std::vector<std::uint8_t> gained;
+        partition_.clear();
+        for (int round = 0; round < rounds && !budget_.exhausted(); ++round) {
+            auto round_rng = rng.split(static_cast<std::uint64_t>(round));
+            auto groups = policies.partitioner(cluster_, options_.partition_size, round_rng);
+            // A group that is the same as in the last round, and gained nothing then, has nothing to gain now.
+            if (groups != partition_) gained.assign(groups.size(), 1);
+            partition_ = std::move(groups);
+            budget_.report("round", round, rounds);
+            const auto& now = for_round(policies, joined_.cluster());
+            const bool exactly =
+                policies.switches.exact_when_tiny && joined_.chains() == 0 && full_depth >= 3;
+            const auto found = solve([&](std::size_t g, Statistics& counters) -> std::vector<Vacated> {
+                if (!gained[g]) return {};
+                auto work = workspaces_.acquire(joined_.steps());
+                auto vacated = ChainSearch(*work, now, depth, budget_, counters, noise_, by_price)
+                                   .run(partition_[g], joined_.vacated());
+                workspaces_.release(std::move(work));
+                if (exactly)
+                    improve_exactly(cluster_, scope_, partition_[g], policies, options_, budget_, vacated);
+                return vacated;
+            });
+            for (std::size_t g = 0; g < partition_.size(); ++g) gained[g] = !found[g].empty();
+            const bool more = join(found);
+            if (depth < full_depth) {
+                depth = full_depth;
+                gained.assign(partition_.size(), 1);
+            } else if (!more) {
+                break;
+            }
         }
     }
-    return joined.finish(budget);
-}
 
-/// The one place where options meet policies: the limits of the options become those of the acceptance.
-template <class... Kinds>
-[[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
-    if constexpr (TakesLimits<decltype(policies.acceptance)>)
-        return with_acceptance(policies, policies.acceptance.with_limits(options));
-    else
-        return policies;
-}
-
-/// With options that were validated.
-template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
-                   const Context& context) {
-    require_lp(options.bound_method, context);
-    auto policies = with_limits(without_limits, options);
-    if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
-    Budget budget(context, options.time_limit);
-    const Threads threads(options, context);
-    const auto executor = threads.executor();
-
-    auto best = search(cluster, policies, options, executor, budget);
-    if (options.polish_time) {
-        const auto worth = [&](const Result& result) {
-            std::int64_t sum = 0;
-            for (const auto node : result.plan.vacated_nodes)
-                sum += static_cast<std::int64_t>(policies.weight(cluster, node));
-            return std::pair(sum, -result.stats.moves);
-        };
-        const auto first_reason = best.stop_reason;
-        // A search asks one budget only: that of polishing ends no later than all the time there is.
-        auto time_s = *options.polish_time;
-        if (options.time_limit) time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
-        Budget polish(context, time_s);
-        for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
-            auto again = options;
-            again.seed = seed;
-            auto other = search(cluster, policies, again, executor, polish, seed);
-            if (worth(other) > worth(best)) best = std::move(other);
+    /// Exchanges vacated nodes for others, in the groups of the policies.
+    /// @param number tells the random choices of several calls apart
+    template <class Policies>
+    void exchange(const Policies& policies, std::uint64_t number = 0) {
+        const auto steps = policies.switches.exchange_steps;
+        if (steps == 0 || options_.max_moves || options_.max_move_cost) return;
+        const auto rng = Rng(options_.seed).split(~number);
+        auto groups_rng = rng;
+        partition_ = policies.partitioner(cluster_, options_.partition_size, groups_rng);
+        // Few nodes are one group: what their moves come to in waves is judged as a whole.
+        if (cluster_.node_count() <= exchanged_together) {
+            for (std::size_t g = 1; g < partition_.size(); ++g)
+                partition_[0].insert(partition_[0].end(), partition_[g].begin(), partition_[g].end());
+            partition_.resize(std::min<std::size_t>(partition_.size(), 1));
         }
-        if (polish.reason() == StopReason::cancelled)
-            best.stop_reason = StopReason::cancelled;
-        else
-            best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
+        budget_.report("exchange", 0, 1);
+        const auto found = solve([&](std::size_t g, Statistics& counters) {
+            auto work = workspaces_.acquire(joined_.steps());
+            auto exchanged =
+                ExchangeSearch(*work, policies, options_, std::min(options_.depth, policies.switches.deepest),
+                               joined_.steps(), budget_, counters)
+                    .run(partition_[g], joined_.vacated(), steps, rng.split(g));
+            workspaces_.release(std::move(work));
+            return exchanged;
+        });
+        (void)join(found);
     }
-    best.plan.bound = detail::bound(cluster, make_scope(cluster, options), options.bound_method, context.lp,
-                                    budget, executor);
-    if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
-    return best;
-}
 
-}  // namespace detail
+    [[nodiscard]] Joiner& joined() noexcept { return joined_; }
 
-template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
-                   const Context& context) {
-    validate(options, cluster, policies);
-    return detail::consolidate(cluster, policies, options, context);
-}
+  private:
+    template <class Solve>
+    [[nodiscard]] std::vector<std::vector<Vacated>> solve(Solve&& group) {
+        std::vector<std::vector<Vacated>> found(partition_.size());
+        counters_.assign(partition_.size(), {});
+        auto one = [&](std::size_t g) {
+            if (!budget_.exhausted()) found[g] = group(g, counters_[g]);
+        };
+        auto watch = [&] { (void)budget_.exhausted(); };
+        executor_.run(partition_.size(), IndexTask(one), WaitTask(watch));
+        return found;
+    }
+    bool join(const std::vector<std::vector<Vacated>>& found) { return joined_.join(found, counters_); }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+    const Cluster& cluster_;
+    const Scope& scope_;
+    const Options& options_;
+    ExecutorRef executor_;
+    Budget& budget_;
+    std::optional<std::uint64_t> noise_;
+    Joiner joined_;
+    WorkspacePool workspaces_;
+    Partition partition_;
+    std::vector<Statistics> counters_;
+};
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

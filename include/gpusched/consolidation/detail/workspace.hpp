@@ -1,6 +1,7 @@
 // Workspace: a group's private copy of the cluster, and moves on it that can be taken back.
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
@@ -8,6 +9,10 @@
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,7 +22,13 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
     Workspace(const Cluster& before, const Scope& s)
-        : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()) {}
+        : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()),
+          failed(before.inventory()) {
+        const auto& costs = before.inventory().tasks.move_cost;
+        for (const auto task : before.tasks())
+            if (s.movable[gpusched::index(task)])
+                least_move_cost = std::min(least_move_cost, costs[gpusched::index(task)]);
+    }
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
@@ -27,8 +38,18 @@ struct Workspace {
     FreeIndex index;
     std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through
     FailedRequests failed;
+    std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of the tasks that may move
     std::size_t applied = 0;  // how many of the joined steps the cluster has seen
 };
+
+/// What it costs to move away the tasks that are on a node and at home there.
+[[nodiscard]] inline std::int64_t cost_of_own_moves(const Workspace& work, NodeId node) {
+    std::int64_t cost = 0;
+    for (const auto task : work.cluster.tasks_on(node))
+        if (work.scope.movable[index(task)] && work.snapshot.node_of(task) == node)
+            cost += work.cluster.inventory().tasks.move_cost[index(task)];
+    return cost;
+}
 
 /// The moves made since the account was opened, each possible when its turn comes, and what they come to.
 template <class Policies>
@@ -37,11 +58,9 @@ class OpenMoves {
     OpenMoves(Workspace& work, const Policies& policies) : work_(work), policies_(policies) {}
 
     /// What comes next is to vacate `node`, which holds `tasks`.
-    void open(NodeId node, std::span<const TaskId> tasks, const Spent& before) {
+    void open(NodeId node, std::span<const TaskId> tasks) {
         const auto& inv = work_.cluster.inventory();
-        chains_ = {.node = node,
-                   .gain = static_cast<std::int64_t>(policies_.weight(work_.cluster, node)),
-                   .before = before};
+        chains_ = {.node = node, .gain = static_cast<std::int64_t>(policies_.weight(work_.cluster, node))};
         for (const auto task : tasks)
             if (work_.snapshot.node_of(task) == node) {
                 ++chains_.tasks;
@@ -53,16 +72,18 @@ class OpenMoves {
     bool place(TaskId task, NodeId node) {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
-        const bool needs_gpus = cluster.inventory().tasks.gpu_count[index(task)] > 0;
-        const auto whole =
-            needs_gpus ? static_cast<GpuMask>(policies_.picker(cluster, task, node)) : GpuMask{0};
-        const auto gpus = whole | free_devices_for(cluster, task, node);
-        const auto from = cluster.node_of(task);
-        cluster.assign(task, node, gpus);
-        work_.index.usage_changed(cluster, from);
-        work_.index.usage_changed(cluster, node);
-        steps_.push_back({task, from, node, gpus, 0});
-        count(steps_.back(), 1);
+        make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
+        return true;
+    }
+    /// Moves a task back to where it was in the snapshot, to the same GPUs, if nothing stands in the way.
+    /// Where it could not go today (a taint, a failed GPU) it may still stay.
+    /// @param only_own nothing but tasks that were there in the snapshot is on that node, so that there is room
+    bool send_home(TaskId task, bool only_own) {
+        const auto home = work_.snapshot.node_of(task);
+        const auto gpus = work_.snapshot.gpus_of(task);
+        if (find_group_obstacle(work_.cluster, task, home) != Obstacle::none) return false;
+        if (!only_own && !fits_at_home(task, home, gpus)) return false;
+        make(task, home, gpus);
         return true;
     }
     [[nodiscard]] std::size_t mark() const noexcept { return steps_.size(); }
@@ -78,8 +99,10 @@ class OpenMoves {
     }
     /// What it takes so far; the tasks of the node count before they move.
     [[nodiscard]] const ChainSet& chains() const noexcept { return chains_; }
+    /// The moves so far.
+    [[nodiscard]] std::span<const Step> steps() const noexcept { return steps_; }
     /// Closes the account: the moves are made.
-    [[nodiscard]] Vacated close() { return {std::exchange(chains_, {}), std::exchange(steps_, {})}; }
+    [[nodiscard]] Vacated close() { return {std::exchange(chains_, {}), std::exchange(steps_, {}), {}}; }
     /// Closes the account: nothing has happened.
     void drop() {
         undo_to(0);
@@ -87,11 +110,46 @@ class OpenMoves {
     }
 
   private:
+    [[nodiscard]] bool fits_at_home(TaskId task, NodeId home, GpuMask gpus) const {
+        const auto& cluster = work_.cluster;
+        const auto& inv = cluster.inventory();
+        const auto& resources = inv.extras[inv.tasks.extras[index(task)]].resources;
+        const auto share_of = [&](TaskId of, int g) {
+            return (cluster.devices(home) & gpu_bit(g)) != 0 ? whole_gpu_milli
+                                                             : inv.tasks.gpu_share_milli[index(of)];
+        };
+        std::array<int, 64> used{};
+        for (const auto other : cluster.tasks_on(home)) {
+            if (inv.tasks.standby[index(other)] && cluster.may_borrow(task)) continue;
+            for_each_gpu(cluster.gpus_of(other) & gpus,
+                         [&](int g) { used[static_cast<std::size_t>(g)] += share_of(other, g); });
+        }
+        bool free = true;
+        for_each_gpu(gpus, [&](int g) {
+            free = free && used[static_cast<std::size_t>(g)] + share_of(task, g) <= whole_gpu_milli;
+        });
+        return free &&
+               inv.tasks.cpu_milli[index(task)] <= cluster.cpu_free_milli(home, cluster.lent_to(task)) &&
+               inv.tasks.memory_mib[index(task)] <= cluster.memory_free_mib(home) &&
+               std::all_of(resources.begin(), resources.end(), [&](const auto& r) {
+                   return r.amount <= cluster.resource_free(home, r.resource);
+               });
+    }
+    void make(TaskId task, NodeId node, GpuMask gpus) {
+        const auto from = work_.cluster.node_of(task);
+        work_.cluster.assign(task, node, gpus);
+        work_.index.usage_changed(work_.cluster, from);
+        work_.index.usage_changed(work_.cluster, node);
+        steps_.push_back({task, from, node, gpus, 0});
+        count(steps_.back(), 1);
+    }
     void count(const Step& step, int sign) {
-        // The node's own tasks are counted already, and tasks that have left their home move in any case.
-        if (step.from == chains_.node || work_.snapshot.node_of(step.task) != step.from) return;
-        chains_.moves += sign;
-        chains_.cost += sign * work_.cluster.inventory().tasks.move_cost[index(step.task)];
+        // The node's own tasks are counted already. Others count while they are away from where they were in the snapshot.
+        const auto home = work_.snapshot.node_of(step.task);
+        if (home == chains_.node) return;
+        const int leaves = (home == step.from ? 1 : 0) - (home == step.to ? 1 : 0);
+        chains_.moves += sign * leaves;
+        chains_.cost += sign * leaves * work_.cluster.inventory().tasks.move_cost[index(step.task)];
     }
 
     Workspace& work_;

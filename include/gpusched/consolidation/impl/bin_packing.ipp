@@ -13,7 +13,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
-                                              std::span<const NodeId> component) {
+                                              std::span<const NodeId> component, bool with_costs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto item_key = [](const Item& i) {
@@ -21,7 +21,7 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
     };
     const auto bin_key = [](const Bin& b) {
         return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.whole_gpus, b.cpu_milli,
-                          b.memory_mib);
+                          b.memory_mib, b.cost);
     };
     BinPacking packing;
     for (const auto node : component) {
@@ -41,6 +41,7 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
         for (const auto task : cluster.tasks_on(node)) {
             const auto i = index(task);
             if (scope.movable[i]) {
+                if (with_costs) bin.cost += t.move_cost[i];
                 packing.items.push_back({t.requirement[i], cluster.gpu_milli(task), cluster.is_fraction(task),
                                          t.cpu_milli[i], t.memory_mib[i], 1});
                 if (!inv.eligible(t.requirement[i], bin.node_class))
@@ -81,15 +82,17 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
 
 // A bin that stays holds at most its capacity by any dual feasible weighing; what the items weigh beyond the bins that
 // stay anyway must lie in others.
-GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
-    MustStay best;
-    std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1, unit = 0;
+GPUSCHED_INTERNAL std::vector<std::int64_t> least_stay(const BinPacking& packing,
+                                                       std::span<const Stakes> stakes) {
+    std::vector<std::int64_t> best(stakes.size()), unit(stakes.size());
+    std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1;
     for (const auto& bin : packing.bins) {
         most_gpus = std::max(most_gpus, bin.gpu_milli);
         most_cpu = std::max(most_cpu, bin.cpu_milli);
         most_memory = std::max(most_memory, bin.memory_mib);
-        if (bin.may_vacate) unit = std::gcd(unit, bin.weight);
     }
+    for (std::size_t s = 0; s < stakes.size(); ++s)
+        for (const auto stake : stakes[s]) unit[s] = std::gcd(unit[s], stake);
     if (packing.items.empty()) return best;
     // Cores and memory that no set of tasks with so few GPUs could use.
     double cpu_per_gpu = 0, memory_per_gpu = 0;
@@ -105,7 +108,8 @@ GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
     };
     struct Class {
         double capacity;
-        std::int64_t count, weight;
+        std::int64_t count;
+        std::size_t bin;
     };
     for (const int alpha : {0, 1, 2, 4, 8, 16}) {  // 0: by volume
         const auto steps = [&](std::int64_t milli, std::int64_t whole) {
@@ -131,20 +135,21 @@ GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
                               static_cast<double>(item.cpu_milli), static_cast<double>(item.memory_mib));
                 shortage = total * (1 - 1e-12);
                 std::vector<Class> open;
-                for (const auto& bin : packing.bins) {
+                for (std::size_t b = 0; b < packing.bins.size(); ++b) {
+                    const auto& bin = packing.bins[b];
                     const auto capacity = weigh(steps(bin.gpu_milli, bin.whole_gpus),
                                                 usable(bin.cpu_milli, cpu_per_gpu, bin.gpu_milli),
                                                 usable(bin.memory_mib, memory_per_gpu, bin.gpu_milli));
                     if (!bin.may_vacate)
                         shortage -= capacity * static_cast<double>(bin.count);
                     else if (capacity > 0)
-                        open.push_back({capacity, bin.count, bin.weight});
+                        open.push_back({capacity, bin.count, b});
                 }
                 shortage -= 1e-9 * (1 + total);
-                // What covers most for its price first, the last class in part.
-                const auto cover = [&](auto price) {
+                // What covers most for its stake first, the last class in part.
+                const auto cover = [&](const Stakes& stake) {
                     const auto worth = [&](const Class& c) {
-                        return c.capacity / price(c);
+                        return c.capacity / static_cast<double>(stake[c.bin]);
                     };  // may be infinite
                     std::sort(open.begin(), open.end(),
                               [&](const Class& a, const Class& b) { return worth(a) > worth(b); });
@@ -152,20 +157,29 @@ GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
                     for (const auto& c : open) {
                         if (left <= 0) break;
                         const auto used = std::min(static_cast<double>(c.count), left / c.capacity);
-                        paid += used * price(c);
+                        paid += used * static_cast<double>(stake[c.bin]);
                         left -= used * c.capacity;
                     }
                     return paid;
                 };
-                const auto nodes = cover([](const Class&) { return 1.0; });
-                best.nodes = std::max(best.nodes, static_cast<std::int64_t>(std::ceil(nodes - 1e-6)));
-                if (unit == 0) continue;
-                const auto gpus = cover([](const Class& c) { return static_cast<double>(c.weight); });
-                best.gpus = std::max(best.gpus, unit * static_cast<std::int64_t>(std::ceil(
-                                                           gpus / static_cast<double>(unit) - 1e-6)));
+                for (std::size_t s = 0; s < stakes.size(); ++s) {
+                    if (unit[s] == 0) continue;
+                    const auto least = cover(stakes[s]) / static_cast<double>(unit[s]);
+                    best[s] = std::max(best[s], unit[s] * static_cast<std::int64_t>(std::ceil(least - 1e-6)));
+                }
             }
     }
     return best;
+}
+
+GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
+    std::array<Stakes, 2> stakes;
+    for (const auto& bin : packing.bins) {
+        stakes[0].push_back(bin.may_vacate ? 1 : 0);
+        stakes[1].push_back(bin.may_vacate ? bin.weight : 0);
+    }
+    const auto least = least_stay(packing, stakes);
+    return {least[0], least[1]};
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -24,13 +24,13 @@ GPUSCHED_INTERNAL void ExtrasAfter::leave(TaskId victim) noexcept {
     devices_ |= cluster_->gpus_of(victim) & cluster_->devices(node_) & ~inv.nodes.failed_gpus[index(node_)];
 }
 
-GPUSCHED_INTERNAL bool ExtrasAfter::fits() const noexcept {
+GPUSCHED_INLINE bool ExtrasAfter::fits() const noexcept {
     if (std::any_of(short_.begin(), short_.end(), [](std::int64_t lacks) { return lacks > 0; })) return false;
     return extras_->device_count == 0 ||
            gpusched::detail::choose_devices(cluster_->inventory(), *extras_, node_, devices_) != 0;
 }
 
-GPUSCHED_INTERNAL RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
+GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
@@ -41,7 +41,7 @@ GPUSCHED_INTERNAL RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, Node
         extras_.emplace(cluster, inv.extras[extras], node);
 }
 
-GPUSCHED_INTERNAL void RoomAfter::leave(TaskId victim) noexcept {
+GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;
     cpu_short_ -= t.cpu_milli[index(victim)];
     memory_short_ -= t.memory_mib[index(victim)];
@@ -79,15 +79,14 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
                                                std::span<const Victim> movable,
                                                std::vector<Victim>& victims) const {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
-    const detail::RoomAfter before(cluster, task, node);
-    auto all = before;
     victims.clear();
     for (const auto& candidate : movable)
-        if (detail::easier(cluster, candidate.task, task)) {
-            victims.push_back(candidate);
-            all.leave(candidate.task);
-        }
-    if (victims.empty() || !all.fits()) return false;
+        if (detail::easier(cluster, candidate.task, task)) victims.push_back(candidate);
+    if (victims.empty()) return false;
+    const detail::RoomAfter before(cluster, task, node);
+    auto all = before;
+    for (const auto& victim : victims) all.leave(victim.task);
+    if (!all.fits()) return false;
     // Ascending by what it costs; then the best one, the best two, or the largest first until it fits.
     const auto size = [&](const Victim& v) {
         return std::tuple(!v.moved, cluster.gpu_milli(v.task), cpu[index(v.task)], v.task);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
+#include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -18,7 +20,7 @@ class ExactSearch {
         : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options),
           budget_(budget) {}
 
-    std::vector<Vacated> run(std::int64_t known) {
+    std::vector<Vacated> run(std::int64_t known_gain, std::int64_t known_cost) {
         if (snapshot_.node_slots() > 1000) return {};
         for (std::size_t i = 0; i < group_.size(); ++i) {
             const auto node = group_[i];
@@ -33,29 +35,47 @@ class ExactSearch {
             return std::tuple(-snapshot_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
                    std::tuple(-snapshot_.gpu_milli(b), -t.cpu_milli[index(b)], b);
         });
+        best_ = worth(known_gain, known_cost);
         struct Goal {
-            std::int64_t worth;
+            Worth at_most;  // if only tasks of its nodes move
+            std::int64_t gain, cost;
             std::uint32_t nodes;  // bits over sources_
         };
+        std::vector<std::int64_t> costs(sources_.size());
+        for (std::size_t s = 0; s < sources_.size(); ++s)
+            for (const auto task : tasks_)
+                if (snapshot_.node_of(task) == group_[sources_[s]]) costs[s] += t.move_cost[index(task)];
         std::vector<Goal> goals;
         for (std::uint32_t nodes = 1; nodes < 1u << sources_.size(); ++nodes) {
-            std::int64_t worth = 0;
+            std::int64_t gain = 0, cost = 0;
             for (std::size_t s = 0; s < sources_.size(); ++s)
-                if ((nodes >> s & 1) != 0) worth += weights_[sources_[s]];
-            if (worth > known) goals.push_back({worth, nodes});
+                if ((nodes >> s & 1) != 0) {
+                    gain += weights_[sources_[s]];
+                    cost += costs[s];
+                }
+            if (worth(gain, cost) > best_) goals.push_back({worth(gain, cost), gain, cost, nodes});
         }
         std::sort(goals.begin(), goals.end(), [](const Goal& a, const Goal& b) {
-            return std::tuple(-a.worth, std::popcount(a.nodes), a.nodes) <
-                   std::tuple(-b.worth, std::popcount(b.nodes), b.nodes);
+            return std::tuple(b.at_most, std::popcount(a.nodes), a.nodes) <
+                   std::tuple(a.at_most, std::popcount(b.nodes), b.nodes);
         });
         cluster_ = snapshot_;
         cluster_.commit();
-        for (const auto& goal : goals)
-            if (vacate(goal.nodes)) return found_;
-        return {};
+        for (const auto& goal : goals) {
+            if (goal.at_most <= best_) break;
+            gain_ = goal.gain;
+            cost_ = goal.cost;
+            vacate(goal.nodes);
+        }
+        return std::move(found_);
     }
 
   private:
+    using Worth = std::pair<std::int64_t, std::int64_t>;  // value, then less cost
+    [[nodiscard]] Worth worth(std::int64_t gain, std::int64_t cost) const {
+        return {value_milli(gain, cost, options_.price), -cost};
+    }
+
     bool vacate(std::uint32_t nodes) {
         closed_.assign(snapshot_.node_slots(), 0);
         for (const auto node : snapshot_.nodes()) closed_[index(node)] = !scope_.may_receive[index(node)];
@@ -93,8 +113,12 @@ class ExactSearch {
             return done;
         }
         for (auto i = from; i + extra <= others.size(); ++i) {
+            const auto cost = snapshot_.inventory().tasks.move_cost[index(others[i])];
+            if (worth(gain_, cost_ + cost) <= best_) continue;
             lifted_.push_back(others[i]);
+            cost_ += cost;
             const bool done = lift(others, i + 1, extra - 1);
+            cost_ -= cost;
             lifted_.pop_back();
             if (done) return true;
             if (trials_ > most_trials) return false;
@@ -109,10 +133,8 @@ class ExactSearch {
             if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
             if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
-            const bool needs_gpus = cluster_.inventory().tasks.gpu_count[index(task)] > 0;
             cluster_.assign(task, node,
-                            (needs_gpus ? allocation::TightestGpu{}(cluster_, task, node) : GpuMask{0}) |
-                                free_devices_for(cluster_, task, node));
+                            allocation::pick_gpus(allocation::TightestGpu{}, cluster_, task, node));
             const bool done = put_back(order, next + 1);
             cluster_.undo();
             if (done) return true;
@@ -129,6 +151,8 @@ class ExactSearch {
                 {task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
         const auto waves = order_into_waves(snapshot_, steps, closed_, options_, scope_.may_vacate);
         if (waves.dropped_chains > 0) return false;
+        best_ = worth(gain_, cost_);
+        found_.clear();
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.
         auto& first = found_.front();
@@ -136,8 +160,8 @@ class ExactSearch {
         for (const auto& move : waves.moves) {
             first.steps.push_back({move.task, move.from, move.to, move.gpus, 0});
             ++first.chains.moves;
-            first.chains.cost += snapshot_.inventory().tasks.move_cost[index(move.task)];
         }
+        first.chains.cost = cost_;
         return true;
     }
 
@@ -154,15 +178,18 @@ class ExactSearch {
     std::vector<TaskId> tasks_, lifted_;
     std::vector<std::uint8_t> closed_;
     std::vector<Vacated> found_;
-    std::size_t others_ = 0;  // how many of lifted_ are not on a node of the goal
+    std::size_t others_ = 0;            // how many of lifted_ are not on a node of the goal
+    std::int64_t gain_ = 0, cost_ = 0;  // of the goal at hand, with the tasks of other nodes that are lifted
+    Worth best_;
     std::int64_t trials_ = 0;
 };
 
 GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
                                                   std::span<const NodeId> group,
-                                                  std::span<const std::int64_t> weights, std::int64_t known,
+                                                  std::span<const std::int64_t> weights,
+                                                  std::int64_t known_gain, std::int64_t known_cost,
                                                   const Options& options, Budget& budget) {
-    return ExactSearch(cluster, scope, group, weights, options, budget).run(known);
+    return ExactSearch(cluster, scope, group, weights, options, budget).run(known_gain, known_cost);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

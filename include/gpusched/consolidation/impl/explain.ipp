@@ -1,11 +1,15 @@
 #pragma once
 
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/value.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -30,17 +34,72 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
     return FixedBy::core_member;
 }
 
+// What the node is worth, and the least that moving its own tasks costs.
+struct PriceOfNode {
+    std::int64_t weight, cost = 0;
+};
+inline PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
+                                 const Options& options) {
+    PriceOfNode result{options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1};
+    for (const auto task : cluster.tasks_on(node))
+        if (scope.movable[index(task)]) result.cost += cluster.inventory().tasks.move_cost[index(task)];
+    return result;
+}
+
+inline std::string counted(std::int64_t number, const char* what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+// By node, why nothing may move onto it. Where there are several reasons, it is what the caller asked for.
+inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after,
+                                          const Options& options) {
+    std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::nothing);
+    for (const auto node : before.nodes()) {
+        auto& by = closed[index(node)];
+        if (before.inventory().nodes.is_cordoned(node))
+            by = ClosedBy::cordoned;
+        else if (before.occupants(node) == 0)
+            by = ClosedBy::empty;
+        else if (after.occupants(node) == 0)
+            by = ClosedBy::emptied;
+    }
+    if (options.clear)
+        for (const auto node : *options.clear) closed[index(node)] = ClosedBy::to_clear;
+    for (const auto node : options.exempt) closed[index(node)] = ClosedBy::exempt;
+    return closed;
+}
+
+// The plan's outcome, prepared for questions about its nodes.
+class Explainer {
+  public:
+    Explainer(const Cluster& cluster, const Plan& plan, const Options& options)
+        : cluster_(cluster), options_(options), after_(apply(cluster, plan)),
+          scope_(make_scope(cluster, options)), closed_by_(closed_nodes(cluster, after_, options)) {}
+
+    [[nodiscard]] bool leaves_occupied(NodeId node) const { return after_.occupants(node) > 0; }
+    [[nodiscard]] Explanation about(NodeId node);
+
+  private:
+    [[nodiscard]] Blocker look_for_place(TaskId task) const;
+    [[nodiscard]] LeastChange least_change(TaskId task) const;
+    [[nodiscard]] std::vector<Blocker> place_together(NodeId node);
+    [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
+
+    const Cluster& cluster_;
+    const Options& options_;
+    Cluster after_;
+    Scope scope_;
+    std::vector<ClosedBy> closed_by_;
+};
+
 // Over all nodes that may receive the task: how often each obstacle comes first.
-inline Blocker look_for_place(const Cluster& after, const Scope& scope,
-                              const std::vector<std::uint8_t>& closed, TaskId task) {
+inline Blocker Explainer::look_for_place(TaskId task) const {
     std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
     Blocker blocker{.task = task};
-    for (const auto node : after.nodes()) {
-        if (node == after.node_of(task) || closed[index(node)] || !scope.may_receive[index(node)] ||
-            after.occupants(node) == 0)
-            continue;
-        auto obstacle = find_obstacle(after, task, node);
-        if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after, task, node);
+    for (const auto node : after_.nodes()) {
+        if (node == after_.node_of(task) || closed_by_[index(node)] != ClosedBy::nothing) continue;
+        auto obstacle = find_obstacle(after_, task, node);
+        if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after_, task, node);
         ++blocker.nodes_looked_at;
         ++seen[static_cast<std::size_t>(obstacle)];
     }
@@ -51,10 +110,7 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope,
                obstacle == Obstacle::node_affinity || obstacle == Obstacle::taint ||
                obstacle == Obstacle::cordoned;
     };
-    if (seen[0] > 0) {  // it fits somewhere
-        blocker.nodes_with_obstacle = 0;
-        return blocker;
-    }
+    if (seen[0] > 0) return blocker;  // it fits somewhere
     for (const bool kind : {false, true})
         for (std::size_t o = 1; o < seen.size(); ++o)
             if (unsuitable(o) == kind && seen[o] > blocker.nodes_with_obstacle &&
@@ -63,7 +119,195 @@ inline Blocker look_for_place(const Cluster& after, const Scope& scope,
                 blocker.obstacle = static_cast<Obstacle>(o);
                 blocker.nodes_with_obstacle = seen[o];
             }
+    blocker.change = least_change(task);
     return blocker;
+}
+
+inline LeastChange Explainer::least_change(TaskId task) const {
+    const auto& t = cluster_.inventory().tasks;
+    const auto i = index(task);
+    LeastChange least;
+    std::tuple<bool, std::int64_t, std::int64_t> lowest{};
+    for (const auto node : after_.nodes()) {
+        if (node == after_.node_of(task) || find_eligibility_obstacle(after_, task, node) != Obstacle::none)
+            continue;
+        const auto closed = closed_by_[index(node)];
+        if (closed != ClosedBy::nothing) {
+            const auto obstacle = find_obstacle(after_, task, node);
+            const bool fits =
+                obstacle == Obstacle::none || (obstacle == Obstacle::cordoned &&
+                                               find_resource_obstacle(after_, task, node) == Obstacle::none &&
+                                               find_group_obstacle(after_, task, node) == Obstacle::none);
+            if (fits && least.closed_node == none<NodeId>) least.closed_node = node, least.closed_by = closed;
+            continue;
+        }
+        LeastChange here{.node = node};
+        here.cpu_milli = std::max<std::int64_t>(0, t.cpu_milli[i] - after_.cpu_free_milli(node));
+        here.memory_mib = std::max<std::int64_t>(0, t.memory_mib[i] - after_.memory_free_mib(node));
+        if (const auto gpus = t.gpu_count[i]; gpus > 0) {
+            std::int64_t whole = 0, most = 0;
+            for_each_gpu(after_.healthy_gpus(node), [&](int g) {
+                const auto free = std::int64_t{after_.gpu_free_milli(node, g)};
+                whole += free == whole_gpu_milli;
+                most = std::max(most, free);
+            });
+            here.gpu_milli = after_.is_fraction(task)
+                                 ? std::max<std::int64_t>(0, t.gpu_share_milli[i] - most)
+                                 : whole_gpu_milli * std::max<std::int64_t>(0, gpus - whole);
+        }
+        const bool enough = here.gpu_milli == 0 && here.cpu_milli == 0 && here.memory_mib == 0;
+        if (enough) here.obstacle = find_obstacle(after_, task, node);
+        // A rule is harder to change than what runs.
+        const std::tuple key{enough, here.gpu_milli + here.cpu_milli / 16, here.memory_mib};
+        if (least.node == none<NodeId> || key < lowest) {
+            lowest = key;
+            here.closed_node = least.closed_node, here.closed_by = least.closed_by;
+            least = here;
+        }
+    }
+    return least;
+}
+
+// The tasks that find no place once those before them have taken theirs.
+inline std::vector<Blocker> Explainer::place_together(NodeId node) {
+    const auto& t = cluster_.inventory().tasks;
+    std::vector<TaskId> own;
+    for (const auto task : after_.tasks_on(node))
+        if (!t.daemon[index(task)] && cluster_.node_of(task) == node) own.push_back(task);
+    std::sort(own.begin(), own.end(), [&](TaskId a, TaskId b) {
+        const auto key = [&](TaskId x) {
+            return std::tuple(-cluster_.gpu_milli(x), -t.cpu_milli[index(x)], -t.memory_mib[index(x)], x);
+        };
+        return key(a) < key(b);
+    });
+    const auto start = after_.checkpoint();
+    std::vector<Blocker> left;
+    for (const auto task : own) {
+        NodeId tightest = none<NodeId>;
+        std::tuple<int, std::int64_t> least{};
+        for (const auto to : after_.nodes()) {
+            if (to == node || closed_by_[index(to)] != ClosedBy::nothing ||
+                find_obstacle(after_, task, to) != Obstacle::none)
+                continue;
+            const std::tuple free{gpu_count(after_.idle_gpus(to)), after_.cpu_free_milli(to)};
+            if (tightest == none<NodeId> || free < least) tightest = to, least = free;
+        }
+        if (tightest == none<NodeId>)
+            left.push_back(look_for_place(task));
+        else
+            after_.assign(task, tightest,
+                          allocation::pick_gpus(allocation::TightestGpu{}, after_, task, tightest));
+    }
+    after_.rollback(start);
+    return left;
+}
+
+inline std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
+    const auto number = [](std::int64_t milli) {
+        auto text = std::to_string(milli / 1000);
+        if (milli % 1000 == 0) return text;
+        auto rest = std::to_string(1000 + milli % 1000).substr(1);
+        while (rest.back() == '0') rest.pop_back();
+        return text + "." + rest;
+    };
+    std::string text;
+    if (change.node != none<NodeId>) {
+        std::vector<std::string> lacks;
+        if (change.gpu_milli > 0)
+            lacks.push_back(cluster_.is_fraction(task)
+                                ? number(change.gpu_milli) + " of a GPU"
+                                : counted(change.gpu_milli / whole_gpu_milli, "idle GPU"));
+        if (change.cpu_milli > 0) lacks.push_back(number(change.cpu_milli) + " cores");
+        if (change.memory_mib > 0) lacks.push_back(std::to_string(change.memory_mib) + " MiB of memory");
+        text += "; nearest is node " + gpusched::quoted(cluster_.name(change.node));
+        if (lacks.empty())
+            text += ", where only " + std::string(enum_name(change.obstacle)) + " is in the way";
+        else
+            for (std::size_t l = 0; l < lacks.size(); ++l)
+                text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
+    }
+    if (change.closed_node != none<NodeId>)
+        text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
+                ", which is " + std::string(enum_name(change.closed_by));
+    if (text.empty()) text = "; no other node is of a kind that it accepts";
+    return text;
+}
+
+inline Explanation Explainer::about(NodeId node) {
+    Explanation result{.node = node,
+                       .fate = NodeFate::empty,
+                       .blockers = {},
+                       .received = {},
+                       .text = "node " + gpusched::quoted(cluster_.name(node))};
+    if (cluster_.occupants(node) == 0) {
+        result.text += " holds no task but daemons to begin with";
+        return result;
+    }
+    if (after_.occupants(node) == 0) {
+        result.fate = NodeFate::vacated;
+        result.text += " is vacated by the plan";
+        return result;
+    }
+    result.fate = NodeFate::not_worthwhile;
+    for (const auto task : after_.tasks_on(node)) {
+        if (cluster_.inventory().tasks.daemon[index(task)]) continue;
+        if (cluster_.node_of(task) != node) {
+            result.received.push_back(task);
+            continue;
+        }
+        if (!scope_.movable[index(task)]) {
+            result.fate = NodeFate::has_fixed;
+            result.blockers.push_back({.task = task, .fixed_by = fixed_by(cluster_, task, options_)});
+            continue;
+        }
+        auto blocker = look_for_place(task);
+        if (blocker.nodes_looked_at > 0 && blocker.obstacle == Obstacle::none) continue;
+        if (result.fate == NodeFate::not_worthwhile) result.fate = NodeFate::has_stuck;
+        result.blockers.push_back(std::move(blocker));
+    }
+    result.text += " stays occupied";
+    if (result.fate == NodeFate::not_worthwhile && !result.received.empty()) {
+        result.fate = NodeFate::receives;
+        result.text += ": the plan moves " + counted(std::ssize(result.received), "task") + " onto it";
+    }
+    const auto dear = price_of_node(cluster_, scope_, node, options_);
+    if (result.fate == NodeFate::not_worthwhile && !is_worth(dear.weight, dear.cost, options_.price)) {
+        result.fate = NodeFate::too_dear;
+        const bool gpus = options_.objective == Objective::gpus;
+        result.text += ": at the price of " + std::to_string(options_.price) + " its moves, of cost " +
+                       std::to_string(dear.cost) + ", take more than the " + std::to_string(dear.weight) +
+                       (gpus ? " GPUs" : " node") + " that it is worth";
+    } else if (result.fate == NodeFate::not_worthwhile) {
+        result.blockers = place_together(node);
+        if (result.blockers.empty())
+            result.text +=
+                std::string(": all of its tasks fit elsewhere, but their moves were not within the ") +
+                (options_.max_moves || options_.max_move_cost ? "migration budget or the " : "") +
+                "limits of the search";
+        else {
+            result.fate = NodeFate::crowded;
+            result.text += ": each of its tasks fits elsewhere alone, but not all of them together";
+        }
+    }
+    const char* separator = ": ";
+    for (const auto& blocker : result.blockers) {
+        result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
+        separator = "; ";
+        if (blocker.fixed_by != FixedBy::nothing) {
+            result.text += " must stay (" + std::string(enum_name(blocker.fixed_by)) + ")";
+            continue;
+        }
+        if (blocker.nodes_looked_at == 0)
+            result.text += " has no other occupied node to go to";
+        else
+            result.text += std::string(result.fate == NodeFate::crowded ? " then fits nowhere ("
+                                                                        : " fits nowhere else (") +
+                           std::string(enum_name(blocker.obstacle)) + " on " +
+                           std::to_string(blocker.nodes_with_obstacle) + " of " +
+                           counted(static_cast<std::int64_t>(blocker.nodes_looked_at), "node") + ")";
+        result.text += in_words(blocker.change, blocker.task);
+    }
+    return result;
 }
 
 }  // namespace detail
@@ -74,67 +318,20 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     if (!cluster.contains(node))
         throw InvalidInput("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
                            std::to_string(cluster.node_slots()));
-    const auto after = apply(cluster, plan);
-    const auto scope = make_scope(cluster, options);
-    std::vector<std::uint8_t> closed(cluster.node_slots());
-    for (const auto vacated : plan.vacated_nodes) closed[index(vacated)] = 1;
+    return detail::Explainer(cluster, plan, options).about(node);
+}
 
-    Explanation result{.node = node,
-                       .fate = NodeFate::empty,
-                       .blockers = {},
-                       .received = {},
-                       .text = "node " + gpusched::quoted(cluster.name(node))};
-    if (cluster.occupants(node) == 0) {
-        result.text += " holds no task but daemons to begin with";
-        return result;
-    }
-    if (after.occupants(node) == 0) {
-        result.fate = NodeFate::vacated;
-        result.text += " is vacated by the plan";
-        return result;
-    }
-    result.fate = NodeFate::not_worthwhile;
-    for (const auto task : after.tasks_on(node)) {
-        if (cluster.inventory().tasks.daemon[index(task)]) continue;
-        if (cluster.node_of(task) != node) {
-            result.received.push_back(task);
-            continue;
-        }
-        if (!scope.movable[index(task)]) {
-            result.fate = NodeFate::has_fixed;
-            result.blockers.push_back({.task = task, .fixed_by = detail::fixed_by(cluster, task, options)});
-            continue;
-        }
-        auto blocker = detail::look_for_place(after, scope, closed, task);
-        if (blocker.nodes_looked_at > 0 && blocker.obstacle == Obstacle::none) continue;
-        if (result.fate == NodeFate::not_worthwhile) result.fate = NodeFate::has_stuck;
-        result.blockers.push_back(std::move(blocker));
-    }
-    result.text += " stays occupied";
-    if (result.fate == NodeFate::not_worthwhile && !result.received.empty()) {
-        result.fate = NodeFate::receives;
-        result.text += ": the plan moves " + std::to_string(result.received.size()) +
-                       (result.received.size() == 1 ? " task" : " tasks") + " onto it";
-    }
-    if (result.fate == NodeFate::not_worthwhile)
-        result.text +=
-            std::string(": each of its tasks fits elsewhere, but moving them all was not within the ") +
-            (options.max_moves || options.max_move_cost ? "migration budget or the " : "") +
-            "limits of the search";
-    const char* separator = ": ";
-    for (const auto& blocker : result.blockers) {
-        result.text += separator + std::string("task ") + gpusched::quoted(cluster.name(blocker.task));
-        if (blocker.fixed_by != FixedBy::nothing)
-            result.text += " must stay (" + std::string(enum_name(blocker.fixed_by)) + ")";
-        else if (blocker.nodes_looked_at == 0)
-            result.text += " has no other occupied node to go to";
-        else
-            result.text += " fits nowhere else (" + std::string(enum_name(blocker.obstacle)) + " on " +
-                           std::to_string(blocker.nodes_with_obstacle) + " of " +
-                           std::to_string(blocker.nodes_looked_at) +
-                           (blocker.nodes_looked_at == 1 ? " node)" : " nodes)");
-        separator = "; ";
-    }
+GPUSCHED_INLINE std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
+                                                       const Options& options) {
+    validate(options, cluster);
+    if (!options.clear) throw InvalidInput("clear: absent; expected the nodes that were to be cleared");
+    auto nodes = *options.clear;
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    detail::Explainer explainer(cluster, plan, options);
+    std::vector<Explanation> result;
+    for (const auto node : nodes)
+        if (explainer.leaves_occupied(node)) result.push_back(explainer.about(node));
     return result;
 }
 

@@ -4,12 +4,13 @@
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
-GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options)
-    : snapshot_(cluster), options_(options), scope_(make_scope(cluster, options)), cluster_(cluster),
+GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)
+    : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster),
       vacated_(cluster.node_slots()) {
     cluster_.commit();
 }
@@ -28,31 +29,30 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
         cluster_.assign(step.task, step.to, step.gpus);
     }
     for (auto step : vacated.steps) {
-        step.chain = static_cast<std::uint32_t>(served_.size());
+        step.chain = static_cast<std::uint32_t>(chains_.size());
         steps_.push_back(step);
     }
-    served_.push_back(vacated.chains.node);
-    if (vacated.chains.node != none<NodeId>) {
-        vacated_[index(vacated.chains.node)] = 1;
-        spent_.add(vacated.chains.gain, vacated.chains.moves);
-    }
+    const auto before = chains_.size();
+    chains_.push_back({vacated.chains.node, vacated.reopened, steps_.size(),
+                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost});
+    for (const auto node : vacated.reopened) vacated_[index(node)] = 0;
+    if (vacated.chains.node != none<NodeId>) vacated_[index(vacated.chains.node)] = 1;
     moves_ += vacated.chains.moves;
     cost_ += vacated.chains.cost;
     return true;
 }
 
-GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found,
+GPUSCHED_INLINE bool Joiner::join(const std::vector<std::vector<Vacated>>& found,
                                   std::span<const Statistics> counters) {
     RoundStatistics round;
-    for (const auto& c : counters) {
-        stats_.nodes_tried += c.nodes_tried;
-        stats_.eject_calls += c.eject_calls;
-        stats_.destinations_scanned += c.destinations_scanned;
-        stats_.requests_dominated += c.requests_dominated;
-    }
+    for (const auto& c : counters) stats_ += c;
     const auto take = [&](const Vacated& vacated) {
         if (!try_take(vacated)) return false;
         round.moves += vacated.chains.moves;
+        for (const auto node : vacated.reopened) {
+            --round.vacated_nodes;
+            round.vacated_gpus -= gpu_count(snapshot_.healthy_gpus(node));
+        }
         if (vacated.chains.node == none<NodeId>) return true;
         ++round.vacated_nodes;
         round.vacated_gpus += gpu_count(snapshot_.healthy_gpus(vacated.chains.node));
@@ -93,17 +93,18 @@ GPUSCHED_INLINE bool Joiner::join(std::vector<std::vector<Vacated>>& found,
     return round.vacated_nodes > 0 && !out_of_budget_;
 }
 
-GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
+GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chains) const {
     Result result;
-    result.stop_reason = budget.reason();
-    if (result.stop_reason == StopReason::completed && out_of_budget_)
-        result.stop_reason = StopReason::move_budget;
+    result.stop_reason = stop_reason(budget);
 
-    cluster_.rollback(0);
-    std::vector<std::uint8_t> closed(cluster_.node_slots());
-    for (const auto node : cluster_.nodes())
-        closed[index(node)] = vacated_[index(node)] || !scope_.may_receive[index(node)];
-    auto order = order_into_waves(std::move(cluster_), steps_, closed, options_, scope_.may_vacate);
+    std::vector<std::uint8_t> closed(cluster.node_slots());
+    for (const auto node : cluster.nodes()) closed[index(node)] = !scope_.may_receive[index(node)];
+    for (const auto& chain : std::span(chains_).first(chains)) {
+        for (const auto node : chain.reopened) closed[index(node)] = !scope_.may_receive[index(node)];
+        if (chain.node != none<NodeId>) closed[index(chain.node)] = 1;
+    }
+    const auto steps = std::span(steps_).first(chains == 0 ? 0 : chains_[chains - 1].steps);
+    auto order = order_into_waves(std::move(cluster), steps, closed, options_, scope_.may_vacate);
     auto& plan = result.plan;
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
@@ -111,8 +112,9 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
     // A node that a dropped chain was to vacate is not.
     for (auto& move : plan.moves)
         if (move.chain != Move::no_chain &&
-            std::binary_search(plan.vacated_nodes.begin(), plan.vacated_nodes.end(), served_[move.chain]))
-            move.serves = served_[move.chain];
+            std::binary_search(plan.vacated_nodes.begin(), plan.vacated_nodes.end(),
+                               chains_[move.chain].node))
+            move.serves = chains_[move.chain].node;
     // What is left of dropped chains is not worth a move by itself.
     if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
         plan.moves.clear();
@@ -121,11 +123,20 @@ GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
         order.after = snapshot_;
     }
 
-    result.stats = std::move(stats_);
+    result.stats = stats_;
     static_cast<PlanStatistics&>(result.stats) = plan_statistics(snapshot_, order.after, plan);
     result.stats.hops = order.hops;
     result.stats.dropped_chains = order.dropped_chains;
     return result;
+}
+
+GPUSCHED_INLINE Result Joiner::plan(const Budget& budget, std::size_t chains) const {
+    return in_waves(snapshot_, budget, chains);
+}
+
+GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
+    cluster_.rollback(0);
+    return in_waves(std::move(cluster_), budget, chains_.size());
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -45,8 +45,8 @@ GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Clus
     constexpr const char* no_limits = "their acceptance takes no limits, as PriceLimit would";
     if (options.max_others && !takes_limits)
         unused("max_others", std::to_string(*options.max_others), no_limits);
-    if (options.max_price_ratio && !takes_limits)
-        unused("max_price_ratio", number_text(*options.max_price_ratio), no_limits);
+    if (options.price != defaults.price && !takes_limits)
+        unused("price", std::to_string(options.price), no_limits);
     problems.throw_if_any();
 }
 

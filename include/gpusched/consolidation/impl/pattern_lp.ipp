@@ -15,8 +15,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 class PatternLp {
   public:
-    /// @param weighted cost of a bin that stays: its GPUs, or 1
-    PatternLp(const BinPacking& packing, const Inventory& inventory, bool weighted)
+    /// @param stakes what is lost where one bin of a kind stays
+    PatternLp(const BinPacking& packing, const Inventory& inventory, const Stakes& stakes)
         : inventory_(inventory), misplaced_(packing.misplaced) {
         choose_grid(packing);
         for (const auto& item : packing.items) {
@@ -28,7 +28,8 @@ class PatternLp {
                 add(items_, on_grid,
                     [](const Item& i) { return std::tuple(i.requirement, i.gpu_milli, i.cpu_milli); });
         }
-        for (const auto& bin : packing.bins) {
+        for (std::size_t i = 0; i < packing.bins.size(); ++i) {
+            const auto& bin = packing.bins[i];
             Bin on_grid = bin;
             on_grid.gpu_milli = std::max<std::int64_t>(
                 0, gpu_unit_ == whole_gpu_milli ? bin.whole_gpus : bin.gpu_milli / gpu_unit_);
@@ -36,13 +37,13 @@ class PatternLp {
             on_grid.cpu_milli = std::max<std::int64_t>(0, bin.cpu_milli) / cpu_unit_;
             if (usable < static_cast<double>(on_grid.cpu_milli))
                 on_grid.cpu_milli = static_cast<std::int64_t>(usable + 1e-6);
-            on_grid.weight = !bin.may_vacate ? 0 : weighted ? bin.weight : 1;
+            on_grid.weight = stakes[i];
             on_grid.memory_mib = on_grid.whole_gpus = 0;
             if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0)
                 add(bins_, on_grid, [](const Bin& b) {
                     return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.cpu_milli);
                 });
-            if (bin.may_vacate) unit_ = std::gcd(unit_, on_grid.weight);
+            unit_ = std::gcd(unit_, on_grid.weight);
         }
     }
 
@@ -244,19 +245,27 @@ class PatternLp {
     std::vector<std::uint32_t> choice_;
 };
 
+GPUSCHED_INTERNAL std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
+                                          const Inventory& inventory, const LpSolver& lp, Budget& budget) {
+    return PatternLp(packing, inventory, stakes).run(lp, budget);
+}
+
 GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bound,
                                          const Inventory& inventory, const LpSolver& lp, Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
-    for (const auto& bin : packing.bins)
-        if (bin.may_vacate) {
-            alike = alike && (weight < 0 || weight == bin.weight);
-            weight = bin.weight;
-        }
-    bound.nodes = std::max(bound.nodes, PatternLp(packing, inventory, false).run(lp, budget));
+    Stakes nodes, gpus;
+    for (const auto& bin : packing.bins) {
+        nodes.push_back(bin.may_vacate ? 1 : 0);
+        gpus.push_back(bin.may_vacate ? bin.weight : 0);
+        if (!bin.may_vacate) continue;
+        alike = alike && (weight < 0 || weight == bin.weight);
+        weight = bin.weight;
+    }
+    bound.nodes = std::max(bound.nodes, least_stay(packing, nodes, inventory, lp, budget));
     bound.gpus =
         std::max(bound.gpus, alike && weight >= 0 ? bound.nodes * weight
-                                                  : PatternLp(packing, inventory, true).run(lp, budget));
+                                                  : least_stay(packing, gpus, inventory, lp, budget));
     return bound;
 }
 

@@ -48,7 +48,10 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
         stats.move_cost += inv.tasks.move_cost[index(move.task)];
         ++per_wave[move.wave];
         if (std::exchange(task_moved[index(move.task)], std::uint8_t{1})) continue;
-        ++stats.moved_tasks;
+        const bool elsewhere = after.node_of(move.task) != before.node_of(move.task);
+        stats.moved_tasks += elsewhere;
+        if (elsewhere || after.gpus_of(move.task) != before.gpus_of(move.task))
+            stats.relocation_cost += inv.tasks.move_cost[index(move.task)];
         const auto job = inv.tasks.job[index(move.task)];
         stats.disturbed_jobs += job == none<JobId> || !std::exchange(job_moved[index(job)], std::uint8_t{1});
     }

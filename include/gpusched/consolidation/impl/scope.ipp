@@ -14,6 +14,33 @@ GPUSCHED_INLINE bool detail::no_budget_left(const Inventory& inventory, TaskId t
                        [&](std::uint32_t budget) { return inventory.budgets[budget].allows() == 0; });
 }
 
+GPUSCHED_INLINE void detail::keep_core_members(const Cluster& cluster, std::vector<std::uint8_t>& movable) {
+    const auto& inv = cluster.inventory();
+    auto left = inv.job_min_members;
+    std::vector<std::int64_t> left_in;
+    for (const auto& subgroup : inv.subgroups) left_in.push_back(subgroup.min_members);
+    std::vector<std::uint8_t> counted(inv.subgroups.empty() ? 0 : cluster.task_slots());
+    const auto count = [&](bool in_subgroups, bool can_move) {
+        for (const auto task : cluster.tasks()) {
+            const auto i = index(task);
+            const auto job = inv.tasks.job[i];
+            if (job == none<JobId> ||
+                !(can_move ? movable[i] : cluster.is_placed(task) && !cluster.is_movable(task)))
+                continue;
+            if (!counted.empty() && counted[i]) continue;
+            const auto in = inv.subgroup_of(task);
+            if (in_subgroups ? in == none<SubgroupId> || left_in[index(in)] <= 0 : left[index(job)] <= 0)
+                continue;
+            if (in_subgroups) --left_in[index(in)], counted[i] = 1;
+            --left[index(job)];
+            movable[i] = 0;
+        }
+    };
+    for (const bool in_subgroups : {true, false})
+        if (!in_subgroups || !inv.subgroups.empty())
+            for (const bool can_move : {false, true}) count(in_subgroups, can_move);
+}
+
 GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
     Scope scope;
@@ -25,23 +52,16 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     if (options.clear)
         for (const auto node : *options.clear) clear[index(node)] = 1;
 
-    // The core of a job: its first members that run, those that cannot move before those that can.
-    std::vector<std::int64_t> core_left;
-    if (options.protect_core_members) {
-        core_left = inv.job_min_members;
-        for (const auto task : cluster.tasks())
-            if (const auto job = inv.tasks.job[index(task)];
-                job != none<JobId> && cluster.is_placed(task) && !cluster.is_movable(task))
-                --core_left[index(job)];
-    }
     for (const auto task : cluster.tasks()) {
         if (!cluster.is_movable(task) || detail::no_budget_left(inv, task)) continue;
         const auto job = inv.tasks.job[index(task)];
         if (options.max_disrupted == 0 || (job != none<JobId> && inv.job_max_disrupted[index(job)] == 0))
             continue;
-        if (options.protect_core_members && job != none<JobId> && core_left[index(job)]-- > 0) continue;
-        scope.movable[index(task)] = !exempt[index(cluster.node_of(task))];
+        scope.movable[index(task)] = 1;
     }
+    if (options.protect_core_members) detail::keep_core_members(cluster, scope.movable);
+    for (const auto node : options.exempt)
+        for (const auto task : cluster.tasks_on(node)) scope.movable[index(task)] = 0;
     for (const auto node : cluster.nodes()) {
         const auto i = index(node);
         if (exempt[i] || cluster.occupants(node) == 0) continue;

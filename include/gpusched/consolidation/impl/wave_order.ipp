@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -172,7 +173,7 @@ class WaveBuilder {
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
             if (!other_gpus) return false;
-            gpus = allocation::TightestGpu{}(cluster_, task, to) | free_devices_for(cluster_, task, to);
+            gpus = allocation::pick_gpus(allocation::TightestGpu{}, cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);
         // A node that must stay in use runs empty only while another task is on its way there.

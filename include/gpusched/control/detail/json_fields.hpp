@@ -3,14 +3,17 @@
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/detail/document_rules.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/nearest_names.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -260,19 +263,27 @@ void check_protected(const std::vector<Named>& list, const std::string& path, co
 }
 
 /// Parses JSON text.
-/// @throws InvalidInput naming `what`; also where it is nested deeper than 64 levels, which no document is
+/// @throws InvalidInput naming `what`; also where it breaks one of the rules for documents (document_rules.hpp)
 inline Json parse_document(std::string_view text, std::string_view what) {
     // The parser takes a NUL byte for the end and drops what follows.
     if (text.find('\0') != text.npos) throw InvalidInput(std::string(what) + ": holds a NUL byte");
-    const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
-        constexpr int deepest = 64;
-        if (depth > deepest)
-            throw InvalidInput(std::string(what) + ": nested deeper than " + number_text(deepest) +
-                               " levels");
+    std::vector<std::set<std::string, std::less<>>> keys;  // of the objects that are open, by depth
+    const auto rules = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+        const auto at = static_cast<std::size_t>(depth);
+        if (at > gpusched::detail::deepest_nesting)
+            throw InvalidInput(std::string(what) + ": " + gpusched::detail::nested_too_deeply());
+        if (event == Json::parse_event_t::object_start) {
+            keys.resize(std::max(keys.size(), at + 2));
+            keys[at + 1].clear();
+        } else if (event == Json::parse_event_t::key) {
+            const auto& key = parsed.get_ref<const std::string&>();
+            if (!keys[at].insert(key).second)
+                throw InvalidInput(std::string(what) + ": " + gpusched::detail::repeated_key(key));
+        }
         return true;
     };
     try {
-        return Json::parse(text, shallow);
+        return Json::parse(text, rules);
     } catch (const Json::exception& e) {
         throw InvalidInput(std::string(what) + ": " + e.what());
     }

@@ -39,7 +39,7 @@ inline double worst_ratio(const ControllerState& state, const Observation& seen,
     const auto& h = o.host;
     const auto root = static_cast<std::size_t>(h.gpus[gpu].root);
     const double more = n.pcie_bytes_per_s / h.roots[root].capacity_bytes_per_s,
-                 more_io = n.io_bytes_per_s / 2e9;
+                 more_io = n.io_bytes_per_s / full_io_bytes_per_s;
     double worst = 0;
     for (std::size_t i = 0; i < h.tenants.size(); ++i) {
         if (!h.tenants[i].is_protected) continue;
@@ -55,7 +55,8 @@ inline double worst_ratio(const ControllerState& state, const Observation& seen,
     TailModel alone;
     alone.update({}, 1, n.alone_ms, n.tau_ms);
     const double others = others_on_root(h, seen, state, h.tenants.size(), gpu, false);
-    const double io = seen.numa_io_bytes_per_s[static_cast<std::size_t>(h.gpus[gpu].numa)] / 2e9;
+    const double io =
+        seen.numa_io_bytes_per_s[static_cast<std::size_t>(h.gpus[gpu].numa)] / full_io_bytes_per_s;
     // What is not known may be as bad as it gets.
     const Exposure there{is_usable(others) ? std::min(others, 1.0) : 1, is_usable(io) ? std::min(io, 1.0) : 1,
                          1, 0};

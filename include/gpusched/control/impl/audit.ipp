@@ -211,13 +211,34 @@ inline std::uint64_t hash_in(std::string_view line) {
     return hash;
 }
 
+/// What a line that is no window records.
+enum class Record : std::uint8_t { start, release, outcome, resume };
+constexpr auto enum_names(Record) {
+    return name_table<Record>({
+        {Record::start, "start"},
+        {Record::release, "release"},
+        {Record::outcome, "outcome"},
+        {Record::resume, "resume"},
+    });
+}
+
+/// Appends a record with these fields.
+inline void append_record(std::string& line, Record kind,
+                          const detail::OrderedJson& fields = detail::OrderedJson::object()) {
+    detail::OrderedJson record;
+    record["record"] = enum_name(kind);
+    record.update(fields);
+    line += detail::text_of(record, -1) + "\n";
+}
+
 /// What a line that is no window changes for those after it.
 inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::optional<std::uint64_t>& hash) {
     try {
         const auto j = detail::parse_document(line, "audit record");
-        const auto kind = j.at("record").get<std::string>();
-        if (kind == "start") {
+        const auto name = j.at("record").get<std::string>();
+        const auto is = [&](Record kind) { return name == enum_name(kind); };
+        if (is(Record::start)) {
             if (j.contains("config")) options = parse_config(j.at("config").dump());
             Problems problems;
             std::vector<NamedCarryover> memory;
@@ -226,11 +247,11 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
             problems.throw_if_any();
             state = initial_state(options, by_tenant(memory, options.host));
             hash = j.contains("config") ? std::nullopt : std::optional(options_hash(options));
-        } else if (kind == "release") {
+        } else if (is(Record::release)) {
             options.release_on_disable = true;
-        } else if (kind != "outcome" && kind != "resume") {
+        } else if (!is(Record::outcome) && !is(Record::resume)) {
             throw InvalidInput(
-                bad_value("record", gpusched::quoted(kind), "start, release, outcome or resume"));
+                bad_value("record", gpusched::quoted(name), "start, release, outcome or resume"));
         }
     } catch (const nlohmann::json::exception& e) {
         throw InvalidInput(std::string("audit record: ") + e.what());
@@ -286,13 +307,30 @@ GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
 
 GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
                                          const ControllerCarryover& carryover) {
-    line += R"({"record":"start","config":)";
-    line += detail::text_of(detail::OrderedJson::parse(write_config(options)), -1);
+    detail::OrderedJson fields;
+    fields["config"] = detail::OrderedJson::parse(write_config(options));
     std::vector<NamedCarryover> memory;
     for (std::size_t i = 0; i < carryover.size(); ++i)
         if (carryover[i] != TenantCarryover{}) memory.push_back({options.host.tenants[i].name, carryover[i]});
-    if (!memory.empty()) line += R"(,"memory":)" + detail::text_of(detail::json_of(memory, options.host), -1);
-    line += "}\n";
+    if (!memory.empty()) fields["memory"] = detail::json_of(memory, options.host);
+    audit_detail::append_record(line, audit_detail::Record::start, fields);
+}
+
+GPUSCHED_INLINE void append_release_record(std::string& line) {
+    audit_detail::append_record(line, audit_detail::Record::release);
+}
+
+GPUSCHED_INLINE void append_outcome_record(std::string& line, ActionKind kind, std::string_view target,
+                                           BackendStatus status) {
+    audit_detail::append_record(
+        line, audit_detail::Record::outcome,
+        {{"kind", enum_name(kind)}, {"target", target}, {"status", enum_name(status)}});
+}
+
+GPUSCHED_INLINE void append_resume_record(std::string& line, std::string_view verdict,
+                                          const std::vector<std::string>& reasons) {
+    audit_detail::append_record(line, audit_detail::Record::resume,
+                                {{"verdict", verdict}, {"reasons", reasons}});
 }
 
 GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {

@@ -34,7 +34,7 @@ GPUSCHED_INTERNAL void Stepper::look_ahead() {
     }
     for (std::size_t n = 0; n < s_.numa_io.size(); ++n)
         if (is_plausible(seen_.numa_io_bytes_per_s[n], most_io_bytes_per_s))
-            s_.numa_io[n].update(std::min(1.0, seen_.numa_io_bytes_per_s[n] / 2e9), fall);
+            s_.numa_io[n].update(std::min(1.0, seen_.numa_io_bytes_per_s[n] / full_io_bytes_per_s), fall);
     for (std::size_t i = 0; i < s_.tenants.size(); ++i)
         if (const double activity = wanted_activity(i); is_usable(activity))
             s_.tenants[i].seen.client.update(activity, fall);
@@ -68,7 +68,8 @@ GPUSCHED_INTERNAL Exposure Stepper::exposure_now(std::size_t i) const {
     const auto gpu = static_cast<std::size_t>(c.gpu);
     const auto known = [](double x) { return is_usable(x) ? std::min(x, 1.0) : 0.0; };
     return exposure(i, c, known(others_on_root(o_.host, seen_, s_, i, gpu, false)),
-                    known(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)] / 2e9),
+                    known(seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)] /
+                          full_io_bytes_per_s),
                     known(wanted_activity(i)));
 }
 

@@ -87,7 +87,7 @@ GPUSCHED_INLINE PlacementTerms placement_terms(const Host& host, const Observati
     x.pcie = clip(others_on_root(host, seen, state, tenant, gpu, true));
     const auto numa = static_cast<std::size_t>(host.gpus[gpu].numa);
     const double io = seen.numa_io_bytes_per_s[numa];
-    x.io = clip(is_plausible(io, most_io_bytes_per_s) ? io / 2e9 : unknown_signal);
+    x.io = clip(is_plausible(io, most_io_bytes_per_s) ? io / full_io_bytes_per_s : unknown_signal);
     const double median = median_irq(seen);
     double most = 0;
     for (std::size_t c = 0; c < host.core_numa.size(); ++c) {

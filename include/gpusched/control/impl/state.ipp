@@ -122,7 +122,8 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
         if (other.gpu >= 0)
             state.roots[static_cast<std::size_t>(options.host.gpus[static_cast<std::size_t>(other.gpu)].root)]
                 .high = options.pcie_high;
-        if (other.numa >= 0) state.numa_io[static_cast<std::size_t>(other.numa)].high = options.io_high / 2e9;
+        if (other.numa >= 0)
+            state.numa_io[static_cast<std::size_t>(other.numa)].high = options.io_high / full_io_bytes_per_s;
     }
     return state;
 }

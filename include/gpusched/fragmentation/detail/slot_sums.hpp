@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <array>
@@ -26,7 +27,8 @@ class SlotSums {
     using Total = std::vector<std::int64_t>;  // slots by cell
 
     SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
-             std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod, int cores_per_gpu);
+             std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod, int cores_per_gpu,
+             Accounting accounting = Accounting::all);
 
     [[nodiscard]] State state(const Cluster& cluster, NodeId node) const noexcept;
     [[nodiscard]] Total zero() const { return Total(cells_.size()); }
@@ -66,6 +68,7 @@ class SlotSums {
     Level cluster_level_, switch_level_;
     bool include_cordoned_;
     std::optional<int> max_gpus_per_node_, gpus_per_pod_;
+    Accounting accounting_;
     int network_levels_;
     std::uint64_t serial_;
     std::int64_t cpu_milli_per_gpu_;

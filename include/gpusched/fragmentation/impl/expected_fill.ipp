@@ -35,10 +35,15 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
     for (const auto& shape : workload.shapes) popular.push_back(&shape);
     std::sort(popular.begin(), popular.end(),
               [](auto* a, auto* b) { return a->weight != b->weight ? a->weight > b->weight : a < b; });
-    std::int64_t covered = 0;
+    std::int64_t covered = 0, weighed = 0;
     std::size_t kept = 0;
-    while (100 * covered < options.coverage_percent * workload.total_weight())
-        covered += popular[kept++]->weight;
+    const auto weight = [](const WorkloadShape& shape) {
+        return shape.weight * std::max<std::int64_t>(1, shape.gpu_count);
+    };
+    while (100 * covered < options.coverage_percent * workload.total_weight()) {
+        covered += popular[kept]->weight;
+        weighed += weight(*popular[kept++]);
+    }
     popular.resize(kept);
 
     // Shapes of at most one GPU, padding, shapes of several GPUs, padding.
@@ -72,13 +77,13 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
     view_of_model_ = std::move(models.view_of_model);
     for (const auto& accepts : models.accepted) {
         std::vector<std::int64_t> weights;
-        for (std::size_t m = 0; m < shapes_; ++m) weights.push_back(accepts[m] ? shapes[m]->weight : 0);
+        for (std::size_t m = 0; m < shapes_; ++m) weights.push_back(accepts[m] ? weight(*shapes[m]) : 0);
         auto& view = views_.emplace_back();
         fill_cards(view, weights);
         for (std::size_t m = 0; m < shapes_; ++m) {
             const auto thousandths = m < singles_ ? 1000 : options.several_gpus_weight;
             view.weights.push_back(static_cast<std::int16_t>(std::min<std::int64_t>(
-                all_weight - 1, weights[m] * thousandths * all_weight / (1000 * covered))));
+                all_weight - 1, weights[m] * thousandths * all_weight / (1000 * weighed))));
         }
     }
 }

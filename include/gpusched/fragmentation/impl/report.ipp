@@ -90,7 +90,8 @@ GPUSCHED_INLINE bool ReportMetric::renew(const Inventory& inventory, NodeId node
 
 GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (group_of_node_[index(node)] == not_counted) return {};
-    return {cluster.gpu_free_total_milli(node), cluster.cpu_free_milli(node)};
+    const auto idle = detail::idle_on(cluster, node, options_.accounting);
+    return {idle.gpu_milli, idle.cpu_milli};
 }
 
 GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,

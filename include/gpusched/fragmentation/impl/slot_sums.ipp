@@ -13,9 +13,9 @@ namespace GPUSCHED_NAMESPACE::fragmentation::detail {
 
 GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
                                    std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
-                                   int cores_per_gpu)
+                                   int cores_per_gpu, Accounting accounting)
     : cluster_level_(top_level(inventory)), switch_level_(level), include_cordoned_(include_cordoned),
-      max_gpus_per_node_(max_gpus_per_node), gpus_per_pod_(gpus_per_pod),
+      max_gpus_per_node_(max_gpus_per_node), gpus_per_pod_(gpus_per_pod), accounting_(accounting),
       network_levels_(inventory.network_levels()), serial_(inventory.serial),
       cpu_milli_per_gpu_(std::int64_t{1000} * cores_per_gpu) {
     const auto nodes = inventory.living_nodes();
@@ -71,6 +71,17 @@ GPUSCHED_INLINE bool SlotSums::holds(const Inventory& inventory, NodeId node) co
 
 GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!where_[index(node)].counted) return 0;
+    if (accounting_ == Accounting::hp) {
+        const auto requests = requests_on(cluster, node);
+        const auto& inventory = cluster.inventory();
+        if (!requests.has_hp ||
+            inventory.network_depth(node) == 0 ||  // at node level, too: the node is no switch
+            !inventory.position_known(switch_level_, node))
+            return 0;
+        const auto requested = (requests.hp_active + requests.hp_standby) / whole_gpu_milli;
+        const auto left = std::max<std::int64_t>(requests.gpus / whole_gpu_milli - requested, 0);
+        return cpu_milli_per_gpu_ > 0 ? std::min(left, requests.idle_cpu() / cpu_milli_per_gpu_) : left;
+    }
     const auto cpu = std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
     if (gpus_per_pod_) {
         const std::int64_t g = *gpus_per_pod_;

@@ -11,7 +11,10 @@ namespace detail {
 inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
     require_fields(options);
     SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
-                  options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu);
+                  options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu, options.accounting);
+    if (options.gpus_per_pod && options.accounting == Accounting::hp)
+        throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
+                                     "none with accounting 'hp', whose slots are the paper's estimate"));
     if (options.gpus_per_pod && options.gpus % *options.gpus_per_pod != 0)
         throw InvalidInput(bad_value("gpus_per_pod", number_text(*options.gpus_per_pod),
                                      "a divisor of gpus, which is " + number_text(options.gpus)));

@@ -16,8 +16,8 @@ GPUSCHED_INLINE std::vector<UnusableNode> unusable_nodes(const Cluster& cluster,
         if (!detail::counts(cluster.inventory().nodes, node, options.include_cordoned,
                             options.max_gpus_per_node))
             continue;
-        const auto [cause, milli] =
-            unusable(shape, cluster.gpu_free_total_milli(node), cluster.cpu_free_milli(node));
+        const auto idle = detail::idle_on(cluster, node, options.accounting);
+        const auto [cause, milli] = unusable(shape, idle.gpu_milli, idle.cpu_milli);
         if (milli > 0) found.push_back({node, cause, milli});
     }
     std::stable_sort(found.begin(), found.end(),

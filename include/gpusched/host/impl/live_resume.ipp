@@ -20,8 +20,9 @@ GPUSCHED_INLINE std::vector<std::int32_t> LiveController::Impl::frozen() const {
 GPUSCHED_INLINE void LiveController::Impl::tell_resume(const char* verdict,
                                                        const std::vector<std::string>& texts) {
     for (const auto& text : texts) say(std::string("resume ") + verdict + ": " + text);
-    const nlohmann::ordered_json record{{"record", "resume"}, {"verdict", verdict}, {"reasons", texts}};
-    audit.write(record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    std::string record;
+    control::append_resume_record(record, verdict, texts);
+    audit.write(record);
 }
 
 GPUSCHED_INLINE void LiveController::Impl::resume() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/control/audit.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/actuator.hpp>
 #include <gpusched/host/detail/live_files.hpp>
@@ -12,8 +13,6 @@
 #include <gpusched/host/recovery.hpp>
 #include <gpusched/host/signals.hpp>
 #include <gpusched/host/system_command.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -227,11 +226,9 @@ struct LiveController::Impl {
             if (o.kind == ActionKind::reconfigure) signals->look_again();
             const auto& whom = name(static_cast<std::size_t>(o.target));
             say(std::string(enum_name(o.kind)) + " of " + whom + ": " + enum_name(o.status));
-            const nlohmann::ordered_json record{{"record", "outcome"},
-                                                {"kind", enum_name(o.kind)},
-                                                {"target", whom},
-                                                {"status", enum_name(o.status)}};
-            audit.write(record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+            std::string record;
+            control::append_outcome_record(record, o.kind, whom, o.status);
+            audit.write(record);
         }
     }
     // What there is (live_probe.ipp).

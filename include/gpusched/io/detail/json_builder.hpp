@@ -1,6 +1,7 @@
 // JsonBuilder: from a parser's events to a JsonDocument. Include in bodies only.
 #pragma once
 
+#include <gpusched/core/detail/document_rules.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/detail/json_document.hpp>
 
@@ -30,9 +31,8 @@ struct JsonBuilder {
         return value;
     }
     bool begin(JsonKind kind) {
-        if (open.size() == JsonDocument::deepest) {
-            failure = document.where(open.back()) + "nested deeper than " +
-                      std::to_string(JsonDocument::deepest) + " levels";
+        if (open.size() == gpusched::detail::deepest_nesting) {
+            failure = document.where(open.back()) + gpusched::detail::nested_too_deeply();
             return false;
         }
         add(kind).end = UINT32_MAX;  // until it ends, everything that follows is inside
@@ -77,9 +77,8 @@ struct JsonBuilder {
             auto& owner = last_owner[values[at].key];
             if (owner == object)
                 problems.add(problems.full() ? std::string()
-                                             : document.where(object) + "key " +
-                                                   gpusched::quoted(printable(document.key(values[at]))) +
-                                                   " appears more than once");
+                                             : document.where(object) +
+                                                   gpusched::detail::repeated_key(document.key(values[at])));
             owner = object;
         }
         return true;

@@ -30,9 +30,6 @@ struct JsonValue {
 /// A parsed text. Reading is linear in its size and takes 24 bytes per value besides strings; nesting needs no stack.
 class JsonDocument {
   public:
-    /// Deepest nesting of arrays and objects.
-    static constexpr std::size_t deepest = 64;
-
     /// Parses UTF-8 text (RFC 8259; a byte order mark is skipped). Keys that occur twice in an object are added to
     /// `problems`.
     /// @throws InvalidInput with line and column when the text is not JSON, too large or nested too deeply

@@ -33,14 +33,23 @@ constexpr bool is_mig_profile(std::string_view text) noexcept {
     return std::find(extensions.begin(), extensions.end(), text) != extensions.end();
 }
 
+/// A compute and a memory partition of AMD such as `cpx_nps4`.
+constexpr bool is_amd_partition(std::string_view text) noexcept {
+    constexpr std::array<std::string_view, 5> compute{"spx", "dpx", "tpx", "qpx", "cpx"};
+    if (text.size() != std::string_view("cpx_nps4").size()) return false;
+    return std::find(compute.begin(), compute.end(), text.substr(0, 3)) != compute.end() &&
+           text.substr(3, 4) == "_nps" && std::string_view("1248").find(text[7]) != text.npos;
+}
+
 /// Whether a class has one of the names that devices of its kind have in every cluster: MIG profiles, alone, as Slurm's type or
-/// as a resource of Kubernetes, and whole or shared cards of `nvidia.com/gpu`.
+/// as a resource of Kubernetes, partitions of AMD, and whole or shared cards of `nvidia.com/gpu`.
 constexpr bool is_public_device_class(std::string_view name) noexcept {
     if (take_prefix(name, "nvidia.com/gpu")) {
         if (take_prefix(name, " (MIG "))
             return name.ends_with(')') && is_mig_profile(name.substr(0, name.size() - 1));
         return name.empty() || name == ".shared" || name == " (shared)";
     }
+    if (take_prefix(name, "amd.com/")) return is_amd_partition(name);
     if (take_prefix(name, "nvidia.com/mig-")) {
         if (name.ends_with(".shared")) name.remove_suffix(std::string_view(".shared").size());
     } else {

@@ -49,13 +49,14 @@ class Pseudonyms {
 /// All names of a snapshot by kind.
 struct Renaming {
     Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
-        keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"}, devices{"device-"};
+        keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"}, devices{"device-"},
+        subgroups{"subgroup-"};
     std::set<std::string> compared{};  // keys whose values are compared as numbers: integers are kept
 
     void number(Rng rng) {
         std::uint64_t stream = 0;
-        for (auto* kind :
-             {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets, &devices})
+        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets,
+                           &devices, &subgroups})
             kind->number(rng.split(stream++));
     }
     void labels(Labels& labels) {
@@ -123,6 +124,7 @@ struct Renaming {
         for (auto& task : cluster.tasks) {
             tasks(task.name);
             jobs(task.job);
+            subgroups(task.subgroup);
             if (task.node) nodes(*task.node);
             labels(task.node_selector);
             affinity(task.node_affinity);
@@ -139,7 +141,10 @@ struct Renaming {
             for (auto& term : task.near) groups(term.group);
             for (auto& term : task.spread) groups(term.group);
         }
-        for (auto& job : cluster.jobs) jobs(job.name);
+        for (auto& job : cluster.jobs) {
+            jobs(job.name);
+            for (auto& subgroup : job.subgroups) subgroups(subgroup.name);
+        }
         for (auto& budget : cluster.budgets) {
             budgets(budget.name);
             for (auto& task : budget.tasks) tasks(task);

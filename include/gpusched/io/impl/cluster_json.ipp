@@ -231,6 +231,7 @@ inline constexpr auto fields<NodeSpec> = std::tuple{
     field("failed_gpus", &NodeSpec::failed_gpus),
     field<IfAny>("resources", &NodeSpec::resources, Need::optional, 2),
     field<IfAny>("devices", &NodeSpec::devices, Need::optional, 2),
+    field<IfAny>("eviction_count", &NodeSpec::eviction_count, Need::optional, 2),
 };
 template <>
 struct Form<NodeSpec> {
@@ -285,6 +286,7 @@ inline constexpr auto fields<TaskSpec> = std::tuple{
     field<IfAny>("avoid", &TaskSpec::avoid, Need::optional, 2),
     field<IfAny>("near", &TaskSpec::near, Need::optional, 2),
     field<IfAny>("spread", &TaskSpec::spread, Need::optional, 2),
+    field<IfAny>("subgroup", &TaskSpec::subgroup, Need::optional, 2),
 };
 template <>
 struct Form<TaskSpec> {
@@ -298,10 +300,17 @@ struct Form<TaskSpec> {
 };
 
 template <>
+inline constexpr auto fields<SubgroupSpec> = std::tuple{
+    field("name", &SubgroupSpec::name, Need::required),
+    field("min_members", &SubgroupSpec::min_members),
+};
+
+template <>
 inline constexpr auto fields<JobSpec> = std::tuple{
     field("name", &JobSpec::name, Need::required),
     field("min_members", &JobSpec::min_members),
     field("max_disrupted", &JobSpec::max_disrupted),
+    field<IfAny>("subgroups", &JobSpec::subgroups, Need::optional, 2),
 };
 
 template <>
@@ -335,6 +344,7 @@ inline int version_for(const ClusterSpec& cluster) {
                    more(cluster.nodes,
                         [&](const NodeSpec& node) {
                             return node.gpu_count > 16 || !node.resources.empty() || !node.devices.empty() ||
+                                   node.eviction_count != 0 ||
                                    (node.hardware &&
                                     more(node.hardware->numa_nodes,
                                          [](const NumaNode& numa) { return numa.gpus >> 16 != 0; }));
@@ -345,14 +355,16 @@ inline int version_for(const ClusterSpec& cluster) {
                                    task.device_count != 0 || !task.device_classes.empty() ||
                                    !task.node_affinity.empty() || !task.groups.empty() ||
                                    !task.avoid.empty() || !task.near.empty() || !task.spread.empty() ||
-                                   task.how != Mobility::copy;
-                        })
+                                   task.how != Mobility::copy || !task.subgroup.empty();
+                        }) ||
+                   more(cluster.jobs, [](const JobSpec& job) { return !job.subgroups.empty(); })
                ? 2
                : 1;
 }
 
 /// Of a document with mistakes of form, what the model can judge without blaming it for them: nodes, tasks and jobs
-/// that are well-formed, and of the tasks only those whose node is among them (unless every node is).
+/// that are well-formed, of the tasks only those whose node is among them (unless every node is), and their subgroups only
+/// where every job is.
 inline ClusterSpec well_formed_part(const JsonDocument& document, int version) {
     ClusterSpec part;
     const auto elements = [&](std::string_view key, auto& out) {
@@ -374,7 +386,9 @@ inline ClusterSpec well_formed_part(const JsonDocument& document, int version) {
     elements("label_levels", part.label_levels);
     const bool all_nodes = elements("nodes", part.nodes);
     elements("tasks", part.tasks);
-    elements("jobs", part.jobs);
+    const bool all_jobs = elements("jobs", part.jobs);
+    if (!all_jobs)
+        for (auto& task : part.tasks) task.subgroup.clear();
     if (!all_nodes) {
         std::unordered_set<std::string_view> known;
         for (const auto& node : part.nodes) known.insert(node.name);
@@ -394,13 +408,14 @@ GPUSCHED_INLINE std::vector<std::string_view> task_keys() {
 GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
     ClusterSpec spec;
     Problems problems;
-    if (const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-        start != text.npos && text[start] != '{' && text[start] != '[')
-        if (const auto other = detail::import_for(text); !other.empty())
-            throw InvalidInput(std::string(source) + ": " + other);
+    const auto require_no_other = [&](const detail::FoundSnapshot& found) {
+        if (found.is_not_of(detail::System::unknown))
+            throw InvalidInput(std::string(source) +
+                               ": expected a document of format 'gpusched.cluster', found " + found.told);
+    };
+    require_no_other(detail::found_snapshot(text));
     const auto document = detail::JsonDocument::parse(text, source, problems);
-    if (const auto other = detail::import_for(detail::Place(document, 0)); !other.empty())
-        throw InvalidInput(std::string(source) + ": " + other);
+    require_no_other(detail::found_snapshot(detail::Place(document, 0)));
     int version = 0;
     const bool read = detail::read_fields(document, detail::cluster_format, problems, spec,
                                           detail::newest_cluster_version, version);

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hwloc.hpp>
@@ -31,9 +32,11 @@ GPUSCHED_INLINE HardwareReading hardware_from_text(std::string_view text, const 
     if (format == HardwareFormat::nccl) return nccl_topology_from_xml(text, options, source);
     if (format == HardwareFormat::hwloc) return hwloc_from_xml(text, options, source);
     if (format == HardwareFormat::flextopo) return flextopo_from_text(text, options, source);
+    const auto found = detail::found_snapshot(text);
     throw InvalidInput(std::string(source) +
                        ": expected a machine: the matrix of 'nvidia-smi topo -m', topology XML of NCCL or "
-                       "hwloc, or a FlexTopo object");
+                       "hwloc, or a FlexTopo object" +
+                       (found.told.empty() ? "" : ", found " + found.told));
 }
 
 GPUSCHED_INLINE HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options) {

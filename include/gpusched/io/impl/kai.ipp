@@ -5,6 +5,7 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/kubernetes/kai.hpp>
 #include <gpusched/io/detail/kubernetes/reader.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/kai.hpp>
 
 #include <cstddef>
@@ -25,8 +26,14 @@ GPUSCHED_INLINE KubernetesReading kai_snapshot_from_text(std::string_view text,
         throw InvalidInput(source +
                            ": expected snapshot.json, found a zip archive: `gpusched import kai` and "
                            "gs.io.read_kai_snapshot take it out");
+    const auto require_own = [&](const detail::FoundSnapshot& found) {
+        if (found.is_not_of(detail::System::kai))
+            throw InvalidInput(source + ": expected snapshot.json of KAI-Scheduler, found " + found.told);
+    };
+    require_own(detail::found_snapshot(text));
     const auto document = detail::JsonDocument::parse(text, source, problems);
     const detail::Place root(document, 0);
+    require_own(detail::found_snapshot(root));
     const auto raw = root["rawObjects"];
     if (!raw.is(detail::JsonKind::object))
         problems.add(source + ": expected snapshot.json of KAI-Scheduler, an object with rawObjects, found " +

@@ -4,6 +4,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/detail/kubernetes/reader.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>
@@ -28,6 +29,11 @@ GPUSCHED_INLINE KubernetesReading kubernetes_from_texts(std::span<const NamedTex
     std::vector<std::vector<detail::JsonDocument>> documents;
     std::string sources;
     for (const auto& text : texts) {
+        if (const auto found = detail::found_snapshot(text.text);
+            found.is_not_of(detail::System::kubernetes)) {
+            problems.add(text.source + ": expected objects of Kubernetes, found " + found.told);
+            continue;
+        }
         documents.push_back(detail::read_objects(text.text, text.source, problems));
         if (documents.back().empty())
             problems.add(text.source + ": expected objects of Kubernetes, found nothing");

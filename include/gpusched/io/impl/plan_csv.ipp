@@ -51,6 +51,7 @@ GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
     for (const auto& placement : plan.placements)
         row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")}, {});
     for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node, "", ""}, {});
+    for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node, ""}, {});
     return out;
 }
 

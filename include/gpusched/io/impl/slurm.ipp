@@ -4,6 +4,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/detail/slurm/json.hpp>
 #include <gpusched/io/detail/slurm/reader.hpp>
 #include <gpusched/io/detail/slurm/text.hpp>
@@ -53,6 +54,8 @@ class Input {
         if (begin.size() > largest_document)
             return problems_.add(text.source + ": expected at most " + std::to_string(largest_document) +
                                  " bytes");
+        if (const auto found = found_snapshot(begin); found.is_not_of(System::slurm))
+            return problems_.add(text.source + expected_ + found.told);
         const auto first = begin.find_first_not_of(" \t\r\n");
         if (first == begin.npos) return problems_.add(text.source + expected_ + "nothing");
         if (begin[first] == '{' || begin[first] == '[') return take_json(text);
@@ -85,9 +88,8 @@ class Input {
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems_.add(text.source + expected_ + "a document of format " +
                                  gpusched::quoted(printable(*format)) + ", which needs no import");
-        if (root["kind"].text() && root["apiVersion"].text())
-            return problems_.add(text.source + expected_ +
-                                 "objects of Kubernetes: `gpusched import kubernetes` reads them");
+        if (const auto found = found_snapshot(root); found.is_not_of(System::slurm))
+            return problems_.add(text.source + expected_ + found.told);
         if (!JsonRecords::recognises(root))
             return problems_.add(text.source + expected_ + document.describe(0) +
                                  (root.is(JsonKind::object) ? " without nodes, jobs or partitions" : ""));

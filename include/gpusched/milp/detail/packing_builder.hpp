@@ -187,7 +187,7 @@ class PackingBuilder {
     /// Named resources and devices. Tasks that may move may stay on failed devices.
     void extras() {
         for (const auto& kind : ExtraCapacity::all(cluster_, result_.tasks))
-            for (int n = 0; n < static_cast<int>(cluster_.node_count()); ++n) {
+            for (int n = 0; n < static_cast<int>(cluster_.node_slots()); ++n) {
                 std::vector<Entry> e;
                 std::int64_t home = 0;
                 for (int i = 0; i < static_cast<int>(result_.tasks.size()); ++i) {

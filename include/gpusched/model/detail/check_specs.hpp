@@ -4,6 +4,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/detail/check_extras.hpp>
+#include <gpusched/model/detail/check_subgroups.hpp>
 #include <gpusched/model/detail/cores.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
@@ -37,6 +38,7 @@ class SpecChecks {
         quantity(owner, "cpu_milli", node.cpu_milli);
         quantity(owner, "memory_mib", node.memory_mib);
         if (node.gpu_memory_mib) quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib);
+        quantity(owner, "eviction_count", node.eviction_count);
         const auto count = static_cast<int>(legal(node.gpu_count, 0, max_gpus_per_node));
         check_resources(owner, node.resources, problems_);
         const int devices = std::min(check_devices(owner, node.devices, count, problems_), max_gpus_per_node);
@@ -73,6 +75,7 @@ class SpecChecks {
         name_of(Owner("job", number), job.name);
         quantity(owner, "min_members", job.min_members);
         if (job.max_disrupted) quantity(owner, "max_disrupted", *job.max_disrupted);
+        check_subgroups(job, problems_);
     }
 
     /// All but where it runs and the levels that it names.
@@ -80,6 +83,7 @@ class SpecChecks {
         const Owner owner("task", task.name);
         name_of(Owner("task", number), task.name);
         no_nul(owner, "job", task.job);
+        no_nul(owner, "subgroup", task.subgroup);
         quantity(owner, "cpu_milli", task.cpu_milli);
         quantity(owner, "memory_mib", task.memory_mib);
         quantity(owner, "gpu_count", task.gpu_count, 0, max_gpus_per_node);

@@ -42,9 +42,20 @@ class DomainEditor {
                 if (level.nodes[id] == 0) level.free.push_back(id);
     }
 
+    /// Is that the path of the node now?
+    [[nodiscard]] bool is_on(NodeId node, const std::vector<std::string>& path) const {
+        const auto n = index(node);
+        if (static_cast<std::size_t>(out_.network_depth_[n]) != path.size()) return false;
+        for (std::size_t l = 0; l < path.size(); ++l)
+            if (out_.domain_names_[l][static_cast<std::uint32_t>(out_.domain_of_[l][n])] != path[l])
+                return false;
+        return true;
+    }
+
     /// Reports where the path does not go with those of the other nodes.
     /// @param self the node that has the path now; `none<NodeId>` for a new one
     void check(const NodeSpec& node, NodeId self, Problems& problems) const {
+        if (self != none<NodeId> && is_on(self, node.network)) return;  // it was checked when it came
         const Owner owner("node", node.name);
         std::optional<std::uint32_t> above = 0;
         for (std::size_t l = 0; l < node.network.size(); ++l) {

@@ -4,6 +4,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
+#include <gpusched/model/detail/hash_index.hpp>
+#include <gpusched/model/detail/structural_hash.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,12 +44,10 @@ class GroupEditor {
         }
         pack_memberships();
         for (std::uint32_t p = 0; p < references_.size(); ++p)
-            if (references_[p] > 0) {
-                write_key(p);
-                profile_ids_.emplace(key_, p);
-            } else {
+            if (references_[p] > 0)
+                profile_ids_.insert(hash_of(memberships(p)), p);
+            else
                 free_profiles_.give(p);
-            }
     }
 
     /// Makes the task, whose row is written, a member of its sets. False, and nothing done, where a set would have to
@@ -115,7 +116,6 @@ class GroupEditor {
   private:
     using Sets = std::vector<std::uint32_t>;
     using Family = std::unordered_map<std::string, Sets>;
-    using Key = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
     // Leaves out the memberships of profiles that nobody has: who knew where they are may have been another editor.
     void pack_memberships() {
@@ -286,21 +286,24 @@ class GroupEditor {
         return groups.insert(std::move(node)).position->second;
     }
 
-    // Makes `key_` that of the profile.
-    void write_key(std::uint32_t profile) {
+    [[nodiscard]] std::span<const Membership> memberships(std::uint32_t profile) const {
         const auto& p = out_.profiles_[profile];
-        key_.clear();
-        for (auto m = p.first; m < p.end; ++m)
-            key_.emplace_back(out_.memberships_[m].set, out_.memberships_[m].limit);
+        return std::span(out_.memberships_).subspan(p.first, p.end - p.first);
+    }
+    [[nodiscard]] static std::uint32_t hash_of(std::span<const Membership> memberships) {
+        StructuralHash hash;
+        for (const auto& m : memberships) hash(m.set)(m.limit);
+        return hash.value();
     }
 
     // The profile with the memberships `joined_`, of which those from `affinity` and from `selection` on are of later kinds.
     std::uint32_t acquire_profile(std::uint32_t affinity, std::uint32_t selection) {
-        key_.clear();
-        for (const auto& m : joined_) key_.emplace_back(m.set, m.limit);
-        if (const auto found = profile_ids_.find(key_); found != profile_ids_.end()) {
-            ++references_[found->second];
-            return found->second;
+        const auto hash = hash_of(joined_);
+        if (const auto found = profile_ids_.find(
+                hash, [&](std::uint32_t p) { return std::ranges::equal(memberships(p), joined_); });
+            found != HashIndex::nothing) {
+            ++references_[found];
+            return found;
         }
         const auto size = static_cast<std::uint32_t>(joined_.size());
         auto first = static_cast<std::uint32_t>(out_.memberships_.size());
@@ -320,22 +323,13 @@ class GroupEditor {
         }
         out_.profiles_[id] = {first, first + affinity, first + selection, first + size};
         references_[id] = 1;
-        if (spare_profiles_.empty()) {
-            profile_ids_.emplace(key_, id);
-        } else {
-            auto& node = spare_profiles_.back();
-            node.key() = key_;
-            node.mapped() = id;
-            profile_ids_.insert(std::move(node));
-            spare_profiles_.pop_back();
-        }
+        profile_ids_.insert(hash, id);
         return id;
     }
 
     void release_profile(std::uint32_t id) {
         if (--references_[id] > 0) return;
-        write_key(id);
-        spare_profiles_.push_back(profile_ids_.extract(profile_ids_.find(key_)));
+        profile_ids_.erase(hash_of(memberships(id)), id);
         const auto& p = out_.profiles_[id];
         free_memberships_[p.end - p.first].push_back(p.first);
         free_profiles_.give(id);
@@ -348,11 +342,8 @@ class GroupEditor {
     std::vector<std::uint32_t> named_;                       // by set: terms that name its level
     FreeSlots free_sets_, free_profiles_;
     std::vector<std::uint32_t> references_;  // by profile
-    std::map<Key, std::uint32_t> profile_ids_;
-    // Of groups and profiles that have gone: their storage is used again.
-    std::vector<Family::node_type> spare_groups_;
-    std::vector<std::map<Key, std::uint32_t>::node_type> spare_profiles_;
-    Key key_;
+    HashIndex profile_ids_;
+    std::vector<Family::node_type> spare_groups_;  // of groups that have gone: their storage is used again
     std::map<std::uint32_t, std::vector<std::uint32_t>> free_memberships_;  // by length: where they begin
     std::vector<Membership> joined_;
 };

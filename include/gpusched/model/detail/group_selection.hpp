@@ -70,9 +70,7 @@ class GroupSelection {
             const auto& set = out_.group_sets[id];
             if (set.level != term.level) continue;
             if (term.kind == GroupKind::near && !(out_.near_rules[set.rule] == term.near)) continue;
-            if (term.kind == GroupKind::spread &&
-                (out_.spread_rules[set.rule] < term.spread || term.spread < out_.spread_rules[set.rule]))
-                continue;
+            if (term.kind == GroupKind::spread && !same(out_.spread_rules[set.rule], term.spread)) continue;
             return id;
         }
         return std::nullopt;

@@ -5,11 +5,13 @@
 #include <gpusched/model/detail/budget_editor.hpp>
 #include <gpusched/model/detail/check_budget.hpp>
 #include <gpusched/model/detail/check_specs.hpp>
+#include <gpusched/model/detail/check_subgroups.hpp>
 #include <gpusched/model/detail/extras_editor.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
 #include <gpusched/model/detail/label_domains.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/detail/shared_values.hpp>
+#include <gpusched/model/detail/subgroup_editor.hpp>
 #include <gpusched/model/detail/table_rows.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -174,6 +176,7 @@ struct InventoryBuilder {
         out.job_max_disrupted.push_back(job.max_disrupted.value_or(INT64_MAX));
         out.job_size.push_back(0);
         out.job_listed.push_back(listed);
+        SubgroupEditor(out).write_job(make_id<JobId>(out.job_names.size() - 1), job.subgroups);
     }
 
     void jobs() {
@@ -204,6 +207,8 @@ struct InventoryBuilder {
             }
             write_row(t, i, task);
             if (!task.job.empty()) t.job[i] = make_id<JobId>(*out.job_names.find(task.job));
+            check_subgroup(out, task, problems);
+            SubgroupEditor(out).enter(make_id<TaskId>(i), task.subgroup);
             extras.write_task(task, i, requirement_of(task, out.gpu_models), [&](Requirement&& requirement) {
                 return requirements.acquire(requirement).first;
             });

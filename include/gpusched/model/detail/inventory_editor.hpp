@@ -8,6 +8,7 @@
 #include <gpusched/model/detail/group_editor.hpp>
 #include <gpusched/model/detail/label_domains.hpp>
 #include <gpusched/model/detail/shared_values.hpp>
+#include <gpusched/model/detail/subgroup_editor.hpp>
 #include <gpusched/model/detail/table_rows.hpp>
 #include <gpusched/model/inventory.hpp>
 
@@ -66,21 +67,25 @@ class InventoryEditor {
     NodeId add_node(const NodeSpec& node) {
         changed();
         const auto id = make_id<NodeId>(claim(out_.nodes, node.name));
-        write_node(id, node);
+        write_node(id, node, true);
         return id;
     }
 
     void update_node(NodeId id, const NodeSpec& node) {
         changed();
-        clear_node(id);
-        write_node(id, node);
+        // Mostly it is the GPUs, the amounts or a cordon that change, and not where it belongs.
+        const auto& before = out_.node_attributes[out_.nodes.attributes[index(id)]];
+        const bool moves =
+            !domains_.is_on(id, node.network) || before.labels != node.labels || before.taints != node.taints;
+        clear_node(id, moves);
+        write_node(id, node, moves);
     }
 
     void remove_node(NodeId id) {
         changed();
         auto& t = out_.nodes;
         const auto i = index(id);
-        clear_node(id);
+        clear_node(id, true);
         write_row(t, i, NodeSpec{}, 0);
         t.cordon[i] = Cordon::closed;
         t.gpu_model[i] = none<GpuModelId>;
@@ -125,12 +130,14 @@ class InventoryEditor {
         out_.job_min_members[index(id)] = job.min_members;
         out_.job_max_disrupted[index(id)] = job.max_disrupted.value_or(INT64_MAX);
         out_.job_listed[index(id)] = 1;
+        SubgroupEditor(out_).write_job(id, job.subgroups);
     }
 
     void remove_job(JobId id) {
         changed();
         const auto j = index(id);
         out_.job_names.erase(j);
+        SubgroupEditor(out_).write_job(id, {});
         out_.job_min_members[j] = 0;
         out_.job_max_disrupted[j] = INT64_MAX;
         out_.job_listed[j] = 0;
@@ -239,7 +246,8 @@ class InventoryEditor {
         return selected_.size() > before;
     }
 
-    void write_node(NodeId id, const NodeSpec& node) {
+    /// @param enters it belongs to no domain yet, and has neither labels nor taints
+    void write_node(NodeId id, const NodeSpec& node, bool enters) {
         auto& t = out_.nodes;
         const auto i = index(id);
         if (extras_.add_columns(node.resources)) ++out_.changes.resources;
@@ -250,8 +258,9 @@ class InventoryEditor {
                              : make_id<GpuModelId>(out_.gpu_models.intern(node.gpu_model).first);
         t.first_gpu[i] = take_gpus(devices);
         t.hardware[i] = acquire_hardware(node);
-        t.attributes[i] = attributes_.acquire(attributes_of(node)).first;
+        if (enters) t.attributes[i] = attributes_.acquire(attributes_of(node)).first;
         t.node_class[i] = acquire_class(i);
+        if (!enters) return;
         extras_.attach_node(id);
         if (domains_.reach(node.network.size())) ++out_.changes.levels;
         domains_.attach(id, node.network);
@@ -261,16 +270,19 @@ class InventoryEditor {
     }
 
     // Gives back all that the node shares with others.
-    void clear_node(NodeId id) {
+    /// @param leaves its domains, labels and taints, too
+    void clear_node(NodeId id, bool leaves) {
         auto& t = out_.nodes;
         const auto i = index(id);
-        for (auto& rule : out_.spread_rules)
-            if (rule.max_skew > 0) forget_node(out_, rule, id);
-        labels_.detach(id);
-        domains_.detach(id);
-        extras_.detach_node(id);
+        if (leaves) {
+            for (auto& rule : out_.spread_rules)
+                if (rule.max_skew > 0) forget_node(out_, rule, id);
+            labels_.detach(id);
+            domains_.detach(id);
+            extras_.detach_node(id);
+            attributes_.release(t.attributes[i]);
+        }
         classes_.release(t.node_class[i]);
-        attributes_.release(t.attributes[i]);
         if (t.hardware[i] != NodeTable::no_hardware) --hardware_users_[t.hardware[i]];
         t.hardware[i] = NodeTable::no_hardware;
         t.free_gpus[static_cast<std::size_t>(extras_.clear_node(i))].push_back(t.first_gpu[i]);
@@ -327,6 +339,7 @@ class InventoryEditor {
             t.job[i] = found ? make_id<JobId>(*found) : add_job(task.job, false);
             ++out_.job_size[index(t.job[i])];
         }
+        SubgroupEditor(out_).enter(id, task.subgroup);
         if (extras_.add_columns(task.resources)) ++out_.changes.resources;
         write_requirement(requirement_, task, out_.gpu_models);
         extras_.write_task(task, i, std::move(requirement_),  // nobody takes it: it is copied where it is new
@@ -366,6 +379,7 @@ class InventoryEditor {
         if (const auto terms = out_.task_affinities[t.affinities[i]].group_terms; terms > 0)
             group_terms_.release(terms);
         affinities_.release(t.affinities[i]);
+        SubgroupEditor(out_).leave(id);
         if (!leave_its_job) return;
         if (t.job[i] != none<JobId>) leave_job(t.job[i]);
         t.job[i] = none<JobId>;

@@ -105,6 +105,7 @@ inline void resize_rows(NodeTable& t, std::size_t size) {
     t.cpu_milli.resize(size);
     t.memory_mib.resize(size);
     t.gpu_memory_mib.resize(size, -1);
+    t.eviction_count.resize(size);
     t.cordon.resize(size, Cordon::closed);
     t.failed_gpus.resize(size);
     t.first_gpu.resize(size);
@@ -129,6 +130,7 @@ inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int dev
     t.cpu_milli[i] = legal(node.cpu_milli);
     t.memory_mib[i] = legal(node.memory_mib);
     t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
+    t.eviction_count[i] = legal(node.eviction_count);
     t.cordon[i] = cordon_of(node);
     t.failed_gpus[i] = gpu_mask(
         node.failed_gpus, devices, [](int) {}, [](int) {});

@@ -26,7 +26,8 @@ GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
                  .hardware = {},
                  .failed_gpus = {},
                  .resources = {},
-                 .devices = inventory_->node_devices[n.devices[i]].written};
+                 .devices = inventory_->node_devices[n.devices[i]].written,
+                 .eviction_count = n.eviction_count[i]};
     if (n.gpu_model[i] != none<GpuModelId>) out.gpu_model = inventory_->gpu_models[index(n.gpu_model[i])];
     if (n.gpu_memory_mib[i] >= 0) out.gpu_memory_mib = n.gpu_memory_mib[i];
     for (Level level = 0; level < inventory_->network_depth(node); ++level)
@@ -50,6 +51,8 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     TaskSpec out;
     out.name = name(task);
     if (t.job[i] != none<JobId>) out.job = inv.job_names[index(t.job[i])];
+    if (const auto id = inv.subgroup_of(task); id != none<SubgroupId>)
+        out.subgroup = inv.subgroups[index(id)].name;
     out.cpu_milli = t.cpu_milli[i];
     out.memory_mib = t.memory_mib[i];
     out.gpu_count = t.gpu_count[i];
@@ -96,7 +99,10 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
 
 GPUSCHED_INLINE JobSpec Cluster::job_spec(JobId job) const {
     const auto j = index(job);
-    JobSpec out{inventory_->job_names[j], inventory_->job_min_members[j], std::nullopt};
+    JobSpec out{inventory_->job_names[j], inventory_->job_min_members[j], std::nullopt, {}};
+    for (const auto id : inventory_->subgroups_of(job))
+        out.subgroups.push_back(
+            {inventory_->subgroups[index(id)].name, inventory_->subgroups[index(id)].min_members});
     if (inventory_->job_max_disrupted[j] != INT64_MAX) out.max_disrupted = inventory_->job_max_disrupted[j];
     return out;
 }

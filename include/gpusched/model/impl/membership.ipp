@@ -270,9 +270,9 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     // What is used now must be there afterwards.
     const auto& n = inventory_->nodes;
     const auto& u = usage_[i];
-    const auto exceeded = [&](const std::string& what, std::int64_t by) {
+    const auto exceeded = [&](std::string_view what, std::int64_t by) {
         if (by > 0)
-            problems.add(owner + ": its tasks ask for " + std::to_string(by) + " " + what +
+            problems.add((owner + ": its tasks ask for " + std::to_string(by) + " ").append(what) +
                          " more than it has");
     };
     const auto cpu_used = n.cpu_milli[i] - std::min(u.cpu_lendable, u.cpu_firm);
@@ -293,9 +293,9 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
         if (g >= to.gpu_count && std::min(gpu_[at].lendable, gpu_[at].firm) < capacity)
             problems.add(owner + ": tasks hold its GPU " + std::to_string(g) + "; gpu_count is " +
                          std::to_string(to.gpu_count));
-        else if (to.gpu_memory_mib)
-            exceeded("gpu_memory_mib of GPU " + std::to_string(g),
-                     std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at] - *to.gpu_memory_mib);
+        else if (const auto used = std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at];
+                 to.gpu_memory_mib && used > *to.gpu_memory_mib)
+            exceeded("gpu_memory_mib of GPU " + std::to_string(g), used - *to.gpu_memory_mib);
     }
     if (to.hardware) {
         const auto cores = detail::masks_of(*to.hardware).description.cores();
@@ -317,8 +317,9 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
         if (r.node == id) reserved.push_back(r);
     const auto columns = inventory_->resource_names.size();
     const auto domains = spread_domains();
-    for (const auto task : tasks_on(id)) use(task, id, gpus_of(task), -1);
-    for (const auto& r : reserved) use(r.task, id, r.gpus, -1);
+    // All else on the node is counted again from nothing.
+    for (const auto task : tasks_on(id)) count_groups(task, id, -1);
+    for (const auto& r : reserved) count_groups(r.task, id, -1);
     edit.update_node(id, to);
     resize_node_arrays(columns);
     set_capacity(id);
@@ -393,6 +394,7 @@ GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
         problems.add(bad_value("name", gpusched::quoted(to.name),
                                gpusched::quoted(old) + ", which cannot change",
                                "job " + gpusched::quoted(old)));
+    detail::check_subgroups_stay(*inventory_, job.id, to, problems);
     problems.throw_if_any();
     editor().update_job(job.id, to);
     if (events_) events_->publish({.kind = EventKind::job_updated, .job = job});
@@ -416,6 +418,7 @@ GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
     const detail::SpecChecks check(problems);
     check.task(task, task_slots());
     check.levels(task, inventory_->label_levels.size());
+    detail::check_subgroup(*inventory_, task, problems);
     if (inventory_->tasks.names.find(task.name))
         problems.add(detail::Owner("task", task.name) + ": duplicate task name");
     NodeId home = none<NodeId>;
@@ -453,6 +456,7 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     const detail::SpecChecks check(problems);
     check.task(to, index(id));
     check.levels(to, inventory_->label_levels.size());
+    detail::check_subgroup(*inventory_, to, problems);
     if (to.name != name(id))
         problems.add(bad_value("name", gpusched::quoted(to.name),
                                gpusched::quoted(name(id)) + ", which cannot change", old));

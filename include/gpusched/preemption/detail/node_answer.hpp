@@ -10,9 +10,6 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-/// By what the policy compares candidates.
-[[nodiscard]] Objective objective_of(const VictimPolicy& policy) noexcept;
-
 /// A candidate with its victims: of the two sets, the one that the node needs.
 struct Answer : Choice<VictimSet> {
     ManyVictims many{};

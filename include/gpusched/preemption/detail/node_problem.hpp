@@ -37,15 +37,24 @@ struct Sums {
     std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow, summed over budgets
 };
 
+/// A subgroup of a gang with more potential victims on the node than may leave it.
+template <class Set>
+struct TightSubgroup {
+    SubgroupId subgroup = none<SubgroupId>;
+    Set members{};             ///< on the node
+    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
+};
+
 /// A gang with more potential victims on the node than may leave it: when more of them leave, all of its running members do.
 template <class Set>
 struct Gang {
     JobId job = none<JobId>;
-    Set members{};             ///< on the node
-    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
-    bool breakable = true;     ///< all running members may be evicted, wherever they are
-    Sums elsewhere{};          ///< of the members on other nodes
-    std::int64_t cost = 0;     ///< of all running members
+    Set members{};                             ///< on the node
+    std::int64_t surplus = 0;                  ///< that many of them may leave before the gang is broken
+    int first_subgroup = 0, end_subgroup = 0;  ///< in NodeProblem's tight subgroups
+    bool breakable = true;                     ///< all running members may be evicted, wherever they are
+    Sums elsewhere{};                          ///< of the members on other nodes
+    std::int64_t cost = 0;                     ///< of all running members
 };
 
 /// A disruption budget that victims of the node could break.
@@ -169,8 +178,27 @@ class NodeProblem {
     [[nodiscard]] Set close(Argument set) const;
     [[nodiscard]] bool breaks(Argument set, int gang) const {
         const auto& one = gangs_[static_cast<std::size_t>(gang)];
-        return one.breakable && count_of(set & one.members) > one.surplus;
+        return one.breakable && exceeds(set, one);
     }
+    /// Visits the members of the gang that are bound together, and how many of them may leave: of its tight subgroups, then all.
+    template <class Visit>
+    void for_each_surplus(const Gang<Set>& gang, Visit&& visit) const {
+        for (int s = gang.first_subgroup; s < gang.end_subgroup; ++s) {
+            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            visit(one.members, one.surplus);
+        }
+        visit(gang.members, gang.surplus);
+    }
+    /// Are there more of the gang's members in the set than may leave?
+    [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
+        bool more = count_of(set & gang.members) > gang.surplus;
+        for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
+            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            more = count_of(set & one.members) > one.surplus;
+        }
+        return more;
+    }
+    void find_tight_subgroups(Gang<Set>& gang);
     [[nodiscard]] bool breaks_as_it_may(Argument set) const;
     // Out of the way of `allows`, which most clusters pass without.
     [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
@@ -192,7 +220,8 @@ class NodeProblem {
     int gpu_count_ = 0;
     int gang_count_ = 0, budget_count_ = 0;
     const GangTable* table_of_gangs_ = nullptr;
-    std::vector<Gang<Set>> gangs_;           // the first `gang_count_`
+    std::vector<Gang<Set>> gangs_;  // the first `gang_count_`
+    std::vector<TightSubgroup<Set>> subgroups_;
     std::vector<TightBudget<Set>> budgets_;  // the first `budget_count_`
     bool only_gpus_ = false, enough_without_ = false;
     bool has_low_ = false;  // some victim's priority is below 1

@@ -15,7 +15,8 @@ struct Decision;
 namespace detail {
 
 /// Places victims again, one after the other: the highest priorities first, then those of most GPUs, each on the feasible node
-/// with the least idle GPUs. A gang of which fewer than `min_members` would run (all of them where it says nothing) is left out whole;
+/// with the least idle GPUs. A gang of which fewer than `min_members` would run (all of them where it says nothing; of a subgroup, fewer than
+/// its own) is left out whole;
 /// so are victims with local cores, which plans cannot be judged by.
 /// @param placed the preemptors
 /// @return in an order in which each is feasible after those before it

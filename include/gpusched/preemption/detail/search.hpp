@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
+#include <gpusched/preemption/policy.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -27,13 +28,6 @@ struct Candidate {
 template <class Set>
 struct Choice : Candidate {
     Set victims{};
-};
-
-/// What is best, first to last, after the fewest tasks beyond budgets; names of victims break the ties that remain.
-enum class Objective : std::uint8_t {
-    fewest,  ///< fewest victims, score, lower maximum priority, cost: the best of IMP's answer
-    score,   ///< score, fewest victims, lower maximum priority, cost: the optimum of Equation 1
-    cost,    ///< cost, fewest victims, lower maximum priority: the least work lost
 };
 
 /// Negative when `a` is better, positive when `b` is, 0 when only names can tell. `across`: as candidates of

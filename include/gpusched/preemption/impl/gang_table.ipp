@@ -13,9 +13,11 @@ GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster) {
     job_.assign(cluster.task_slots(), none<JobId>);
     next_.resize(cluster.task_slots());
     before_.resize(cluster.task_slots());
+    in_subgroup_.clear();
+    subgroup_.clear();
     for (const auto task : cluster.tasks())
         if (const auto job = inv.tasks.job[index(task)]; job != none<JobId> && cluster.is_placed(task))
-            link(job, task);
+            link(inv, job, task);
 }
 
 GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
@@ -33,19 +35,19 @@ GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
     const bool runs = cluster.contains(task) && cluster.is_placed(task);
     const auto job = runs ? inv.tasks.job[index(task)] : none<JobId>;
     const auto before = job_[index(task)];
-    if (before == job) return;
+    if (before == job && (job == none<JobId> || subgroup_of(task) == inv.subgroup_of(task))) return;
     if (before != none<JobId>) {
         unlink(task);
         if (--members_[index(before)] == 1) --gangs_;
     }
-    if (job != none<JobId>) link(job, task);
+    if (job != none<JobId>) link(inv, job, task);
 }
 
 GPUSCHED_INTERNAL void GangTable::evict(TaskId task) {
     if (job_of(task) != none<JobId>) unlink(task);
 }
 
-GPUSCHED_INTERNAL void GangTable::link(JobId job, TaskId task) {
+GPUSCHED_INTERNAL void GangTable::link(const Inventory& inventory, JobId job, TaskId task) {
     const auto t = index(task);
     auto& first = first_[index(job)];
     job_[t] = job;
@@ -55,6 +57,12 @@ GPUSCHED_INTERNAL void GangTable::link(JobId job, TaskId task) {
     first = task;
     ++count_[index(job)];
     if (++members_[index(job)] == 2) ++gangs_;
+    const auto subgroup = inventory.subgroup_of(task);
+    if (subgroup == none<SubgroupId>) return;
+    if (in_subgroup_.size() <= index(subgroup)) in_subgroup_.resize(inventory.subgroups.size());
+    if (subgroup_.size() <= t) subgroup_.resize(job_.size(), none<SubgroupId>);
+    subgroup_[t] = subgroup;
+    ++in_subgroup_[index(subgroup)];
 }
 
 GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
@@ -64,6 +72,10 @@ GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
     if (next_[t] != none<TaskId>) before_[index(next_[t])] = before_[t];
     --count_[job];
     job_[t] = none<JobId>;
+    if (const auto subgroup = subgroup_of(task); subgroup != none<SubgroupId>) {
+        subgroup_[t] = none<SubgroupId>;
+        --in_subgroup_[index(subgroup)];
+    }
 }
 
 }  // namespace GPUSCHED_NAMESPACE::preemption::detail

@@ -338,8 +338,9 @@ struct PreemptionIndex::State {
 GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t most_shapes) {
     validate(options);
     Problems problems;
-    if (!(options.policy == Policy::imp || options.policy == Policy::exhaustive))
-        problems.add(bad_value("policy", options.policy.name(), "imp or exhaustive"));
+    if (!detail::traits_of(options.policy).indexed)
+        problems.add(bad_value("policy", options.policy.name(),
+                               detail::policies_with(&detail::PolicyTraits::indexed, "or")));
     check_at_least(problems, "most_shapes", most_shapes, 1);
     if (options.time_limit)
         problems.add(
@@ -349,7 +350,7 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
     auto& s = *state_;
     s.options = std::move(options);
     s.most_shapes = most_shapes;
-    s.objective = detail::objective_of(s.options.policy);
+    s.objective = detail::traits_of(s.options.policy).objective;
     s.decision.victims.reserve(detail::most_victims);
 }
 GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;

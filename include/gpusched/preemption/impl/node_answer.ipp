@@ -9,29 +9,16 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-GPUSCHED_INTERNAL Objective objective_of(const VictimPolicy& policy) noexcept {
-    const auto named = policy.named();
-    if (!named) return Objective::cost;
-    switch (*named) {  // all of them, so that the compiler misses a new one
-    case Policy::imp:
-    case Policy::first_fit:
-    case Policy::reprieve:
-        return Objective::fewest;
-    case Policy::exhaustive:
-        return Objective::score;
-    case Policy::spot:
-    case Policy::spot_exact:
-        return Objective::cost;
-    }
-    return Objective::cost;
-}
-
 template <class Set>
 Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, const Request& request,
                          const Options& options, Search<Set>& search) {
     const auto policy = options.policy.named();
     if (!policy) return search.in_order(cluster, node, request, options.policy);
-    switch (*policy) {  // all of them, too
+    const auto& traits = traits_of(options.policy);
+    if (traits.searches)
+        return options.engine == Engine::plain ? search.plain(node, request, traits.objective)
+                                               : search.best(node, request, traits.objective);
+    switch (*policy) {  // all of them, so that the compiler misses a new one
     case Policy::spot:
         return search.cheapest_prefix(node, request);
     case Policy::first_fit:
@@ -43,9 +30,7 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     case Policy::spot_exact:
         break;
     }
-    const auto objective = objective_of(options.policy);
-    return options.engine == Engine::plain ? search.plain(node, request, objective)
-                                           : search.best(node, request, objective);
+    return {};
 }
 
 GPUSCHED_INTERNAL void NodeQuestion::read(const Cluster& cluster, const Request& request,

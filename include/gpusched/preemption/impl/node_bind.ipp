@@ -46,10 +46,12 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
     }
     // Those of which as many may leave as could bind nobody.
     int kept = 0;
+    subgroups_.clear();
     for (int g = 0; g < gang_count_; ++g) {
         auto& gang = gangs_[static_cast<std::size_t>(g)];
         gang.surplus = table.surplus(inv, gang.job);
-        const bool tight = count_of(gang.members) > gang.surplus;
+        find_tight_subgroups(gang);
+        const bool tight = exceeds(gang.members, gang);
         for_each_victim(gang.members, [&](int i) {
             victims_[static_cast<std::size_t>(i)].gang = static_cast<std::int16_t>(tight ? kept : -1);
         });
@@ -86,6 +88,21 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
             lose(gang.cost, lost);
         });
     }
+}
+
+template <class Set>
+void NodeProblem<Set>::find_tight_subgroups(Gang<Set>& gang) {
+    const auto& inv = cluster_->inventory();
+    const auto first = subgroups_.size();
+    for (const auto subgroup : inv.subgroups_of(gang.job)) {
+        TightSubgroup<Set> one{subgroup, {}, table_of_gangs_->surplus(inv, subgroup)};
+        for_each_victim(gang.members, [&](int i) {
+            if (inv.subgroup_of(victim(i).task) == subgroup) insert(one.members, i);
+        });
+        if (count_of(one.members) > one.surplus) subgroups_.push_back(std::move(one));
+    }
+    gang.first_subgroup = static_cast<int>(first);
+    gang.end_subgroup = static_cast<int>(subgroups_.size());
 }
 
 template <class Set>
@@ -138,7 +155,7 @@ template <class Set>
 bool NodeProblem<Set>::breaks_as_it_may(Argument set) const {
     for (int g = 0; g < gang_count_; ++g) {
         const auto& gang = gangs_[static_cast<std::size_t>(g)];
-        if (!gang.breakable && count_of(set & gang.members) > gang.surplus) return false;
+        if (!gang.breakable && exceeds(set, gang)) return false;
     }
     return true;
 }
@@ -189,9 +206,12 @@ Set NodeProblem<Set>::all_that_may(const int* order, int count) const {
     auto may = all();
     for (int g = 0; g < gang_count_; ++g) {
         const auto& gang = gangs_[static_cast<std::size_t>(g)];
-        auto excess = count_of(gang.members) - gang.surplus;
-        for (int i = 0; i < count && !gang.breakable && excess > 0; ++i)
-            if (contains(gang.members, order[i])) may = minus(may, only<Set>(order[i])), --excess;
+        if (gang.breakable) continue;
+        for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
+            auto excess = count_of(may & members) - surplus;
+            for (int i = 0; i < count && excess > 0; ++i)
+                if (contains(Set(may & members), order[i])) may = minus(may, only<Set>(order[i])), --excess;
+        });
     }
     return may;
 }
@@ -202,14 +222,15 @@ Set NodeProblem<Set>::with_back(Argument set, int i, First&& first) const {
     auto left = minus(set, only<Set>(i));
     const auto gang = victim(i).gang;
     if (gang < 0 || !breaks(set, gang)) return left;
-    const auto& all = gangs_[static_cast<std::size_t>(gang)];
-    while (count_of(left & all.members) > all.surplus) {
-        int next = -1;
-        for_each_victim(Set(left & all.members), [&](int j) {
-            if (next < 0 || first(j, next)) next = j;
-        });
-        left = minus(left, only<Set>(next));
-    }
+    for_each_surplus(gangs_[static_cast<std::size_t>(gang)], [&](const Set& members, std::int64_t surplus) {
+        while (count_of(left & members) > surplus) {
+            int next = -1;
+            for_each_victim(Set(left & members), [&](int j) {
+                if (next < 0 || first(j, next)) next = j;
+            });
+            left = minus(left, only<Set>(next));
+        }
+    });
     return left;
 }
 

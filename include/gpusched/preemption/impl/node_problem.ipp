@@ -205,7 +205,11 @@ std::int64_t NodeProblem<Set>::first_cost(int i) const noexcept {
     const auto& v = victim(i);
     if (v.gang < 0) return v.cost;
     const auto& gang = gangs_[static_cast<std::size_t>(v.gang)];
-    return gang.surplus > 0 ? v.cost : gang.cost;
+    bool may_leave = true;
+    for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
+        may_leave = may_leave && (surplus > 0 || !contains(members, i));
+    });
+    return may_leave ? v.cost : gang.cost;
 }
 
 template <class Set>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
@@ -15,12 +16,12 @@ GPUSCHED_INLINE void validate(const Options& options) {
     const auto finite = [&](const char* field, double value) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
     };
-    const auto searches = options.policy == Policy::imp || options.policy == Policy::exhaustive ||
-                          options.policy == Policy::spot_exact;
-    if (options.engine != Options{}.engine && !searches)
+    if (options.engine != Options{}.engine && !detail::traits_of(options.policy).searches)
         problems.add(bad_value("engine", enum_name(options.engine),
                                "the default with policy " + std::string(options.policy.name()) +
-                                   ", which searches in one way; imp, exhaustive and spot_exact have two"));
+                                   ", which searches in one way; " +
+                                   detail::policies_with(&detail::PolicyTraits::searches, "and") +
+                                   " have two"));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);
@@ -50,6 +51,26 @@ GPUSCHED_INLINE std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std:
 
 GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
     return cluster.gpu_milli(task) * unsaved_s(cluster, task, now);
+}
+
+GPUSCHED_INLINE std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto job = inv.tasks.job[index(task)];
+    if (job == none<JobId> || !cluster.is_placed(task)) return lost_work(cluster, task, now);
+    const auto subgroup = inv.subgroup_of(task);
+    std::int64_t running = 0, in_subgroup = 0, sum = 0;
+    for (const auto other : cluster.tasks()) {
+        if (inv.tasks.job[index(other)] != job || !cluster.is_placed(other)) continue;
+        ++running;
+        if (inv.subgroup_of(other) == subgroup) ++in_subgroup;
+        const auto more = std::min(lost_work(cluster, other, now), detail::largest_cost);
+        sum = std::min(sum, detail::largest_cost - more) + more;
+    }
+    const auto needed = inv.job_min_members[index(job)];
+    const bool alone =
+        needed > 0 && running > needed &&
+        (subgroup == none<SubgroupId> || in_subgroup > inv.subgroups[index(subgroup)].min_members);
+    return alone ? lost_work(cluster, task, now) : sum;
 }
 
 GPUSCHED_INLINE double priority_weight(std::int64_t priority) noexcept {

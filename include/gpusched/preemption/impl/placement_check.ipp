@@ -66,7 +66,7 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
 }
 
-/// Are the victims whole gangs or beyond `min_members`, none elsewhere but of whole gangs, no gang of the preemptors whole, and
+/// Are the victims whole gangs or beyond `min_members`, their subgroups' too, none elsewhere but of whole gangs, no gang of the preemptors whole, and
 /// within the budgets?
 inline bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
@@ -90,6 +90,14 @@ inline bool victims_may_leave(const Cluster& cluster, const Request& request, co
             });
             const auto needed = inv.job_min_members[index(job)];
             if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
+            for (const auto subgroup : inv.subgroups_of(job)) {
+                std::int64_t left_in = 0, gone_in = 0;
+                gangs->for_each(job, [&](TaskId task) {
+                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? gone_in : left_in);
+                });
+                if (left > 0 && gone_in > 0 && left_in < inv.subgroups[index(subgroup)].min_members)
+                    return false;
+            }
             const bool whole = left == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
             if (whole && (kept || (gone == 1 && !all_here))) return false;
         }

@@ -65,7 +65,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
 
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
-    const auto objective = detail::objective_of(options.policy);
+    const auto& policy = detail::traits_of(options.policy);
     problem->watch(&budget);
     std::int64_t asked = 0;
     for (const auto node : cluster.nodes()) {
@@ -78,21 +78,21 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         if (!candidate.found()) continue;
         ++result.stats.candidate_nodes;
         if (chosen.found()) {
-            if (options.policy == Policy::reprieve) {
+            if (policy.nodes == detail::NodeChoice::least_important) {
                 const auto now = detail::importance(*problem, candidate);
                 problem->read(cluster, request, options.cost, best, &gangs);
                 const auto before = detail::importance(*problem, chosen);
                 if (now > before || (now == before && !earlier(node, best))) continue;
-            } else if (options.policy == Policy::first_fit) {
+            } else if (policy.nodes == detail::NodeChoice::first) {
                 if (candidate.over_budget >= chosen.over_budget) continue;
             } else {
-                const int order = detail::compare(candidate, chosen, objective, true);
+                const int order = detail::compare(candidate, chosen, policy.objective, true);
                 if (order > 0 || (order == 0 && !earlier(node, best))) continue;
             }
         }
         best = node;
         chosen = std::move(candidate);
-        if (options.policy == Policy::first_fit && chosen.over_budget == 0) break;
+        if (policy.nodes == detail::NodeChoice::first && chosen.over_budget == 0) break;
     }
     result.stats.sets_checked = problem->steps();
     result.stop_reason = budget.reason();

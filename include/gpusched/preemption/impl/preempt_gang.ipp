@@ -296,7 +296,7 @@ class GangSearch {
 
     [[nodiscard]] std::pair<Answer, NodeId> choose(const Request& request, const std::vector<NodeId>& nodes) {
         const auto& inv = cluster_.inventory();
-        const auto by = objective_of(options_.policy);
+        const auto by = traits_of(options_.policy).objective;
         Answer chosen;
         NodeId at = none<NodeId>;
         problem_->forget();

@@ -28,6 +28,7 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
         std::vector<TaskId> tasks{};
         std::size_t needed = 1;
         std::int64_t priority = INT64_MIN, gpus = 0;
+        std::map<SubgroupId, std::int64_t> needed_in{};  // of the subgroups of its gang
     };
     std::vector<Unit> units;
     std::map<JobId, std::size_t> unit_of;
@@ -50,6 +51,10 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
         unit.needed = !together ? 1 : least == 0 ? unit.tasks.size() : static_cast<std::size_t>(least);
         unit.priority = std::max(unit.priority, t.priority[index(victim)]);
         unit.gpus += cluster.gpu_milli(victim);
+        if (const auto in = inv.subgroup_of(victim); together && in != none<SubgroupId>) {
+            auto& needed = unit.needed_in[in];
+            needed = std::min(needed + 1, inv.subgroups[index(in)].min_members);
+        }
     }
     for (auto& unit : units) {
         // A gang that ran with fewer than it needs may do so again.
@@ -75,7 +80,13 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
             after.assign(task, to->node, to->gpus);
             replaced.push_back({task, to->node, to->gpus});
         }
-        if (replaced.size() - known >= unit.needed) continue;
+        auto lacking = unit.needed_in;
+        for (auto at = known; at < replaced.size(); ++at)
+            if (const auto in = lacking.find(inv.subgroup_of(replaced[at].task)); in != lacking.end())
+                --in->second;
+        const bool complete =
+            std::none_of(lacking.begin(), lacking.end(), [](const auto& one) { return one.second > 0; });
+        if (complete && replaced.size() - known >= unit.needed) continue;
         after.rollback(before);
         replaced.resize(known);
     }

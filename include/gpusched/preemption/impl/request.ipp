@@ -33,7 +33,7 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
     extras = t.extras[i];
     grouped = !inv.memberships(id).empty();
     wants_near = !inv.terms(id).near.empty();
-    spot = options.policy == Policy::spot || options.policy == Policy::spot_exact;
+    spot = traits_of(options.policy).spot;
     paper = options.score == ScoreForm::paper;
     break_budgets = options.break_budgets;
     job = t.job[i];

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/serving/detail/calibrator.hpp>
+#include <gpusched/serving/detail/memory_fraction.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -16,60 +18,79 @@
 
 namespace GPUSCHED_NAMESPACE::serving::detail {
 
-/// There is one fraction of the memory, and it is not in the options of the estimate; another one there would be lost.
-inline void check_memory_fraction(Problems& problems, const EstimateOptions& estimate, double fraction) {
-    if (estimate.memory_fraction != EstimateOptions{}.memory_fraction && estimate.memory_fraction != fraction)
-        problems.add(
-            bad_value("estimate.memory_fraction", number_text(estimate.memory_fraction),
-                      "the memory_fraction " + number_text(fraction) + " of the deployments, which counts"));
-}
-
 /// `name`, with strokes behind it where that is taken: names of models and types may read like ours.
 inline std::string unique_name(std::string name, std::set<std::string>& taken) {
     while (!taken.insert(name).second) name += "'";
     return name;
 }
 
-/// The deployments of all models as a serving problem. Nothing is dropped yet.
+/// $/h of the cheapest GPU of a type.
+inline double lowest_price(const ServingRequest& request, std::size_t g) {
+    const double price = *request.gpus[g].price;
+    if (request.terms.empty() || !request.terms[g].spot_price) return price;
+    return std::min(price, *request.terms[g].spot_price);
+}
+/// GPUs of a type, those at the spot price included.
+inline int all_available(const ServingRequest& request, std::size_t g) {
+    const auto spot = request.terms.empty() ? 0 : request.terms[g].spot_available;
+    return static_cast<int>(std::min<std::int64_t>(std::int64_t{request.available[g]} + spot, 1'000'000'000));
+}
+
+/// The deployments of all models as a serving problem, those that were measured among them. Nothing is dropped yet.
 inline ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options) {
     ServingInstance instance;
     auto& problem = instance.problem;
-    problem.budget = request.budget;
+    problem.budget = std::min(request.budget, largest_finite);
     std::vector<int> available;
     for (std::size_t g = 0; g < request.gpus.size(); ++g) {
-        const double price = *request.gpus[g].price;
-        const double paid = price > 0 ? std::floor(request.budget / price + 1e-9) : request.available[g];
-        problem.gpus.push_back({request.gpus[g].name, price, request.available[g]});
-        available.push_back(static_cast<int>(std::min<double>(request.available[g], paid)));
+        const double price = lowest_price(request, g);
+        const int there = all_available(request, g);
+        const double paid = price > 0 ? std::floor(problem.budget / price + 1e-9) : there;
+        problem.gpus.push_back({request.gpus[g].name, *request.gpus[g].price, there});
+        available.push_back(static_cast<int>(std::min<double>(there, paid)));
     }
+    const bool rates = request.has_rates();
     for (const auto& served : request.models)
         for (const auto& workload : served.workloads)
-            problem.workloads.push_back({workload.name, workload.requests, served.model.name});
-    std::map<std::tuple<std::string, std::string, std::string>, double> measured;
-    for (const auto& m : request.measured) measured[{m.model, m.deployment, m.workload}] = m.requests_per_s;
+            problem.workloads.push_back(
+                {workload.name, rates ? workload.rate : workload.requests, served.model.name});
     auto estimate_options = options.estimate;
     estimate_options.memory_fraction = options.deployments.memory_fraction;
+    const Calibrator calibrator(request, estimate_options);
     std::size_t first = 0;
     std::set<std::string> names;
-    for (const auto& served : request.models) {
-        for (auto& deployment :
-             enumerate_deployments(served.model, request.gpus, available, options.deployments)) {
+    for (std::size_t i = 0; i < request.models.size(); ++i) {
+        const auto& served = request.models[i];
+        auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments);
+        // What was measured is possible, whatever the options say.
+        for (const auto& row : calibrator.rows()) {
+            std::vector<int> needed(request.gpus.size(), 0);
+            for (const auto& stage : row.deployment.stages)
+                needed[static_cast<std::size_t>(stage.gpu)] += stage.degree;
+            const auto same = [&](const Deployment& d) { return d.name == row.deployment.name; };
+            bool there = row.model == i && std::none_of(found.begin(), found.end(), same);
+            for (std::size_t g = 0; g < needed.size(); ++g) there = there && needed[g] <= available[g];
+            if (there) found.push_back(row.deployment);
+        }
+        for (auto& deployment : found) {
+            if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
             ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
                                    std::vector<int>(request.gpus.size(), 0),
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
+            std::vector<Source> sources(problem.workloads.size(), Source::estimated);
             for (const auto& stage : deployment.stages)
                 c.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;
             for (std::size_t d = 0; d < served.workloads.size(); ++d) {
-                const auto& workload = served.workloads[d];
-                const auto known = measured.find({served.model.name, deployment.name, workload.name});
-                c.throughput[first + d] = known != measured.end()
-                                              ? known->second
-                                              : estimate_throughput(served.model, request.gpus, deployment,
-                                                                    workload.shape, estimate_options)
-                                                    .requests_per_s;
+                if (options.measured_only && calibrator.measured(i, deployment.name, d) == nullptr) continue;
+                std::tie(c.throughput[first + d], sources[first + d]) =
+                    calibrator.rate(i, deployment, d,
+                                    estimate_throughput(served.model, request.gpus, deployment,
+                                                        served.workloads[d].shape, estimate_options)
+                                        .requests_per_s);
             }
             problem.configurations.push_back(std::move(c));
             instance.deployments.push_back(std::move(deployment));
+            instance.sources.push_back(std::move(sources));
         }
         first += served.workloads.size();
     }
@@ -128,8 +149,11 @@ inline std::vector<int> best_per_dollar(const ServingProblem& problem, const std
 }
 
 inline ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
-    ServingInstance result{with_configurations(all.problem, keep), {}, all.left_out};
-    for (const auto c : keep) result.deployments.push_back(all.deployments[static_cast<std::size_t>(c)]);
+    ServingInstance result{with_configurations(all.problem, keep), {}, all.left_out, {}};
+    for (const auto c : keep) {
+        result.deployments.push_back(all.deployments[static_cast<std::size_t>(c)]);
+        result.sources.push_back(all.sources[static_cast<std::size_t>(c)]);
+    }
     return result;
 }
 
@@ -188,18 +212,23 @@ inline ServingPlan described(const ServingRequest& request, const ServingInstanc
     for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
         const int count = plan.allocation.replicas[c];
         if (count == 0) continue;
-        PlannedReplicas replicas{
-            problem.configurations[c].model, instance.deployments[c], count, count * costs[c], {}, {}};
+        PlannedReplicas replicas{problem.configurations[c].model, instance.deployments[c], count,
+                                 count * costs[c]};
         for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
             if (problem.workloads[w].model != replicas.model) continue;
             replicas.share.push_back(plan.allocation.share[c][w]);
             replicas.requests_per_s.push_back(problem.configurations[c].throughput[w]);
+            replicas.source.push_back(instance.sources[c][w]);
         }
         for (std::size_t g = 0; g < request.gpus.size(); ++g)
             result.rented[g] += count * problem.configurations[c].gpus[g];
         result.cost += replicas.cost;
         result.replicas.push_back(std::move(replicas));
     }
+    for (std::size_t g = 0; g < request.gpus.size(); ++g)
+        if (result.rented[g] > 0)
+            result.rentals.push_back({request.gpus[g].name, result.rented[g], 0, result.rented[g], 1,
+                                      result.rented[g] * *request.gpus[g].price});
     result.makespan = serving::makespan(problem, plan.allocation);
     double requests = 0;
     for (const auto& workload : problem.workloads) requests += workload.requests;

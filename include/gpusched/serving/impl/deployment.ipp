@@ -1,11 +1,13 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/deployment.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
@@ -139,6 +141,104 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
     };
     extend(extend, 0, 0, 0);
     return found;
+}
+
+namespace detail {
+
+/// Reads `TYPE SxD[+TYPE SxD ...]`; names of types may hold anything.
+GPUSCHED_INTERNAL bool read_runs(std::string_view text, const std::vector<GpuType>& gpus,
+                                 std::vector<StageRun>& runs) {
+    const auto number = [](std::string_view& from) {
+        int value = 0;
+        std::size_t digits = 0;
+        while (digits < from.size() && digits < 4 && from[digits] >= '0' && from[digits] <= '9')
+            value = value * 10 + (from[digits++] - '0');
+        from.remove_prefix(digits);
+        return value;
+    };
+    for (std::size_t g = 0; g < gpus.size(); ++g) {
+        auto rest = text;
+        if (!rest.starts_with(gpus[g].name + " ")) continue;
+        rest.remove_prefix(gpus[g].name.size() + 1);
+        StageRun run{static_cast<int>(g), 0, number(rest)};
+        if (run.count < 1 || !rest.starts_with('x')) continue;
+        rest.remove_prefix(1);
+        run.degree = number(rest);
+        if (run.degree < 1) continue;
+        runs.push_back(run);
+        if (rest.empty()) return true;
+        if (rest.front() == '+' && read_runs(rest.substr(1), gpus, runs)) return true;
+        runs.pop_back();
+    }
+    return false;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE Deployment parse_deployment(const std::string& name, const LanguageModel& model,
+                                            const std::vector<GpuType>& gpus) {
+    std::vector<detail::StageRun> runs;
+    if (!detail::read_runs(name, gpus, runs)) {
+        std::vector<std::string> known;
+        for (const auto& possible :
+             enumerate_deployments(model, gpus, std::vector<int>(gpus.size(), 64), {.max_types = 1}))
+            known.push_back(possible.name);
+        std::string types;
+        for (const auto& gpu : gpus) types += (types.empty() ? "" : ", ") + gpu.name;
+        throw InvalidInput(
+            bad_value("deployment", gpusched::quoted(name),
+                      "'TYPE SxD', S stages of tensor-parallel degree D, of the types " + types) +
+            did_you_mean(name, known));
+    }
+    Problems problems;
+    Deployment deployment{name, {}};
+    std::vector<double> memory;
+    for (const auto& run : runs) {
+        const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
+        if (run.degree > gpu.per_machine || (run.degree > 1 && gpu.link_gb_s <= 0))
+            problems.add(bad_value("deployment", gpusched::quoted(name),
+                                   "groups that fit into a machine with a link; one has " +
+                                       std::to_string(gpu.per_machine) + " " + gpu.name));
+        if (model.heads % run.degree != 0)
+            problems.add(bad_value("deployment", gpusched::quoted(name),
+                                   "degrees that divide the " + std::to_string(model.heads) +
+                                       " query heads of " + gpusched::quoted(model.name)));
+        for (int i = 0; i < run.count; ++i) {
+            deployment.stages.push_back({run.gpu, run.degree, 0});
+            memory.push_back(gpu.memory_gb * run.degree);
+        }
+    }
+    if (static_cast<int>(memory.size()) > model.layers)
+        problems.add(bad_value("deployment", gpusched::quoted(name),
+                               "at most " + std::to_string(model.layers) + " stages, as many as " +
+                                   gpusched::quoted(model.name) + " has layers"));
+    problems.throw_if_any();
+    const auto layers = split_layers(model.layers, memory);
+    for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
+    return deployment;
+}
+
+GPUSCHED_INLINE std::string in_words(const Deployment& deployment, std::span<const GpuType> gpus) {
+    std::string layers, groups;
+    int all = 0;
+    for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
+        const auto& stage = deployment.stages[s];
+        layers += (s == 0 ? "" : " + ") + std::to_string(stage.layers);
+        all += stage.degree;
+        if (s > 0 && stage.gpu == deployment.stages[s - 1].gpu &&
+            stage.degree == deployment.stages[s - 1].degree)
+            continue;
+        const auto& name = gpus[static_cast<std::size_t>(stage.gpu)].name;
+        groups +=
+            (groups.empty() ? "" : ", then ") +
+            (stage.degree == 1 ? "one " + name
+                               : "a tensor-parallel group of " + std::to_string(stage.degree) + " " + name);
+    }
+    const auto stages = deployment.stages.size();
+    const std::string begin =
+        stages == 1 ? "one stage (" + layers + " layers): "
+                    : "a pipeline of " + std::to_string(stages) + " stages (" + layers + " layers), each ";
+    return begin + groups + "; " + std::to_string(all) + (all == 1 ? " GPU" : " GPUs");
 }
 
 }  // namespace GPUSCHED_NAMESPACE::serving

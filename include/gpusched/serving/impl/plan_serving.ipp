@@ -3,63 +3,13 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
 #include <gpusched/serving/detail/planner.hpp>
+#include <gpusched/serving/detail/rate_planner.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <limits>
-#include <set>
 #include <string>
-#include <tuple>
-#include <utility>
 
 namespace GPUSCHED_NAMESPACE::serving {
-
-GPUSCHED_INLINE void validate(const ServingRequest& request) {
-    Problems problems;
-    const auto take = [&](auto&& check) {
-        try {
-            check();
-        } catch (const InvalidInput& error) {
-            for (const auto& problem : error.problems()) problems.add(problem);
-        }
-    };
-    take([&] { validate(request.gpus); });
-    const double most = std::numeric_limits<double>::max();
-    for (const auto& gpu : request.gpus)
-        if (!gpu.price) problems.add("GPU type " + gpusched::quoted(gpu.name) + ": price is missing");
-    if (request.available.size() != request.gpus.size())
-        problems.add(bad_value("available", std::to_string(request.available.size()) + " entries",
-                               std::to_string(request.gpus.size()) + ", one per GPU type"));
-    for (const auto count : request.available) check_at_least(problems, "available", count, 0);
-    check_range(problems, "budget", request.budget, 0.0, most);
-    std::set<std::string> models;
-    std::set<std::pair<std::string, std::string>> names;
-    for (const auto& served : request.models) {
-        const auto& name = served.model.name;
-        const auto owner = "model " + gpusched::quoted(name);
-        if (name.empty()) problems.add(bad_value("name", "''", "a name", "model"));
-        if (!models.insert(name).second) problems.add(owner + ": appears twice");
-        take([&] { validate(served.model); });
-        for (const auto& workload : served.workloads) {
-            const auto of = owner + ": workload " + gpusched::quoted(workload.name);
-            if (workload.name.empty()) problems.add(bad_value("workload", "''", "a name", owner));
-            if (!names.emplace(name, workload.name).second) problems.add(of + ": appears twice");
-            check_fields(problems, workload.shape, of);
-            check_range(problems, "requests", workload.requests, 0.0, most, of);
-        }
-    }
-    std::set<std::tuple<std::string, std::string, std::string>> measured;
-    for (const auto& m : request.measured) {
-        const auto owner = "measured throughput of " + gpusched::quoted(m.deployment);
-        if (!measured.emplace(m.model, m.deployment, m.workload).second)
-            problems.add(owner + ": appears twice for " + gpusched::quoted(m.workload) + " of " +
-                         gpusched::quoted(m.model));
-        if (!names.contains({m.model, m.workload}))
-            problems.add(owner + ": there is no workload " + gpusched::quoted(m.workload) + " of a model " +
-                         gpusched::quoted(m.model));
-        check_range(problems, "requests_per_s", m.requests_per_s, 0.0, most, owner);
-    }
-    problems.throw_if_any();
-}
 
 GPUSCHED_INLINE void validate(const PlannerOptions& options) {
     Problems problems;
@@ -69,6 +19,7 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
         for (const auto& problem : error.problems()) problems.add(problem);
     }
     check_fields(problems, options);
+    check_fields(problems, options.targets);
     detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),
@@ -78,6 +29,36 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
     }
     problems.throw_if_any();
 }
+
+namespace detail {
+
+/// The options of the estimate with the one fraction of the memory that counts.
+inline EstimateOptions estimate_of(const PlannerOptions& options) {
+    auto estimate = options.estimate;
+    estimate.memory_fraction = options.deployments.memory_fraction;
+    return estimate;
+}
+
+/// What a valid request and valid options cannot be together.
+GPUSCHED_INTERNAL void check_together(const ServingRequest& request, const PlannerOptions& options) {
+    Problems problems;
+    if (!request.has_rates()) {
+        if (options.targets.any())
+            problems.add("targets: need rates: a batch that is there at once has no latency to speak of");
+        if (options.goal != Goal::cheapest)
+            problems.add(bad_value("goal", gpusched::quoted(enum_name(options.goal)), "rates, not a batch"));
+    } else if (options.deadline) {
+        problems.add("deadline: not with rates, which have no end");
+    }
+    if (is_rental(request, options) && (options.composition != Composition::optimized ||
+                                        options.routing != Routing::optimized || options.uniform_tp))
+        problems.add(
+            "composition, routing, uniform_tp: those of the paper's ablations need a batch, GPUs one by one "
+            "and one price");
+    problems.throw_if_any();
+}
+
+}  // namespace detail
 
 GPUSCHED_INLINE ServingInstance serving_instance(const ServingRequest& request,
                                                  const PlannerOptions& options) {
@@ -90,7 +71,12 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
                                          const milp::AnySolver& solver, const Context& context) {
     validate(request);
     validate(options);
-    return detail::Planner(options, solver, context).run(request);
+    detail::check_together(request, options);
+    if (detail::is_rental(request, options))
+        return detail::RatePlanner(request, options, solver, context).run();
+    auto plan = detail::Planner(options, solver, context).run(request);
+    plan.calibration = calibrate(request, detail::estimate_of(options));
+    return plan;
 }
 
 GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,

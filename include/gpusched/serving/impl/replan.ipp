@@ -3,6 +3,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/detail/rate_planner.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -56,6 +57,7 @@ inline Change changed(const ServingRequest& request, const std::vector<PlannedRe
         configuration.name += is_new ? " (new)" : " (runs)";
         problem.configurations.push_back(std::move(configuration));
         change.instance.deployments.push_back(all.deployments[c]);
+        change.instance.sources.push_back(all.sources[c]);
         change.fresh.push_back(is_new);
     };
     for (std::size_t c = 0; c < runs.size(); ++c)
@@ -101,6 +103,30 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;
     check_range(problems, "count of all together", all, 0.0, 1e9, "running");
     problems.throw_if_any();
+
+    detail::check_together(request, options.planner);
+    if (detail::is_rental(request, options.planner)) {
+        if (!request.has_rates())
+            problems.add(
+                "request: replanning of rentals needs rates; of a batch, GPUs one by one at one price");
+        if (options.max_starts)
+            problems.add("max_starts: not with rates; slack says what fewer starts may cost");
+        problems.throw_if_any();
+        detail::RatePlanner planner(request, options.planner, solver, context, running, options.slack);
+        ReplanResult result;
+        result.plan = planner.run();
+        if (!result.plan.has_plan()) return result;
+        result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
+        for (const auto& old : running) result.stops += old.count;
+        for (const auto& now : result.plan.replicas) result.starts += now.count;
+        for (const auto& old : running)
+            for (const auto& now : result.plan.replicas)
+                if (old.model == now.model && old.deployment.stages == now.deployment.stages) {
+                    result.stops -= std::min(old.count, now.count);
+                    result.starts -= std::min(old.count, now.count);
+                }
+        return result;
+    }
 
     auto change = detail::changed(request, running, options.planner);
     auto& problem = change.instance.problem;

@@ -2,91 +2,67 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/detail/batching_replica.hpp>
+#include <gpusched/serving/detail/memory_fraction.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <deque>
-#include <functional>
-#include <limits>
-#include <queue>
+#include <cstdio>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
 GPUSCHED_INLINE double LatencyResult::percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
-    if (latency.empty()) return 0;
-    const auto n = static_cast<double>(latency.size());
-    const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9)));
-    return latency[rank - 1];
+    return detail::percentile_of(latency, percent);
+}
+GPUSCHED_INLINE double KindLatency::ttft_percentile(double percent) const {
+    require_range("percent", percent, 0.0, 100.0);
+    return detail::percentile_of(ttft, percent);
+}
+GPUSCHED_INLINE double KindLatency::tpot_percentile(double percent) const {
+    require_range("percent", percent, 0.0, 100.0);
+    return detail::percentile_of(tpot, percent);
+}
+GPUSCHED_INLINE double KindLatency::percentile(double percent) const {
+    require_range("percent", percent, 0.0, 100.0);
+    return detail::percentile_of(latency, percent);
 }
 
-namespace detail {
-
-/// A request on its replica.
-struct Job {
-    double arrival;
-    double alone;  ///< seconds where nothing else runs
-    double load;   ///< part of the replica it takes at full speed
-    double most;   ///< requests of its kind that may run together
-};
-
-/// One replica, whose running requests all progress at the same speed.
-class SharedReplica {
-  public:
-    /// Seconds from arrival to end of each.
-    /// @param jobs by arrival
-    std::vector<double> run(const std::vector<Job>& jobs) {
-        std::vector<double> latency(jobs.size());
-        std::size_t next = 0;
-        double start = 0;  // times count from here, so that late ones lose no digits
-        while (next < jobs.size() || !running_.empty() || !waiting_.empty()) {
-            if (running_.empty() && waiting_.empty()) {
-                start = jobs[next].arrival;
-                now_ = progress_ = 0;
-            }
-            const double arrival = next < jobs.size() ? jobs[next].arrival - start : infinity;
-            const double finish =
-                running_.empty() ? infinity : now_ + (running_.top().first - progress_) / speed();
-            if (finish <= arrival) {
-                const auto [end, job] = running_.top();
-                running_.pop();
-                now_ = finish;
-                progress_ = end;
-                latency[job] = finish - (jobs[job].arrival - start);
-                load_ -= jobs[job].load;
-                room_ -= 1 / jobs[job].most;
-                if (running_.empty()) load_ = room_ = 0;  // no rounding is carried along
-            } else {
-                if (!running_.empty()) progress_ += (arrival - now_) * speed();
-                now_ = arrival;
-                waiting_.push_back(next++);
-            }
-            while (!waiting_.empty()) {
-                const auto& job = jobs[waiting_.front()];
-                if (!running_.empty() && room_ + 1 / job.most > 1 + 1e-9) break;
-                room_ += 1 / job.most;
-                load_ += job.load;
-                running_.emplace(progress_ + job.alone, waiting_.front());
-                waiting_.pop_front();
-            }
-        }
-        return latency;
+GPUSCHED_INLINE std::string latency_table(const LatencyResult& result) {
+    std::vector<std::vector<std::string>> rows{{"model", "workload", "requests", "ttft_p50_s", "ttft_p90_s",
+                                                "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s",
+                                                "latency_p90_s"}};
+    for (const auto& kind : result.kinds) {
+        std::vector<std::string> row{kind.model, kind.workload, std::to_string(kind.latency.size())};
+        const auto add = [&](const std::vector<double>& values, double percent) {
+            std::array<char, 32> text{};
+            std::snprintf(text.data(), text.size(), "%.4g", detail::percentile_of(values, percent));
+            row.emplace_back(values.empty() ? "-" : text.data());
+        };
+        for (const auto* values : {&kind.ttft, &kind.tpot})
+            for (const double percent : {50.0, 90.0, 99.0}) add(*values, percent);
+        add(kind.latency, 90);
+        rows.push_back(std::move(row));
     }
-
-  private:
-    static constexpr double infinity = std::numeric_limits<double>::infinity();
-    [[nodiscard]] double speed() const { return std::min(1.0, 1 / load_); }
-
-    using Running = std::pair<double, std::size_t>;
-    std::priority_queue<Running, std::vector<Running>, std::greater<>> running_;  // by progress at the end
-    std::deque<std::size_t> waiting_;
-    double now_ = 0, progress_ = 0, load_ = 0, room_ = 0;
-};
-
-}  // namespace detail
+    std::vector<std::size_t> widths(rows.front().size(), 0);
+    for (const auto& row : rows)
+        for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    std::string text;
+    for (const auto& row : rows) {
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            const std::string space(widths[c] - row[c].size(), ' ');
+            text += (c > 0 ? "  " : "") + (c < 2 ? row[c] + space : space + row[c]);
+        }
+        text.erase(text.find_last_not_of(' ') + 1);
+        text += '\n';
+    }
+    return text;
+}
 
 GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
                                                const std::vector<PlannedReplicas>& plan,
@@ -102,10 +78,12 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     struct Kind {
         double requests;
         std::vector<std::pair<double, std::size_t>> to;  // cumulated share, place in the plan
-        std::vector<detail::Job> jobs;                   // by place in `to`
     };
     std::vector<Kind> kinds;
+    LatencyResult result;
+    std::vector<std::vector<detail::KindTimes>> times(plan.size());  // [place in the plan][kind]
     double all = 0;
+    const bool rates = request.has_rates();
     auto together = options.estimate;
     together.memory_fraction = options.memory_fraction;
     auto one = together;
@@ -113,8 +91,11 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     for (const auto& served : request.models)
         for (std::size_t d = 0; d < served.workloads.size(); ++d) {
             const auto& workload = served.workloads[d];
-            if (workload.requests <= 0) continue;
-            Kind kind{workload.requests, {}, {}};
+            const double many = rates ? workload.rate : workload.requests;
+            if (many <= 0) continue;
+            Kind kind{many, {}};
+            result.kinds.push_back({served.model.name, workload.name, {}, {}, {}});
+            for (auto& known : times) known.emplace_back();
             double share = 0;
             for (std::size_t r = 0; r < plan.size(); ++r) {
                 if (plan[r].model != served.model.name) continue;
@@ -129,14 +110,13 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
                                                           workload.shape, together);
                 const auto alone =
                     estimate_throughput(served.model, request.gpus, plan[r].deployment, workload.shape, one);
-                if (plan[r].count < 1 || !(rate > 0) || !(estimate.batch >= 1))
+                const bool known =
+                    d < plan[r].source.size() && plan[r].source[d] == Source::measured;  // so it has room
+                if (plan[r].count < 1 || !(rate > 0) || !(estimate.batch >= 1 || known))
                     throw InvalidInput(owner + ": cannot serve workload " + gpusched::quoted(workload.name));
                 share += plan[r].share[d];
-                // Measured throughputs may be higher than a request alone is fast.
-                const double latency =
-                    std::max(alone.first_token_s + (workload.shape.output - 1) * alone.step_s, 1e-12);
                 kind.to.emplace_back(share, r);
-                kind.jobs.push_back({0, latency, 1 / rate / latency, estimate.batch});
+                times[r].back() = detail::kind_times(alone, estimate, workload.shape.output, rate);
             }
             if (std::abs(share - 1) > 1e-6)
                 throw InvalidInput(bad_value("shares of workload " + gpusched::quoted(workload.name),
@@ -144,7 +124,6 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
             all += kind.requests;
             kinds.push_back(std::move(kind));
         }
-    LatencyResult result;
     if (kinds.empty()) return result;
 
     std::vector<std::vector<std::vector<detail::Job>>> queues;
@@ -153,8 +132,9 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
         queues.emplace_back(static_cast<std::size_t>(std::max(replicas.count, 1)));
     Rng rng(options.seed);
     double now = 0;
+    const double arrive = options.rate > 0 || !rates ? options.rate : all;
     for (int i = 0; i < options.requests; ++i) {
-        if (options.rate > 0 && i > 0) now -= std::log1p(-rng.uniform()) / options.rate;
+        if (arrive > 0 && i > 0) now -= std::log1p(-rng.uniform()) / arrive;
         double pick = rng.uniform() * all;
         std::size_t k = 0;
         while (k + 1 < kinds.size() && pick >= kinds[k].requests) pick -= kinds[k++].requests;
@@ -163,18 +143,26 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
         std::size_t t = 0;
         while (t + 1 < kind.to.size() && where >= kind.to[t].first) ++t;
         const auto r = kind.to[t].second;
-        auto job = kind.jobs[t];
-        job.arrival = now;
-        queues[r][turn[r]++ % queues[r].size()].push_back(job);
+        queues[r][turn[r]++ % queues[r].size()].push_back({now, k});
     }
-    for (const auto& replicas : queues)
-        for (const auto& jobs : replicas) {
-            const auto latency = detail::SharedReplica().run(jobs);
+    const double counted = options.warm_up * now;
+    for (std::size_t r = 0; r < queues.size(); ++r)
+        for (const auto& jobs : queues[r]) {
+            const auto found = detail::BatchingReplica(times[r]).run(jobs);
             for (std::size_t j = 0; j < jobs.size(); ++j) {
-                result.latency.push_back(latency[j]);
-                result.makespan = std::max(result.makespan, jobs[j].arrival + latency[j]);
+                result.makespan = std::max(result.makespan, jobs[j].arrival + found[j].all);
+                if (jobs[j].arrival < counted) continue;
+                auto& kind = result.kinds[jobs[j].kind];
+                result.latency.push_back(found[j].all);
+                kind.latency.push_back(found[j].all);
+                kind.ttft.push_back(found[j].first);
+                if (const double steps = times[r][jobs[j].kind].steps; steps > 0)
+                    kind.tpot.push_back((found[j].all - found[j].first) / steps);
             }
         }
+    for (auto& kind : result.kinds)
+        for (auto* values : {&kind.latency, &kind.ttft, &kind.tpot})
+            std::sort(values->begin(), values->end());
     std::sort(result.latency.begin(), result.latency.end());
     return result;
 }

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/planner.hpp>
+#include <gpusched/serving/detail/rate_planner.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>
 
 #include <limits>
@@ -27,6 +28,9 @@ GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     one.budget = 0;
     take([&] { validate(one); });
     take([&] { validate(options); });
+    if (problems.empty() && detail::is_rental(request, options))
+        problems.add("request: expected a batch and GPUs one by one at one price; rates and machines are "
+                     "those of serving_curve");
     if (options.deadline)
         problems.add("deadline: not in a sweep: the cheapest plan is the same for every budget that pays it");
     if (budgets.empty()) problems.add(bad_value("budgets", "none", "at least one"));

@@ -187,6 +187,12 @@ class JobConstraints {
         const auto least = rng_.chance(0.5) ? members : (3 * members + 3) / 4;
         JobSpec job{.name = name(job_), .min_members = least};
         if (rng_.chance(0.5)) job.max_disrupted = std::max<std::int64_t>(1, members / 2);
+        // From a stream of its own: everything else is the same with or without.
+        if (members > 2 && rng_.split(job_.first).chance(0.5)) {
+            job.subgroups = {{"leader", 1}, {"worker", least - 1}};
+            for (auto& task : tasks(job_))
+                task.subgroup = &task == &spec_.tasks[job_.first] ? "leader" : "worker";
+        }
         spec_.jobs.push_back(std::move(job));
     }
 

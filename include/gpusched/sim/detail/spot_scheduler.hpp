@@ -1,6 +1,7 @@
 // One decision of the spot replay: filter, rank, place, and preempt where nothing fits, as one plan.
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/core/checks.hpp>
@@ -35,7 +36,7 @@ struct Gangs {
     [[nodiscard]] std::size_t job(TaskId task) const { return job_of[index(task)]; }
 };
 
-/// ASI's third criterion, with the history of the replay: evicted pods by node.
+/// `allocation::EvictionHistory` with what the replay adds to it: evicted pods by node.
 struct NodeEvictions {
     const std::vector<std::int64_t>* by_node;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const {
@@ -66,7 +67,7 @@ class SpotScheduler {
   public:
     SpotScheduler(const SpotReplayOptions& options, const Cluster& cluster, const Gangs& gangs,
                   const allocation::Registries& known)
-        : victims_(options.victims), gangs_(gangs), evictions_(cluster.node_slots(), 0),
+        : victims_(options.victims), gangs_(gangs), evictions_(cluster.inventory().nodes.eviction_count),
           rng_(Rng(options.seed).split(1)),
           picker_(known.gpu_pickers.make(options.gpu_picker, cluster.inventory(), {})) {
         for (const auto& name : options.rankers)
@@ -236,8 +237,7 @@ class SpotScheduler {
         if (node == none<NodeId>) return std::nullopt;
         for (const auto task : leave) evict_gang(cluster, gangs_.job(task), plan);
         if (find_obstacle(cluster, pod, node) != Obstacle::none) return std::nullopt;
-        if (cluster.inventory().tasks.gpu_count[index(pod)] == 0) return allocation::Destination{node, 0};
-        return allocation::Destination{node, picker_(cluster, pod, node, rng_)};
+        return allocation::Destination{node, allocation::pick_gpus(picker_, cluster, pod, node, rng_)};
     }
 
     void evict_gang(Cluster& cluster, std::size_t job, Plan& plan) const {

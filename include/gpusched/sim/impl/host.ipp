@@ -121,6 +121,7 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
     above("duration_s", s.duration_s, 1e6);
     check_range(problems, "window_s", s.window_s, 0.1, 60);
     above("tau_ms", s.tau_ms, 1e6);
+    if (s.threshold_ms) above("threshold_ms", *s.threshold_ms, 1e6);
     above("root_bytes_per_s", s.root_bytes_per_s, 1e13);
     check_range(problems, "background_weight", s.background_weight.size(), 2u, 2u, "length");
     for (const double w : s.background_weight) check_range(problems, "background_weight", w, 0, 0.95);

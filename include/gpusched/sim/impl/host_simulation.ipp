@@ -32,17 +32,19 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
     h.core_numa = {0, 0, 0, 0, 1, 1, 1, 1};
     const control::MigInstance start{static_cast<std::uint8_t>(device_.find(o_.start_profile)),
                                      static_cast<std::uint8_t>(o_.start_slice)};
-    h.tenants = {{.name = "T1", .is_protected = true, .tau_ms = o_.tau_ms, .start = {.instance = start}},
+    const double threshold_ms = o_.threshold_ms.value_or(o_.tau_ms);
+    h.tenants = {{.name = "T1", .is_protected = true, .tau_ms = threshold_ms, .start = {.instance = start}},
                  {.name = "T2", .gpu = 0, .numa = 0},
                  {.name = "T3", .gpu = 0, .client_of = 0}};
     if (o_.second_service)
         h.tenants.push_back({.name = "T4",
                              .is_protected = true,
-                             .tau_ms = o_.tau_ms,
+                             .tau_ms = threshold_ms,
                              .start = {.gpu = 1, .instance = start}});
     for (std::size_t k = 0; k < o_.starts.size(); ++k) h.tenants[k == 0 ? 0 : 3].start = o_.starts[k];
     options_.flags = flags;
     options_.window_s = o_.window_s;
+    options_.persistence = o_.persistence;
     options_.dwell = o_.dwell;
     options_.io_levels_mb_s = o_.io_levels_mb_s;
     options_.quota_levels = o_.quota_levels;

@@ -64,7 +64,6 @@ class Replay {
     }
 
     [[nodiscard]] const Cluster& cluster() const { return cluster_; }
-    [[nodiscard]] const fragmentation::Workload& workload() const { return workload_; }
 
     ReplayResult run(allocation::AnyPlacement& policy) {
         using Fragmented = fragmentation::Incremental<fragmentation::Fgd>;
@@ -194,7 +193,9 @@ class Replay {
 GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context,
                                     const allocation::Registries& known) {
     detail::Replay replay(trace, options, context);
-    auto policy = known.placements.make(options.placement, replay.cluster().inventory(), replay.workload());
+    const auto expected =
+        fragmentation::typical_workload(trace, known.placements.workload_options(options.placement));
+    auto policy = known.placements.make(options.placement, replay.cluster().inventory(), expected);
     return replay.run(policy);
 }
 

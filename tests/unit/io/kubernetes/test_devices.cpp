@@ -44,6 +44,22 @@ TEST_CASE("Pods that hold GPUs which have failed since keep them", "[io][kuberne
     CHECK(reading.cluster.nodes[0].gpu_count == 4);
     CHECK(reading.cluster.nodes[0].failed_gpus == std::vector<int>{0, 1, 2, 3});
     CHECK(reading.cluster.nodes[0].schedulable);
+    CHECK(row(reading, "Node", "over-committed devices").examples.front() == "n0: nvidia.com/gpu 4 of 0");
+}
+
+TEST_CASE("Pods that ask for more GPUs than the node ever had are told apart from failed GPUs",
+          "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0",
+              {.allocatable = has(R"("nvidia.com/gpu": "7")"), .capacity = has(R"("nvidia.com/gpu": "8")")}),
+         pod("a", asks(R"("nvidia.com/gpu": "4")", "n0")), pod("b", asks(R"("nvidia.com/gpu": "6")", "n0"))});
+    CHECK(reading.cluster.nodes[0].gpu_count == 10);
+    CHECK(reading.cluster.nodes[0].failed_gpus == std::vector<int>{7, 8, 9});
+    CHECK(row(reading, "Node", "devices that are not allocatable").examples.front() ==
+          "n0: 1 of 8 nvidia.com/gpu");
+    CHECK(row(reading, "Node", "over-committed devices").examples.front() == "n0: nvidia.com/gpu 10 of 8");
+    const auto sound = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8")")})});
+    CHECK(rows(sound, "Node", "over-committed devices").empty());
 }
 
 TEST_CASE("MIG under the mixed strategy: whole GPUs and classes of instances", "[io][kubernetes]") {

@@ -87,6 +87,9 @@ TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kub
           "import");
     CHECK(problem_of(list({})) == expected_nodes + std::string("none: the List is empty"));
     CHECK(problem_of(list({pod("p"), pod("q")})) == expected_nodes + std::string("2 pods, but no node"));
+    CHECK(problem_of(
+              R"({"kind": "Status", "apiVersion": "v1", "message": "nodes is forbidden", "code": 403})") ==
+          "t: expected objects of Kubernetes, found an error of the API server: 'nodes is forbidden'");
     CHECK(problem_of(list({object("v1", "Secret", "s")})) == expected_nodes + std::string("1 Secret"));
     CHECK(
         problem_of(list({node("n0", {.allocatable = R"("cpu": "many")"})})) ==

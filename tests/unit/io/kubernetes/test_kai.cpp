@@ -156,7 +156,7 @@ TEST_CASE("PodGroups say priority, preemptibility and topology", "[io][kai]") {
     CHECK_FALSE(task(reading, "far").network_affinity.has_value());
     CHECK(row(reading, "PodGroup", "priority").errs == io::Errs::either);
     CHECK(row(reading, "PodGroup", "required topology level").errs == io::Errs::too_lax);
-    CHECK(row(reading, "PodGroup", "subgroups").errs == io::Errs::too_lax);
+    CHECK(row(reading, "PodGroup", "subgroups").fidelity == io::Fidelity::exact);
     CHECK(rows(reading, "PodGroup", "topology constraints").empty());
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
     has(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "expected at least one Node");
     has(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "expected at least one Node");
     has(std::string("PK\x03\x04") + "rest", "found a zip archive");
-    has(list({node("n0")}), "without them");
+    has(list({node("n0")}), "found objects of Kubernetes (kind 'List'): `gpusched import kubernetes`");
     CHECK(said(snapshot({.nodes = {node("n0")}}), {.examples = -1}).find("examples") != std::string::npos);
     CHECK(said(snapshot({.nodes = {node("n0")}})).empty());
 }
@@ -239,6 +239,7 @@ TEST_CASE("Readers of snapshots name the import that reads KAI-Scheduler's", "[i
         static_cast<void>(io::kubernetes_from_text(snapshot({.nodes = {node("n0")}})));
         FAIL("read as objects of Kubernetes");
     } catch (const InvalidInput& error) {
-        CHECK(std::string(error.what()).find("`gpusched import kai` reads it") != std::string::npos);
+        CHECK(std::string(error.what()).find("`gpusched import kai`, io::read_kai_snapshot") !=
+              std::string::npos);
     }
 }

@@ -44,16 +44,16 @@ TEST_CASE("The number of pods of a node is a resource where it can matter", "[io
 TEST_CASE("A node whose pods ask for more than it has is clipped and receives nothing", "[io][kubernetes]") {
     const auto reading =
         read({node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}), node("n1"),
-              pod("a", {.requests = R"("cpu": "3", "memory": "512Mi", "example.com/x": "1")", .on = "n0"}),
+              pod("a", {.requests = R"("cpu": "3", "memory": "1025Mi", "example.com/x": "1")", .on = "n0"}),
               pod("b", {.requests = R"("cpu": "1")", .on = "n0"}), pod("c", {.requests = R"("cpu": "1")"})});
     const auto& spec = reading.cluster.nodes[0];
     CHECK(spec.cpu_milli == 4000);
-    CHECK(spec.memory_mib == 1024);
+    CHECK(spec.memory_mib == 1025);
     CHECK(spec.resources.at("example.com/x") == 1);
     CHECK_FALSE(spec.schedulable);
     const auto over = row(reading, "Node", "over-committed");
     CHECK(over.count == 1);
-    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0");
+    CHECK(over.examples.front() == "n0: cpu 4000m of 2000m, example.com/x 1 of 0, memory 1025Mi of 1024Mi");
     const auto cluster = Cluster::build(reading.cluster);
     CHECK_FALSE(fits(cluster, "c", "n0"));
     CHECK(fits(cluster, "c", "n1"));

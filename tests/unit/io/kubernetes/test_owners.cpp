@@ -242,8 +242,79 @@ TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
     CHECK(task(reading, "v0").job == "default/v");
     CHECK(task(reading, "l0").job == "default/l/1");
     CHECK(task(reading, "lost").job == "default/missing");
-    CHECK(row(reading, "PodGroup", "subgroups").errs == io::Errs::too_lax);
+    CHECK(row(reading, "PodGroup", "subgroups").fidelity == io::Fidelity::exact);
     CHECK(row(reading, "Pod", "Workload (Kueue)").fidelity == io::Fidelity::approximated);
+}
+
+TEST_CASE("Subgroups of gangs", "[io][kubernetes]") {
+    const auto group = [](const std::string& api_version, const std::string& name, const std::string& spec) {
+        return object(api_version, "PodGroup", name, R"("spec": {)" + spec + "}");
+    };
+    const auto kai = [](const std::string& name, const std::string& gang, const std::string& subgroup) {
+        return pod(name, {.labels = R"("kai.scheduler/subgroup-name": ")" + subgroup + "\"",
+                          .metadata = annotated("pod-group-name", gang)});
+    };
+    const auto volcano = [](const std::string& name, const std::string& gang, const std::string& role) {
+        return pod(name, {.metadata = R"("annotations": {"scheduling.k8s.io/group-name": ")" + gang +
+                                      R"(", "volcano.sh/task-spec": ")" + role + "\"}"});
+    };
+    const std::string run_ai = "scheduling.run.ai/v2alpha2", vcjob = "scheduling.volcano.sh/v1beta1";
+    const auto reading = read(
+        {node("n0"),
+         group(run_ai, "flat",
+               R"("subGroups": [{"name": "decode", "minMember": 2}, {"name": "prefill", "minMember": 3}])"),
+         group(run_ai, "tree",
+               R"("minSubGroup": 2, "subGroups": [{"name": "ab", "minSubGroup": 2},
+                  {"name": "a", "minMember": 1, "parent": "ab"}, {"name": "b", "minMember": 2, "parent": "ab"},
+                  {"name": "c", "minMember": 3, "topologyConstraint": {"requiredTopologyLevel": "rack"}}])"),
+         group(
+             run_ai, "some",
+             R"("minSubGroup": 1, "subGroups": [{"name": "r0", "minMember": 4}, {"name": "r1", "minMember": 3}])"),
+         group(vcjob, "mpi", R"("minMember": 5, "minTaskMember": {"master": 1, "worker": 4})"),
+         group(vcjob, "loose", R"("minMember": 2, "minTaskMember": {"master": 1, "worker": 4})"),
+         kai("d0", "flat", "decode"), kai("p0", "flat", "prefill"), kai("odd", "flat", "encode"),
+         pod("bare", {.metadata = annotated("pod-group-name", "flat")}), kai("a0", "tree", "a"),
+         kai("ab0", "tree", "ab"), kai("r0", "some", "r0"), volcano("m0", "mpi", "master"),
+         volcano("w0", "mpi", "worker"), volcano("l0", "loose", "worker")});
+    std::map<std::string, JobSpec> jobs;
+    for (const auto& job : reading.cluster.jobs) jobs[job.name] = job;
+    using Subgroups = std::vector<SubgroupSpec>;
+    CHECK(jobs["default/flat"].min_members == 5);
+    CHECK(jobs["default/flat"].subgroups == Subgroups{{"decode", 2}, {"prefill", 3}});
+    CHECK(task(reading, "d0").subgroup == "decode");
+    CHECK(task(reading, "odd").subgroup.empty());
+    CHECK(task(reading, "bare").subgroup.empty());
+    CHECK(row(reading, "Pod", "subgroup").count == 2);  // odd, and ab0, which names no leaf
+    CHECK(jobs["default/tree"].min_members == 6);
+    CHECK(jobs["default/tree"].subgroups == Subgroups{{"a", 1}, {"b", 2}, {"c", 3}});
+    CHECK(task(reading, "a0").subgroup == "a");
+    CHECK(row(reading, "PodGroup", "topology constraints of subgroups").errs == io::Errs::too_lax);
+    // Any one of two suffices: the gang needs as many pods as the smaller.
+    CHECK(jobs["default/some"].min_members == 3);
+    CHECK(jobs["default/some"].subgroups.empty());
+    CHECK(task(reading, "r0").subgroup.empty());
+    CHECK(rows(reading, "PodGroup", "subgroups").size() == 2);
+    CHECK(jobs["default/mpi"].min_members == 5);
+    CHECK(jobs["default/mpi"].subgroups == Subgroups{{"master", 1}, {"worker", 4}});
+    CHECK(task(reading, "m0").subgroup == "master");
+    // Volcano does not look at roles that need more than the gang.
+    CHECK(jobs["default/loose"].min_members == 2);
+    CHECK(jobs["default/loose"].subgroups.empty());
+    CHECK(Cluster::build(reading.cluster).to_spec().jobs.size() == reading.cluster.jobs.size());
+}
+
+TEST_CASE("Subgroups that KAI would refuse are not called exact", "[io][kubernetes]") {
+    for (const auto* const parts :
+         {R"({"name": "a", "minMember": 5, "parent": "nobody"})",
+          R"({"name": "a", "minMember": 5, "parent": "a"})",
+          R"({"name": "a", "minMember": 5, "parent": "b"}, {"name": "b", "minMember": 5, "parent": "a"})",
+          R"({"name": "a", "minMember": 1}, {"name": "a", "minMember": 5})"}) {
+        INFO(parts);
+        const auto reading =
+            read({node("n0"), object("scheduling.run.ai/v2alpha2", "PodGroup", "g",
+                                     std::string(R"("spec": {"subGroups": [)") + parts + "]}")});
+        CHECK(row(reading, "PodGroup", "subgroups").fidelity == io::Fidelity::approximated);
+    }
 }
 
 TEST_CASE("Volumes bind pods to the nodes that reach them", "[io][kubernetes]") {

@@ -30,7 +30,8 @@ TEST_CASE("Texts that are refused say what they are", "[io][slurm]") {
     says({"{"}, "not a JSON document");
     says({"{\"a\": 1}"}, "found an object without nodes, jobs or partitions");
     says({"[1, 2]"}, "found an array");
-    says({R"({"apiVersion": "v1", "kind": "List", "items": []})"}, "`gpusched import kubernetes` reads them");
+    says({R"({"apiVersion": "v1", "kind": "List", "items": []})"},
+         "`gpusched import kubernetes`, io::read_kubernetes");
     says({R"({"format": "gpusched.cluster", "version": 1, "nodes": []})"}, "which needs no import");
     says({nodes_json("")}, "expected at least one node (scontrol show nodes), found none");
     says({"No jobs in the system\n"}, "expected at least one node");

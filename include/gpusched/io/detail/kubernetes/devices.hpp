@@ -96,21 +96,26 @@ class Devices {
     void fill(std::size_t n, NodeSpec& out) const {
         const auto& node = nodes_[n];
         std::vector<int> failed;
-        const auto missing = [&](std::int64_t first, std::int64_t count, std::int64_t healthy,
-                                 const std::string& name) {
-            if (healthy >= count) return;
+        const auto missing = [&](std::int64_t first, std::int64_t count, const std::string& name) {
+            const auto healthy = healthy_on(n, name), there = std::min(there_on(n, name), count);
             for (auto g = first + healthy; g < first + count; ++g) failed.push_back(static_cast<int>(g));
-            report_.approximated("Node", "devices that are not allocatable", Errs::neither,
-                                 "which of the node's devices is not said: the last ones count as failed",
-                                 out.name + ": " + std::to_string(count - healthy) + " of " +
-                                     std::to_string(count) + " " + name);
+            if (healthy < there)
+                report_.approximated("Node", "devices that are not allocatable", Errs::neither,
+                                     "which of the node's devices is not said: the last ones count as failed",
+                                     out.name + ": " + std::to_string(there - healthy) + " of " +
+                                         std::to_string(there) + " " + name);
+            if (there < count)
+                report_.approximated(
+                    "Node", "over-committed devices", Errs::neither,
+                    "its pods hold more than it has: it has what they hold, those too many as failed ones",
+                    out.name + ": " + name + " " + std::to_string(count) + " of " + std::to_string(there));
         };
         std::string whole;
         for (const auto& name : names_on(n)) {
             if (!is_whole_card(name) || !form_on(node, name).empty()) continue;
             whole = name;
             out.gpu_count = std::min<std::int64_t>(count_on(n, name), max_gpus_per_node);
-            missing(0, out.gpu_count, healthy_on(n, name), name);
+            missing(0, out.gpu_count, name);
             out.gpu_model = card_model(node, name);
             if (whole_.size() > 1) models_[name].insert(out.gpu_model);
             std::int64_t memory = 0;
@@ -125,7 +130,7 @@ class Devices {
             if (name == whole) continue;
             DeviceSpec device{.device_class = class_on(n, name), .count = count_on(n, name)};
             device.memory_mib = device_memory_mib(node, name);
-            missing(next, device.count, healthy_on(n, name), name);
+            missing(next, device.count, name);
             if (std::int64_t replicas = 1; device.device_class.find("shared") != std::string::npos &&
                                            read_number(label_of(node, "nvidia.com/gpu.replicas"), replicas) &&
                                            replicas > 1 && device.count % replicas == 0)
@@ -183,8 +188,11 @@ class Devices {
         out.assign_gpus = false;
     }
     [[nodiscard]] std::int64_t count_on(std::size_t n, const std::string& name) const {
-        return std::max({amount_of(nodes_[n].capacity, name).whole,
-                         amount_of(nodes_[n].allocatable, name).whole, amount_of(used_[n], name).value()});
+        return std::max(there_on(n, name), amount_of(used_[n], name).value());
+    }
+    [[nodiscard]] std::int64_t there_on(std::size_t n, const std::string& name) const {
+        return std::max(amount_of(nodes_[n].capacity, name).whole,
+                        amount_of(nodes_[n].allocatable, name).whole);
     }
     [[nodiscard]] std::int64_t healthy_on(std::size_t n, const std::string& name) const {
         return amount_of(nodes_[n].allocatable, name).whole;

@@ -1,6 +1,7 @@
 // Gangs: which pods are a job, and how many of them must run.
 #pragma once
 
+#include <gpusched/io/detail/kubernetes/gang_needs.hpp>
 #include <gpusched/io/detail/kubernetes/owners.hpp>
 #include <gpusched/io/detail/kubernetes/pod.hpp>
 #include <gpusched/io/detail/report_builder.hpp>
@@ -46,26 +47,32 @@ class Gangs {
     void fill(const Pod& pod, const Owner& owner, TaskSpec& out) {
         if (out.daemon) return;
         const auto& space = pod.id.space;
-        const auto gang = [&](const std::string& name, const std::map<std::string, std::int64_t>& groups,
-                              const char* what) {
+        const auto gang = [&](const std::string& name, const std::map<std::string, GangNeeds>& groups,
+                              const char* what, const std::string& subgroup = {}) {
             const auto full = space + "/" + name;
             const auto found = groups.find(full);
             if (found == groups.end()) {
                 report_.approximated("Pod", what, Errs::too_lax,
                                      "the group was not read: any number of its pods may run", out.name);
-                join(out, full, 0, false);
-            } else {
-                report_.exact("Pod", what);
-                join(out, full, found->second, false);
+                join(out, full, {}, false);
+                return;
             }
+            report_.exact("Pod", what);
+            join(out, full, found->second, false);
+            if (found->second.lists(subgroup))
+                out.subgroup = subgroup;
+            else if (!subgroup.empty() && !found->second.subgroups.empty())
+                report_.approximated("Pod", "subgroup", Errs::too_lax,
+                                     "its PodGroup does not list it: it counts in the whole gang only",
+                                     out.name);
         };
         if (const auto group = name_of(pod.spec()["schedulingGroup"]["podGroupName"].text()); !group.empty())
             return gang(group, upstream_, "PodGroup (scheduling.k8s.io)");
         for (const char* const key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"})
             if (const auto name = pod.annotation(key); !name.empty())
-                return gang(name, volcano_, "PodGroup (Volcano)");
+                return gang(name, volcano_, "PodGroup (Volcano)", pod.annotation("volcano.sh/task-spec"));
         if (const auto name = pod.annotation("pod-group-name"); !name.empty())
-            return gang(name, kai_, "PodGroup (KAI)");
+            return gang(name, kai_, "PodGroup (KAI)", pod.label("kai.scheduler/subgroup-name"));
         for (const char* const key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"})
             if (const auto name = pod.label(key); !name.empty())
                 return gang(name, coscheduling_, "PodGroup (coscheduling)");
@@ -74,7 +81,7 @@ class Gangs {
             if (!read_number(pod.annotation("leaderworkerset.sigs.k8s.io/size"), size)) size = 0;
             report_.exact("Pod", "LeaderWorkerSet");
             return join(out, space + "/" + name + "/" + pod.label("leaderworkerset.sigs.k8s.io/group-index"),
-                        limited(size), false);
+                        {limited(size)}, false);
         }
         if (const auto name = pod.label("jobset.sigs.k8s.io/jobset-name"); !name.empty()) {
             const auto found = job_sets_.find(space + "/" + name);
@@ -84,14 +91,14 @@ class Gangs {
                                      out.name);
             else
                 report_.exact("Pod", "JobSet");
-            return join(out, space + "/" + name, found == job_sets_.end() ? 0 : found->second,
+            return join(out, space + "/" + name, {found == job_sets_.end() ? 0 : found->second},
                         found == job_sets_.end());
         }
         if (const auto name = pod.label("kueue.x-k8s.io/pod-group-name"); !name.empty()) {
             std::int64_t size = 0;
             if (!read_number(pod.annotation("kueue.x-k8s.io/pod-group-total-count"), size)) size = 0;
             report_.exact("Pod", "pod group (Kueue)");
-            return join(out, space + "/" + name, limited(size), false);
+            return join(out, space + "/" + name, {limited(size)}, false);
         }
         if (owner.kind.empty()) return;
         const auto full = space + "/" + owner.name;
@@ -99,30 +106,38 @@ class Gangs {
         const auto [kind, first] = kinds_.try_emplace(full, owner.kind);
         const auto name = first || kind->second == owner.kind ? full : full + " (" + owner.kind + ")";
         const auto workload = workloads_.find(owner.kind + " " + full);
-        if (workload == workloads_.end()) return join(out, name, 0, false);
+        if (workload == workloads_.end()) return join(out, name, {}, false);
         report_.approximated("Pod", "Workload (Kueue)", Errs::too_lax,
                              "a gang of all its pods; quotas are not read", out.name);
-        join(out, name, workload->second, false);
+        join(out, name, {workload->second}, false);
     }
 
     /// The jobs that are gangs.
     void jobs(ClusterSpec& cluster) const {
-        for (const auto& [name, gang] : jobs_)
-            if (const auto least = gang.counted ? gang.pods : gang.min_members; least > 0)
-                cluster.jobs.push_back({.name = name, .min_members = least});
+        for (const auto& [name, gang] : jobs_) {
+            auto least = gang.counted ? gang.pods : gang.needs.min_members;
+            std::int64_t sum = 0;  // groups of several schedulers may share a name
+            for (const auto& subgroup : gang.needs.subgroups) sum += subgroup.min_members;
+            least = std::max(least, sum);
+            if (least > 0 || !gang.needs.subgroups.empty())
+                cluster.jobs.push_back(
+                    {.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
+        }
     }
 
   private:
     struct Gang {
-        std::int64_t min_members = 0, pods = 0;
+        GangNeeds needs{};
+        std::int64_t pods = 0;
         bool counted = false;  // all its pods must run
     };
-    static std::int64_t limited(std::int64_t count) { return std::clamp<std::int64_t>(count, 0, 1'000'000); }
 
-    void join(TaskSpec& task, const std::string& job, std::int64_t min_members, bool count) {
+    void join(TaskSpec& task, const std::string& job, const GangNeeds& needs, bool count) {
         task.job = job;
         auto& gang = jobs_[job];
-        gang.min_members = std::max(gang.min_members, min_members);
+        gang.needs.min_members = std::max(gang.needs.min_members, needs.min_members);
+        for (const auto& subgroup : needs.subgroups)
+            if (!gang.needs.lists(subgroup.name)) gang.needs.subgroups.push_back(subgroup);
         gang.counted = gang.counted || count;
         ++gang.pods;
     }
@@ -132,27 +147,14 @@ class Gangs {
             const auto group = api_group(api_version);
             const auto name = identity_of(object, true).full();
             const auto spec = object["spec"];
-            auto least = limited(integer_at(spec, "minMember", 0));
-            if (const auto parts = spec["subGroups"].items(); !parts.empty()) {
-                std::int64_t sum = 0;
-                for (const auto& part : parts) sum += limited(integer_at(part, "minMember", 0));
-                least = std::max(least, std::min<std::int64_t>(sum, 1'000'000));
-                report_.approximated("PodGroup", "subgroups", Errs::too_lax,
-                                     "one gang of as many pods as all subgroups need", name);
-            }
-            if (group == "scheduling.k8s.io") {
-                const auto policy = spec["schedulingPolicy"];
-                upstream_[name] = limited(integer_at(policy["gang"], "minCount", 0));
-            } else if (group == "scheduling.volcano.sh") {
-                volcano_[name] = least;
-                if (spec["minTaskMember"])
-                    report_.ignored("PodGroup", "minTaskMember", Errs::too_lax,
-                                    "the gang counts pods of all roles together", name);
-            } else if (group == "scheduling.run.ai") {
-                kai_[name] = least;
-            } else {
-                coscheduling_[name] = least;
-            }
+            if (group == "scheduling.k8s.io")
+                upstream_[name] = {limited(integer_at(spec["schedulingPolicy"]["gang"], "minCount", 0))};
+            else if (group == "scheduling.volcano.sh")
+                volcano_[name] = volcano_needs(spec, report_);
+            else if (group == "scheduling.run.ai")
+                kai_[name] = kai_needs(spec, name, report_);
+            else
+                coscheduling_[name] = {limited(integer_at(spec, "minMember", 0))};
             if ((spec["topologyConstraint"] && !(kai_topology_ && group == "scheduling.run.ai")) ||
                 spec["networkTopology"] || spec["schedulingConstraints"])
                 report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
@@ -186,9 +188,9 @@ class Gangs {
 
     ReportBuilder& report_;
     bool kai_topology_;
-    std::map<std::string, std::int64_t> upstream_, volcano_, kai_, coscheduling_, workloads_,
-        job_sets_;                              // pods needed
-    std::map<std::string, std::string> kinds_;  // of the owner that has a job's name
+    std::map<std::string, GangNeeds> upstream_, volcano_, kai_, coscheduling_;
+    std::map<std::string, std::int64_t> workloads_, job_sets_;  // pods needed
+    std::map<std::string, std::string> kinds_;                  // of the owner that has a job's name
     std::map<std::string, Gang> jobs_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/detail/yaml_document.hpp>
 
@@ -173,10 +174,12 @@ class Objects {
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
                                 gpusched::quoted(printable(*format)) + ", which needs no import");
-        if (root["rawObjects"].is(JsonKind::object))
-            return problems.add(
-                root.where() + "expected objects of Kubernetes, found a snapshot of KAI-Scheduler: `gpusched "
-                               "import kai` reads it");
+        if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
+            return problems.add(root.where() + "expected objects of Kubernetes, found " + found.told);
+        if (root["kind"].text() == "Status")
+            return problems.add(root.where() +
+                                "expected objects of Kubernetes, found an error of the API server: " +
+                                gpusched::quoted(printable(root["message"].text().value_or(""))));
         if (!root.is(JsonKind::object) || !root["kind"].text())
             return problems.add(
                 root.where() +

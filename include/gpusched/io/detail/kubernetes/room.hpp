@@ -98,9 +98,10 @@ class Room {
                 room = (total - exact) / unit + held;
             } else {
                 room = held;
-                const std::string milli = name == "cpu" ? "m" : "";
-                beyond += (beyond.empty() ? "" : ", ") + name + " " + std::to_string(exact) + milli + " of " +
-                          std::to_string(total) + milli;
+                const std::string suffix = name == "cpu" ? "m" : unit == bytes_per_mib ? "Mi" : "";
+                beyond += (beyond.empty() ? "" : ", ") + name + " " +
+                          std::to_string(rounded_up(exact, unit)) + suffix + " of " +
+                          std::to_string(total / unit) + suffix;
             }
             if (name == "cpu")
                 out.cpu_milli = room;

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Meta's Rebalancer beside `consolidate`, on the same clusters: vacated nodes, vacated GPUs, moves and processor time.
+
+    python benchmarks/consolidation/beside_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit S] [--presets fast,best]
+                                                  [--peer PYTHON] [-o ROWS.jsonl]
+
+Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`. PYTHON is an interpreter that
+has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it needs nothing of gpusched. Where it is missing, this says so (exit 0).
+
+Clusters: `sim.generate_cluster` with the preset "asi", without fractions, jobs, affinities and Standby, so that both know every rule: a
+task stays among nodes of its GPU model, GPUs, cores and memory have room, locked tasks and daemons stay, and nothing moves onto a node that
+was empty.
+
+Formulations: each is solved for every GPU model by itself, with a part of the time limit in proportion to its nodes.
+
+- `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by single moves, ends of chains and
+  swaps.
+- `squares`: the same with negative squares of utilisation in between, which give the search a slope where no single move empties a node.
+- `free`: the nodes that `consolidate` vacates are named (ToFree), so that it has to find places for their tasks alone.
+
+Its assignments are taken as they are: whether the moves can be ordered is not asked. Ours are plans that `verify.plan` has accepted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+NAMES = ("single", "endchain", "swap")
+MOVES = {
+    "single": {"singleMoveTypeSpec": {}},
+    "endchain": {"singleEndChainMoveTypeSpec": {}},
+    "swap": {"swapMoveTypeSpec": {}},
+}
+RESOURCES = ("gpu", "cpu", "memory")
+FORMULATIONS = ("containers", "squares", "free")
+
+
+def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> dict[str, str]:
+    """The assignment of movable tasks to nodes that Rebalancer finds. `pool`: nodes with what fixed tasks leave, and tasks."""
+    from rebalancer import ProblemSolver
+
+    nodes, tasks = pool["nodes"], pool["tasks"]
+    on: dict[str, list[str]] = {node: [] for node in nodes}
+    for name, task in tasks.items():
+        on[task["node"]].append(name)
+    solver = ProblemSolver(service_name="rebalancer", service_scope="gpusched")
+    solver.set_log_level("ERR")
+    solver.set_object_name("task").set_container_name("node").set_assignment(on)
+    for resource in RESOURCES:
+        solver.add_object_dimension(resource, {name: float(task[resource]) for name, task in tasks.items()})
+        # It refuses capacities of 0; nothing fits into a half of the unit.
+        solver.add_container_dimension(resource, {name: max(0.5, node[resource]) for name, node in nodes.items()})
+        solver.add_constraint({"capacitySpec": {"name": resource, "scope": "node", "dimension": resource}})
+    solver.add_object_dimension("one", dict.fromkeys(tasks, 1.0))
+    solver.add_container_dimension("one", {}, default_value=1e6)
+    vacatable = [name for name, node in nodes.items() if node["vacatable"]]
+    if formulation == "free":
+        solver.add_goal({"toFreeSpec": {"name": "free", "containers": pool["to_free"], "dimension": "one"}}, tuple_pos=0)
+    else:
+        costs = {name: float(nodes[name]["weight"]) for name in vacatable}
+        goal = {
+            "name": "containers", "scope": "node", "dimension": "one", "containerCosts": costs,
+            "filter": {"itemsWhitelist": vacatable},
+        }  # fmt: skip
+        solver.add_goal({"minimizeContainersSpec": goal}, tuple_pos=0)
+    if formulation == "squares":
+        solver.add_goal({"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}}, weight=-1.0, tuple_pos=1)
+    solver.add_goal({"minimizeMovementSpec": {"name": "moves", "scope": "node", "dimension": "one"}}, tuple_pos=2)
+    search = {"solveTime": max(1, round(time_limit)), "moveTypeList": [MOVES[name] for name in NAMES]}
+    solver.add_solver({"localSearchSolverSpec": search})
+    return dict(solver.solve()["assignment"])
+
+
+def work() -> None:
+    """The peer's side: problems on standard input, assignments on standard output."""
+    request = json.load(sys.stdin)
+    start = time.process_time()
+    where: dict[str, str] = {}
+    for pool in request["pools"]:
+        where |= solve_pool(pool, request["formulation"], pool["time_limit"])
+    json.dump({"where": where, "cpu_s": time.process_time() - start}, sys.stdout)
+
+
+def has_rebalancer(python: str) -> bool:
+    command = [python, "-c", "import rebalancer"]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def ask_peer(python: str, pools: list[dict[str, Any]], formulation: str) -> dict[str, Any]:
+    request = json.dumps({"pools": pools, "formulation": formulation})
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([python, __file__, "--worker"], input=request, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise RuntimeError(f"Rebalancer failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout[done.stdout.index("{") :])
+
+
+def simple_cluster(nodes: int, seed: int) -> Any:
+    """A generated cluster with the rules that both sides know."""
+    import gpusched as gs
+
+    document = gs.sim.generate_cluster(preset="asi", nodes=nodes, seed=seed).to_json()
+    models = {node["name"]: node.get("gpu_model", "") for node in document["nodes"]}
+    tasks = []
+    for task in document["tasks"]:
+        if task.get("gpu_share_milli", 1000) != 1000 or task.get("node") is None:
+            continue
+        kept = {name: task[name] for name in ("name", "gpu_count", "cpu_milli", "memory_mib", "node", "gpus") if name in task}
+        kept |= {name: True for name in ("locked", "daemon") if task.get(name)}
+        if models[task["node"]]:
+            kept["gpu_models"] = [models[task["node"]]]
+        tasks.append(kept)
+    document.pop("budgets", None)
+    return gs.Cluster.from_json({**document, "tasks": tasks, "jobs": []})
+
+
+def pools_of(cluster: Any, time_limit: float, to_free: set[str]) -> list[dict[str, Any]]:
+    document = cluster.to_json()
+    nodes = {node["name"]: node for node in document["nodes"]}
+    pools: dict[str, dict[str, Any]] = {}
+    occupied = {task["node"] for task in document["tasks"] if task.get("node") and not task.get("daemon")}
+    for name, node in nodes.items():
+        if name is None or name not in occupied:
+            continue
+        pool = pools.setdefault(node.get("gpu_model", ""), {"nodes": {}, "tasks": {}, "to_free": []})
+        healthy = node.get("gpu_count", 0) - len(node.get("failed_gpus", []))
+        pool["nodes"][name] = {
+            "gpu": healthy, "cpu": node["cpu_milli"], "memory": node["memory_mib"], "weight": healthy,
+            "vacatable": True,
+        }  # fmt: skip
+        if name in to_free:
+            pool["to_free"].append(name)
+    for task in document["tasks"]:
+        name = task.get("node")
+        if name is None or name not in occupied:
+            continue
+        pool = pools[nodes[name].get("gpu_model", "")]
+        asks = {"gpu": task.get("gpu_count", 0), "cpu": task.get("cpu_milli", 0), "memory": task.get("memory_mib", 0)}
+        if task.get("locked") or task.get("daemon"):
+            for resource in RESOURCES:
+                pool["nodes"][name][resource] -= asks[resource]
+            pool["nodes"][name]["vacatable"] &= bool(task.get("daemon"))
+        else:
+            pool["tasks"][task["name"]] = {"node": name, **asks}
+    # Cordoned nodes take nothing more: only what runs there.
+    for pool in pools.values():
+        for name, node in pool["nodes"].items():
+            if not nodes[name].get("schedulable", True):
+                for resource in RESOURCES:
+                    node[resource] = sum(t[resource] for t in pool["tasks"].values() if t["node"] == name)
+    wanted = [pool for pool in pools.values() if pool["tasks"]]
+    total = sum(len(pool["nodes"]) for pool in wanted)
+    for pool in wanted:
+        pool["time_limit"] = time_limit * len(pool["nodes"]) / total
+    return wanted
+
+
+def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
+    """What an assignment comes to; a node over its capacity is an error."""
+    found = {"nodes": 0, "gpus": 0, "moves": 0}
+    for pool in pools:
+        left = {name: [node[resource] for resource in RESOURCES] for name, node in pool["nodes"].items()}
+        used = set()
+        for name, task in pool["tasks"].items():
+            to = where[name]
+            used.add(to)
+            found["moves"] += to != task["node"]
+            for i, resource in enumerate(RESOURCES):
+                left[to][i] -= task[resource]
+        for name, rest in left.items():
+            if min(rest) < -1e-6:
+                raise RuntimeError(f"Rebalancer's assignment overfills node {name}: {rest}")
+        empty = [node for name, node in pool["nodes"].items() if node["vacatable"] and name not in used]
+        found["nodes"] += len(empty)
+        found["gpus"] += sum(node["weight"] for node in empty)
+    return found
+
+
+def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    import gpusched as gs
+
+    cluster = simple_cluster(nodes, seed)
+    row: dict[str, Any] = {"nodes": nodes, "seed": seed}
+    vacated: set[str] = set()
+    for preset in arguments.presets.split(","):
+        start = time.process_time()
+        plan = gs.consolidate(cluster, preset=preset, threads=1, bound_method="counting")
+        cpu_s = time.process_time() - start
+        report = gs.verify.plan(cluster, plan)
+        if not report.ok:
+            raise RuntimeError(f"the plan of {preset} does not verify: {report.violations[0]}")
+        vacated = set(plan.vacated_nodes)
+        row[preset] = {"nodes": len(vacated), "gpus": plan.stats["vacated_gpus"], "moves": len(plan.moves), "cpu_s": cpu_s}
+        row["gpus_at_most"] = plan.bound["vacated_gpus_at_most"]
+    pools = pools_of(cluster, arguments.time_limit, vacated)
+    for formulation in FORMULATIONS:
+        answer = ask_peer(python, pools, formulation)
+        row[formulation] = {**count(pools, answer["where"]), "cpu_s": answer["cpu_s"]}
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--nodes", type=int, action="append")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--time-limit", type=float, default=60)
+    parser.add_argument("--presets", default="fast,best")
+    parser.add_argument("--peer", default=os.environ.get("GPUSCHED_REBALANCER_PYTHON", sys.executable))
+    parser.add_argument("-o", "--output")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        work()
+        return 0
+    if not has_rebalancer(arguments.peer):
+        print(
+            f"SKIPPED: {arguments.peer} cannot import rebalancer; it is a wheel for Python 3.12 and later (pip install rebalancer); "
+            "name an interpreter that has it by --peer or GPUSCHED_REBALANCER_PYTHON",
+            file=sys.stderr,
+        )
+        return 0
+    if importlib.util.find_spec("gpusched") is None:
+        print("gpusched cannot be imported by this Python", file=sys.stderr)
+        return 1
+    sizes = arguments.nodes or ([100] if arguments.smoke else [500, 2000])
+    if arguments.smoke:
+        arguments.seeds, arguments.time_limit = 1, 5
+    columns = (*arguments.presets.split(","), *FORMULATIONS)
+    print("| nodes | seed | GPUs at most | " + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns) + " |")
+    print("|---" * (3 + len(columns)) + "|")
+    rows = []
+    for nodes in sizes:
+        for seed in range(arguments.seeds):
+            row = measure(nodes, seed, arguments.peer, arguments)
+            rows.append(row)
+            cells = (row[name] for name in columns)
+            text = " | ".join(f"{c['nodes']} / {c['gpus']:g} / {c['moves']}, {c['cpu_s']:.2f}" for c in cells)
+            print(f"| {nodes} | {seed} | {row['gpus_at_most']:g} | {text} |", flush=True)
+    if arguments.output:
+        with open(arguments.output, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""How far estimates are from public profiles, per source, model, GPU and tensor-parallel degree, before and after calibration.
+
+    python benchmarks/serving/profile_residuals.py [DATA]
+
+DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one profile: seconds of a
+layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), or of a matrix
+product (aiconfigurator). `before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
+geometric mean ratio of the other degrees of the same GPU and model (a profile is never calibrated by itself; - where there is one
+degree). `inversions` counts pairs of degrees of which the estimate prefers the one that serves less per GPU, of long prompts (2,455 in, 18
+out) and chats (496, 510) at 64 requests together, by more than 5 %.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import os
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from estimate_error import OPERATORS
+from gpusched import serving
+
+Point = tuple[str, float, float, float]  # phase, size (tokens or requests), measured, estimated seconds
+LLAMA_30B: dict[str, Any] = {
+    "layers": 60, "hidden": 6656, "heads": 52, "kv_heads": 52, "head_size": 128, "intermediate": 17920, "vocabulary": 32000,
+}  # fmt: skip
+
+
+def interpolated(points: list[tuple[float, float]], size: float) -> float:
+    points = sorted(points)
+    if size <= points[0][0]:
+        return points[0][1]
+    for (a, x), (b, y) in itertools.pairwise(points):
+        if size <= b:
+            return x + (y - x) * (size - a) / (b - a)
+    return points[-1][1] * size / points[-1][0]
+
+
+def helix(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
+    found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(dict)
+    models = {"llama2_70b": serving.language_model("Llama-2-70B"), "llama1_30b": serving.language_model("Llama-1-30B", **LLAMA_30B)}
+    for folder, model in models.items():
+        for machine in ("a100", "l4", "l4x2", "t4", "t4x2", "t4x4", "v100"):
+            kind, _, many = machine.partition("x")
+            name = {"a100": "A100-40GB", "l4": "L4", "t4": "T4", "v100": "V100"}[kind]
+            degree, gpu = int(many or 1), serving.gpu_type(name)
+            points: list[Point] = []
+            for phase in ("prompt", "decode"):
+                for line in csv.reader((data / "profiles/helix" / folder / machine / f"{phase}_bs2time.csv").open()):
+                    size, ms = float(line[0]), float(line[1])
+                    if size <= 0:
+                        continue
+                    context, sequences = (size / 2, 1.0) if phase == "prompt" else (512.0, size)
+                    points.append((phase, size, ms / 1e3, serving.layer_seconds(model, gpu, degree, size, context, sequences)))
+            found["Helix", folder, name][degree] = points
+    return found
+
+
+def vidur(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
+    found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    base = data / "profiles/vidur/profiling"
+    for folder, name in (("h100", "H100"), ("a100", "A100-80GB"), ("a40", "A40")):
+        reduce: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        network = base / "network" / f"{folder}_dgx" / "all_reduce.csv"
+        if network.exists():
+            for row in csv.DictReader(network.open()):
+                if int(row["num_workers"]) == int(row["devices_per_node"]):
+                    reduce[int(row["num_workers"])].append((float(row["size"]), float(row["time_stats.all_reduce.median"]) / 1e3))
+        for path in sorted((base / "compute" / folder).glob("*/*/mlp.csv")):
+            for row in csv.DictReader(path.open()):
+                values = [row[f"time_stats.{operator}.median"] for operator in OPERATORS]
+                degree, heads, hidden = (int(row[n]) for n in ("num_tensor_parallel_workers", "n_head", "n_embd"))
+                if "" in values or (degree > 1 and degree not in reduce):
+                    continue
+                model = serving.language_model(
+                    "measured", layers=1, hidden=hidden, heads=heads, kv_heads=int(row["n_kv_head"]),
+                    head_size=hidden // heads, intermediate=int(row["n_expanded_embd"]), vocabulary=1,
+                )  # fmt: skip
+                tokens = int(row["num_tokens"])
+                measured = sum(map(float, values)) / 1e3
+                if degree > 1:
+                    measured += 2 * interpolated(reduce[degree], tokens * hidden * 2)
+                estimate = serving.layer_seconds(model, serving.gpu_type(name), degree, tokens, 0.0, 0.0)
+                for phase in ("prompt", "decode"):
+                    found["Vidur", path.parent.name, name][degree].append((phase, tokens, measured, estimate))
+    return found
+
+
+def splitwise(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
+    times: dict[Any, list[tuple[float, float]]] = defaultdict(list)
+    for row in csv.DictReader((data / "splitwise-sim/perf_model.csv").open()):
+        if row["model"] == "llama2-70b" and row["hardware"] in ("a100-80gb", "h100-80gb"):
+            key = (row["hardware"], *(int(row[n]) for n in ("tensor_parallel", "prompt_size", "batch_size", "token_size")))
+            times[key].append((float(row["prompt_time"]), float(row["token_time"])))
+    model = serving.language_model("Llama-2-70B")
+    found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    for (hardware, degree, prompt, batch, tokens), measured in times.items():
+        name = {"a100-80gb": "A100-80GB", "h100-80gb": "H100"}[hardware]
+        gpu = serving.gpu_type(name)
+        for phase, at, estimate in (
+            ("prompt", 0, serving.layer_seconds(model, gpu, degree, float(prompt * batch), prompt / 2, float(batch))),
+            ("decode", 1, serving.layer_seconds(model, gpu, degree, float(batch), prompt + tokens / 2, float(batch))),
+        ):
+            size = prompt * batch if phase == "prompt" else batch
+            found["Splitwise", "Llama-2-70B", name][degree].append(
+                (phase, size, statistics.median(t[at] for t in measured) / 1e3, model.layers * estimate)
+            )
+    return found
+
+
+def matrix_products(data: Path) -> None:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        print("aiconfigurator: not compared, it needs pyarrow")
+        return
+    for folder, name in (("h100_sxm", "H100"), ("a100_sxm", "A100-80GB"), ("l40s", "L40S")):
+        gpu = serving.gpu_type(name)
+        table = parquet.read_table(data / f"profiles/aiconfigurator/data/{folder}/gemm/vllm/0.14.0/gemm_perf.parquet").to_pandas()
+        table = table[table["gemm_dtype"].str.contains("float16|bf16|bfloat16")]
+        for low, high in ((1, 16), (17, 256), (257, 8192)):
+            part = table[(table["m"] >= low) & (table["m"] <= high) & (table["n"] * table["k"] >= 2**24)]
+            bytes_moved = 2.0 * (part["n"] * part["k"] + part["m"] * (part["n"] + part["k"]))
+            compute = 2.0 * part["m"] * part["n"] * part["k"] / (gpu.tflops * 1e12 * 0.7)
+            estimate = [max(a, b) for a, b in zip(compute, bytes_moved / (gpu.bandwidth_gb_s * 1e9 * 0.75))]
+            errors = [e / (ms / 1e3) - 1 for e, ms in zip(estimate, part["latency"])]
+            median = 100 * statistics.median(errors)
+            what = f"matrix product of {low:>3} to {high:>4} rows"
+            print(f"aiconfigurator  {what}  {name:<10} points {len(errors):>5}  median {median:+6.1f} %")
+
+
+def per_gpu(points: list[Point], degree: int, at: int, tokens: tuple[int, int], batch: int = 64) -> float:
+    """Requests per second, GPU and layer: at = 2 measured, 3 estimated."""
+    prompt = interpolated([(p[1], p[at]) for p in points if p[0] == "prompt"], tokens[0])
+    step = interpolated([(p[1], p[at]) for p in points if p[0] == "decode"], batch)
+    return 1 / (prompt + (tokens[1] - 1) * step / batch) / degree
+
+
+def main() -> int:
+    here = Path(__file__).resolve().parents[3] / "shared" / "data"
+    given = [argument for argument in sys.argv[1:] if argument != "--smoke"]  # it is quick as it is
+    data = Path(given[0] if given else os.environ.get("GPUSCHED_DATA", here))
+    if not (data / "profiles").is_dir():
+        print(f"profile_residuals: no {data / 'profiles'}: nothing is compared", file=sys.stderr)
+        return 0
+    sources: list[Callable[[Path], dict[tuple[str, str, str], dict[int, list[Point]]]]] = [helix, vidur, splitwise]
+    print("source     model                GPU        TP  points  prompts before / after    decode before / after")
+    inversions = pairs = 0
+    for source in sources:
+        for (origin, model, gpu), by_degree in source(data).items():
+            ratio = {
+                (degree, phase): [math.log(p[2] / p[3]) for p in points if p[0] == phase]
+                for degree, points in by_degree.items()
+                for phase in ("prompt", "decode")
+            }
+            for degree, points in sorted(by_degree.items()):
+                cells = []
+                for phase in ("prompt", "decode"):
+                    others = [r for (d, p), values in ratio.items() if d != degree and p == phase for r in values]
+                    before = statistics.median(p[3] / p[2] - 1 for p in points if p[0] == phase)
+                    after = "-"
+                    if others:
+                        factor = math.exp(statistics.mean(others))
+                        after = f"{100 * statistics.median(factor * p[3] / p[2] - 1 for p in points if p[0] == phase):+.1f} %"
+                    cells.append(f"{100 * before:+8.1f} % / {after:<9}")
+                print(f"{origin:<10} {model:<20} {gpu:<10} {degree:>2}  {len(points):>6}  {cells[0]}  {cells[1]}")
+            for a, b in itertools.combinations(sorted(by_degree), 2):
+                for tokens in ((2455, 18), (496, 510)):
+                    real = per_gpu(by_degree[a], a, 2, tokens) / per_gpu(by_degree[b], b, 2, tokens)
+                    ours = per_gpu(by_degree[a], a, 3, tokens) / per_gpu(by_degree[b], b, 3, tokens)
+                    pairs += 1
+                    if (real - 1) * (ours - 1) < 0 and abs(math.log(real)) > 0.05 and abs(math.log(ours)) > 0.05:
+                        inversions += 1
+                        print(f"  inversion: TP {a} over TP {b}, {tokens}: measured {real:.2f}, estimated {ours:.2f}")
+    matrix_products(data)
+    print(f"inversions: {inversions} of {pairs} pairs of degrees")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+// Search: rounds and exchanges, from one start or from several, of which the best plan is kept.
+#pragma once
+
+#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/destination_rankings.hpp>
+#include <gpusched/consolidation/detail/rounds.hpp>
+#include <gpusched/consolidation/detail/threads.hpp>
+#include <gpusched/consolidation/ejection_rules.hpp>
+#include <gpusched/consolidation/node_orders.hpp>
+#include <gpusched/consolidation/partitioners.hpp>
+#include <gpusched/consolidation/policies.hpp>
+#include <gpusched/core/lp.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <typeinfo>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::consolidation {
+namespace detail {
+
+/// Fills in what the plan is worth.
+template <class Policies>
+void appraise(const Cluster& cluster, const Policies& policies, std::int64_t price, Result& result) {
+    auto& stats = result.stats;
+    stats.price = price;
+    stats.vacated_weight = 0;
+    for (const auto node : result.plan.vacated_nodes)
+        stats.vacated_weight += static_cast<std::int64_t>(policies.weight(cluster, node));
+    stats.value_milli = value_milli(stats.vacated_weight, stats.relocation_cost, price);
+}
+
+/// Which of two plans is better: the one of higher value, then the one of lower cost, then of fewer moves.
+[[nodiscard]] inline auto worth(const Result& result) {
+    const auto& stats = result.stats;
+    return std::tuple(stats.value_milli, -stats.relocation_cost, -stats.moves);
+}
+
+/// The paper's choices of everything but what a node is worth, which nodes are vacated, and GPUs.
+template <class A, class W, class G>
+[[nodiscard]] auto papers_choices(A acceptance, W weight, G picker) {
+    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, A, W, G>{
+        .acceptance = std::move(acceptance),
+        .weight = std::move(weight),
+        .picker = std::move(picker),
+        .switches = {.shortest_chains_first = false}};
+}
+
+/// The search of `fast`: one round of moves that are nested at most twice.
+template <class... Kinds>
+[[nodiscard]] auto one_shallow_round(Policies<Kinds...> policies) {
+    policies.switches = {.deepest = 2, .most_rounds = 1};
+    return policies;
+}
+
+/// Is that policy, or the one behind one of the types of any.hpp, of that type?
+template <class Own, class P>
+[[nodiscard]] bool is_a(const P& policy) {
+    if constexpr (requires { policy.type(); })
+        return policy.type() == typeid(Own);
+    else
+        return std::same_as<Own, P>;
+}
+
+/// May the paper's choices stand in for these? A caller's own groups, destinations and victims may be meant as limits.
+template <class... Kinds>
+[[nodiscard]] bool may_be_the_papers(const Policies<Kinds...>& policies) {
+    return is_a<ByGpuModel>(policies.partitioner) && is_a<TightestFit>(policies.destinations) &&
+           is_a<CheapestVictims>(policies.ejection);
+}
+
+/// One search, or with `Switches::several_starts` several. The exchanges go on from the best plan, and the best of all plans is
+/// returned: no start has one of higher value, nor one of the same value for less.
+template <class... Kinds>
+Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+              const Options& options, ExecutorRef executor, Budget& budget,
+              std::optional<std::uint64_t> noise = {}) {
+    const auto appraised = [&](Result result) {
+        appraise(cluster, policies, options.price, result);
+        return result;
+    };
+    auto rounds =
+        std::make_unique<Rounds>(cluster, scope, options, executor, budget, noise);  // of the best plan
+    rounds->run(policies);
+    if (!policies.switches.several_starts && policies.switches.exchange_steps == 0)
+        return appraised(rounds->joined().finish(budget));
+
+    auto best = appraised(rounds->joined().plan(budget, rounds->joined().chains()));
+    SearchCounters others;  // of the searches that `rounds` is not
+    bool tried = true;      // whether `policies` have tried to go on from the best plan
+    const auto start = [&](const auto& with, bool by_price, bool tries) {
+        if (budget.exhausted()) return;
+        auto other = std::make_unique<Rounds>(cluster, scope, options, executor, budget, noise);
+        other->run(with, by_price);
+        auto plan = appraised(other->joined().plan(budget, other->joined().chains()));
+        const bool better = worth(plan) > worth(best);
+        others += better ? best.stats : plan.stats;
+        if (!better) return;
+        best = std::move(plan);
+        rounds = std::move(other);
+        tried = tries;
+    };
+    if (policies.switches.several_starts) {
+        start(policies, true, true);
+        start(one_shallow_round(policies), false, false);
+        if (may_be_the_papers(policies))
+            start(papers_choices(policies.acceptance, policies.weight, policies.picker), false, false);
+    }
+    if (!budget.exhausted()) {
+        if (!tried) rounds->run(policies);
+        rounds->exchange(policies);
+        auto last = appraised(rounds->joined().finish(budget));
+        const SearchCounters own = last.stats;
+        if (worth(last) > worth(best)) best = std::move(last);
+        static_cast<SearchCounters&>(best.stats) = own;
+    }
+    best.stats += others;
+    best.stop_reason = rounds->joined().stop_reason(budget);
+    return best;
+}
+
+/// The one place where options meet policies: the limits of the options become those of the acceptance.
+template <class... Kinds>
+[[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
+    if constexpr (TakesLimits<decltype(policies.acceptance)>)
+        return with_acceptance(policies, policies.acceptance.with_limits(options));
+    else
+        return policies;
+}
+
+/// With options that were validated.
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
+                   const Context& context) {
+    require_lp(options.bound_method, context);
+    auto policies = with_limits(without_limits, options);
+    if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
+    Budget budget(context, options.time_limit);
+    const Threads threads(options, context);
+    const auto executor = threads.executor();
+
+    const auto scope = make_scope(cluster, options);
+    auto best = search(cluster, scope, policies, options, executor, budget);
+    if (options.polish_time) {
+        const auto first_reason = best.stop_reason;
+        // A search asks one budget only: that of polishing ends no later than all the time there is.
+        auto time_s = *options.polish_time;
+        if (options.time_limit) time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
+        Budget polish(context, time_s);
+        for (std::uint64_t seed = options.seed + 1; !polish.exhausted() && !budget.exhausted(); ++seed) {
+            auto again = options;
+            again.seed = seed;
+            auto other = search(cluster, scope, policies, again, executor, polish, seed);
+            if (worth(other) > worth(best)) best = std::move(other);
+        }
+        if (polish.reason() == StopReason::cancelled)
+            best.stop_reason = StopReason::cancelled;
+        else
+            best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
+    }
+    best.plan.bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
+    return best;
+}
+
+}  // namespace detail
+
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
+                   const Context& context) {
+    validate(options, cluster, policies);
+    return detail::consolidate(cluster, policies, options, context);
+}
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -1,0 +1,73 @@
+// Explain a move: could this task go to that node, what would it cost, and who is in the way?
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::consolidation {
+
+/// What a move meets.
+enum class MoveFate : std::uint8_t {
+    possible,     ///< nothing is in the way
+    is_there,     ///< the task is on that node when the plan is done
+    not_placed,   ///< the task runs nowhere
+    task_stays,   ///< the task must not be moved; see `fixed_by`
+    node_closed,  ///< the node receives nothing: see `closed_by`
+    obstacle,     ///< a constraint is in the way; see `obstacle` and `victims`
+};
+constexpr auto enum_names(MoveFate) {
+    return name_table<MoveFate>({
+        {MoveFate::possible, "possible"},
+        {MoveFate::is_there, "is_there"},
+        {MoveFate::not_placed, "not_placed"},
+        {MoveFate::task_stays, "task_stays"},
+        {MoveFate::node_closed, "node_closed"},
+        {MoveFate::obstacle, "obstacle"},
+    });
+}
+
+/// What one move after a plan would meet, and what it would change.
+struct MoveExplanation {
+    TaskId task = none<TaskId>;
+    NodeId from = none<NodeId>;  ///< where the task is when the plan is done
+    NodeId to = none<NodeId>;
+    MoveFate fate = MoveFate::possible;
+    FixedBy fixed_by = FixedBy::nothing;
+    ClosedBy closed_by = ClosedBy::nothing;
+    Obstacle obstacle = Obstacle::none;
+    /// Where the obstacle is a lack of room: tasks that could leave `to` for it, the fewest of those that are easier to place than the
+    /// task itself; empty where these do not suffice. Whether they find another place is a question of its own.
+    std::vector<TaskId> victims;
+    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
+    std::int64_t cost = 0;
+    /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if the plan vacates it.
+    std::int64_t weight = 0;
+    /// 1000 x `weight` - `price` x `cost`: what it adds to the value.
+    std::int64_t value_milli = 0;
+    std::string text;  ///< the same in words, with names
+};
+
+/// Says of any move what is in its way once the plan is done, and what it would change: the price of a move that was not made.
+///
+/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`; what comes first is told. Cost, weight and
+/// value are those of this move alone, whether it is possible or not, without what its victims would take.
+///
+/// @param options what the plan was made with, as in `explain`
+/// @throws InvalidInput for a task or node that does not exist, or a plan that does not fit the snapshot
+/// O(tasks on both nodes), plus one copy of the cluster.
+[[nodiscard]] MoveExplanation explain_move(const Cluster& cluster, const Plan& plan, TaskId task, NodeId node,
+                                           const Options& options = {});
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/consolidation/impl/explain_move.ipp>
+#endif

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/failed_requests.hpp>
+
+#include <algorithm>
+
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
+
+GPUSCHED_INLINE void FailedRequests::clear() {
+    for (auto& entries : classes_) entries.clear();
+    alike_.clear();
+}
+
+GPUSCHED_INTERNAL FailedRequests::Constraints FailedRequests::constraints_of(const Cluster& cluster,
+                                                                             TaskId task) {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    return {t.requirement[i], t.affinities[i],     t.profile[i],
+            t.extras[i],      t.gpu_memory_mib[i], cluster.may_borrow(task)};
+}
+
+GPUSCHED_INLINE bool FailedRequests::dominates_alike(const Cluster& cluster, TaskId task, int depth) const {
+    const auto same = alike_.find(constraints_of(cluster, task));
+    return same != alike_.end() && knows(same->second, cluster, task, depth);
+}
+
+GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, int depth) {
+    const auto& inv = cluster.inventory();
+    // What fails for its groups, GPU memory, locality or extras says nothing about others; where it takes a look at every node, it
+    // is remembered for those that ask for the same.
+    const bool asks_for_more = !inv.selection_memberships(task).empty() || inv.tasks.extras[index(task)] != 0;
+    if (!asks_for_more && (!inv.memberships(task).empty() || inv.tasks.gpu_memory_mib[index(task)] > 0 ||
+                           !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty()))
+        return;
+    const auto r = request(cluster, task, depth);
+    auto& entries = asks_for_more ? alike_[constraints_of(cluster, task)] : classes_[class_of(cluster, task)];
+    std::erase_if(entries, [&](const Request& e) { return r.no_harder(e); });
+    entries.push_back(r);
+}
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

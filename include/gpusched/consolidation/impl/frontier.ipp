@@ -1,0 +1,126 @@
+#pragma once
+
+#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/detail/price_ladder.hpp>
+#include <gpusched/consolidation/detail/value_bound.hpp>
+#include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/presets.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::consolidation {
+
+namespace detail {
+
+template <class Policies>
+Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
+                  const Context& context) {
+    Budget budget(context, options.time_limit);
+    const Threads threads(options, context);
+    const auto executor = threads.executor();
+    Options at = options;
+    const auto scope = make_scope(cluster, options);
+    Rounds rounds(cluster, scope, at, executor, budget);
+    const auto& joined = rounds.joined();
+    const auto most = bound(cluster, scope, BoundMethod::counting, nullptr, budget, executor);
+    const auto room =
+        options.objective == Objective::gpus ? most.vacated_gpus_at_most : most.vacated_nodes_at_most;
+    const auto prices = ladder(cluster, scope, policies, room, options.points, options.price);
+
+    struct Cut {
+        std::size_t chains;
+        std::int64_t price;
+    };
+    std::vector<Cut> levels;
+    for (std::size_t level = 0; level < prices.size() && !budget.exhausted(); ++level) {
+        at.price = prices[level];
+        auto now = with_limits(policies, at);
+        now.switches.exchange_steps = now.switches.exchange_steps / static_cast<std::int64_t>(prices.size());
+        if (level + 1 < prices.size()) {
+            now.switches.most_rounds = 1;
+            now.switches.deepest = std::min(now.switches.deepest, 2);
+        }
+        rounds.run(now, true);
+        rounds.exchange(now, level);
+        levels.push_back({joined.chains(), at.price});
+    }
+    // Where a price is that of many nodes, what was found on the way to the last of them counts as well.
+    std::vector<Cut> cuts;
+    const auto total = levels.empty() ? 0 : joined.cost(levels.back().chains);
+    std::size_t from = 0;
+    std::int64_t next = 0, best = 0;
+    for (const auto& level : levels) {
+        for (auto chains = from + 1; chains < level.chains; ++chains) {
+            if (joined.cost(chains) < next || joined.weight(chains) <= best) continue;
+            best = joined.weight(chains);
+            next = joined.cost(chains) + total / static_cast<std::int64_t>(options.points);
+            cuts.push_back({chains, level.price});
+        }
+        if (level.chains > from) {
+            cuts.push_back(level);
+            best = std::max(best, joined.weight(level.chains));
+            next = joined.cost(level.chains) + total / static_cast<std::int64_t>(options.points);
+        }
+        from = level.chains;
+    }
+
+    Frontier result;
+    std::vector<FrontierPoint> points(cuts.size());
+    auto order = [&](std::size_t i) {
+        points[i].result = joined.plan(budget, cuts[i].chains);
+        appraise(cluster, policies, cuts[i].price, points[i].result);
+    };
+    auto watch = [&] { (void)budget.exhausted(); };
+    executor.run(points.size(), IndexTask(order), WaitTask(watch));
+    std::stable_sort(points.begin(), points.end(), [](const FrontierPoint& a, const FrontierPoint& b) {
+        const auto& x = a.result.stats;
+        const auto& y = b.result.stats;
+        return std::pair(x.relocation_cost, -x.vacated_weight) <
+               std::pair(y.relocation_cost, -y.vacated_weight);
+    });
+    for (auto& point : points)
+        if (const auto& last = result.points;
+            point.result.stats.vacated_weight > (last.empty() ? 0 : last.back().result.stats.vacated_weight))
+            result.points.push_back(std::move(point));
+
+    if (options.bound_method != BoundMethod::none) {
+        const auto at_most =
+            values_at_most(cluster, scope, options.objective, prices,
+                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor);
+        for (auto& point : result.points) {
+            const auto& stats = point.result.stats;
+            point.weight_at_most = std::numeric_limits<std::int64_t>::max();
+            for (std::size_t p = 0; p < prices.size(); ++p) {
+                if (prices[p] == stats.price) point.value_at_most_milli = at_most[p];
+                // L(p) + p C, as what the value of nothing falls short of
+                const auto weight = (at_most[p] - value_milli(0, stats.relocation_cost, prices[p])) / milli;
+                point.weight_at_most = std::min(point.weight_at_most, weight);
+            }
+        }
+        result.bound_method =
+            enum_name(options.bound_method == BoundMethod::lp && budget.exhausted() ? BoundMethod::counting
+                                                                                    : options.bound_method);
+    }
+    result.stop_reason = joined.stop_reason(budget);
+    return result;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE Frontier frontier(const Cluster& cluster, const FrontierOptions& options,
+                                  const Context& context) {
+    validate(options, cluster);
+    Problems problems;
+    check_fields(problems, options);
+    if (options.polish_time)
+        problems.add(
+            bad_value("polish_time", number_text(*options.polish_time), "none: a frontier is one search"));
+    problems.throw_if_any();
+    detail::require_lp(options.bound_method, context);
+    return presets::visit(options.preset, options.objective, [&](const auto& policies) {
+        return detail::frontier(cluster, policies, options, context);
+    });
+}
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -1,0 +1,81 @@
+// Who holds capacity when idle GPUs are counted: all tasks, or HP tasks alone as in the figures of the ASI paper.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace GPUSCHED_NAMESPACE::fragmentation {
+
+/// Who holds capacity.
+enum class Accounting : std::uint8_t {
+    all,  ///< every task, and Standby tasks what they lend: what a task without spot rights could not take now
+    hp,  ///< HP tasks alone, as in Figs. 9, 13, 14 and 16 of the ASI paper; LP tasks hold what Standby tasks lend
+};
+constexpr auto enum_names(Accounting) {
+    return name_table<Accounting>({
+        {Accounting::all, "all"},
+        {Accounting::hp, "hp"},
+    });
+}
+
+/// What a node has and what its tasks request, by class, in thousandths of a GPU and of a core.
+///
+/// Source: the definitions that come with the public release of the ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026:
+/// build_aggregates.py, schema.md), with one snapshot in place of the GPU-hours of an hour. With A = `hp_active`,
+/// S = `hp_standby`, L = `lp`: r = `unborrowed` = max(S - L, 0), idle GPUs = max(G - (A + r), 0), idle cores =
+/// max(C - cores requested by HP, 0). Failed GPUs belong to G, and tasks that are neither HP nor LP hold nothing: the
+/// release has neither.
+struct NodeRequests {
+    std::int64_t gpus = 0, cpu = 0;  ///< capacity
+    std::int64_t hp_active = 0;      ///< GPUs of HP tasks that are not Standby
+    std::int64_t hp_standby = 0;     ///< GPUs of those that are
+    std::int64_t lp = 0;             ///< GPUs of LP tasks
+    std::int64_t hp_cpu = 0;         ///< cores of all HP tasks
+    bool has_hp = false;             ///< an HP task runs there, with GPUs or without
+
+    [[nodiscard]] std::int64_t unborrowed() const noexcept {
+        return std::max<std::int64_t>(hp_standby - lp, 0);
+    }
+    [[nodiscard]] std::int64_t idle_gpus() const noexcept {
+        return std::max<std::int64_t>(gpus - (hp_active + unborrowed()), 0);
+    }
+    [[nodiscard]] std::int64_t idle_cpu() const noexcept { return std::max<std::int64_t>(cpu - hp_cpu, 0); }
+    /// GPUs that HP and LP tasks hold together: min(A + L, G) + r.
+    [[nodiscard]] std::int64_t held() const noexcept { return std::min(hp_active + lp, gpus) + unborrowed(); }
+};
+
+/// The requests on a node. O(tasks on the node).
+[[nodiscard]] inline NodeRequests requests_on(const Cluster& cluster, NodeId node) noexcept {
+    const auto& tasks = cluster.inventory().tasks;
+    NodeRequests out;
+    out.gpus = std::int64_t{whole_gpu_milli} * cluster.gpu_count(node);
+    out.cpu = cluster.inventory().nodes.cpu_milli[index(node)];
+    for (const auto task : cluster.tasks_on(node)) {
+        const auto i = index(task);
+        if (tasks.priority_class[i] == PriorityClass::lp) out.lp += cluster.gpu_milli(task);
+        if (tasks.priority_class[i] != PriorityClass::hp) continue;
+        out.has_hp = true;
+        out.hp_cpu += tasks.cpu_milli[i];
+        (tasks.standby[i] ? out.hp_standby : out.hp_active) += cluster.gpu_milli(task);
+    }
+    return out;
+}
+
+namespace detail {
+/// Idle thousandths of GPUs and cores of a node.
+struct Idle {
+    std::int64_t gpu_milli = 0, cpu_milli = 0;
+};
+[[nodiscard]] inline Idle idle_on(const Cluster& cluster, NodeId node, Accounting accounting) noexcept {
+    if (accounting == Accounting::all)
+        return {cluster.gpu_free_total_milli(node), cluster.cpu_free_milli(node)};
+    const auto requests = requests_on(cluster, node);
+    return {requests.idle_gpus(), requests.idle_cpu()};
+}
+}  // namespace detail
+
+}  // namespace GPUSCHED_NAMESPACE::fragmentation

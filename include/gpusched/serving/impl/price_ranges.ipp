@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/price_ranges.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::serving {
+
+GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
+                                                     const PlannerOptions& options,
+                                                     const milp::AnySolver& solver, const Context& context) {
+    validate(request);
+    validate(options);
+    if (!request.has_rates() || options.goal != Goal::cheapest || !plan.has_plan())
+        throw InvalidInput("plan: expected a plan of a request with rates, with goal 'cheapest'");
+    const detail::RatePlanner planner(request, options, solver, context);
+    auto problem = planner.problem(plan.capacity, plan.separate);
+    problem.budget = std::numeric_limits<double>::infinity();
+    double cost = plan.cost;
+    std::vector<PriceRange> ranges;
+    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+        auto& offer = problem.offers[g];
+        PriceRange range{request.gpus[g].name, *request.gpus[g].price};
+        const double today = offer.price;
+        int pieces = 0;
+        for (const auto& rented : plan.rentals)
+            if (rented.gpu == range.gpu) pieces = rented.count / offer.gpus;
+        const double rest = cost - pieces * today;
+        /// From a trial price towards today's, until the plan is as cheap as any.
+        const auto end = [&](double price) {
+            for (int i = 0; i < 50; ++i) {
+                offer.price = price;
+                const auto other = planner.solve(problem, RentalGoal::cost);
+                const double own = rest + pieces * price;
+                if (!other.has_plan() ||
+                    other.cost >= own - std::max(1e-6, options.search.solve.mip_gap) * own)
+                    return price;
+                const int theirs = other.usual[g];
+                if (theirs == pieces) break;
+                const double meet = (other.cost - theirs * price - rest) / (pieces - theirs);
+                if (!((meet < price) == (price > today)) || meet == price) return price;
+                price = price > today ? std::max(meet, today) : std::min(meet, today);
+            }
+            return today;
+        };
+        range.low = end(0) / offer.gpus;
+        const double far = 1000 * (today + cost + 1);
+        const double high = end(far);
+        range.high = high >= far ? std::numeric_limits<double>::infinity() : high / offer.gpus;
+        offer.price = today;
+        ranges.push_back(std::move(range));
+    }
+    return ranges;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::serving

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/serving_curve.hpp>
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::serving {
+
+GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
+    require_range("rate", rate, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
+    const bool rates = request.has_rates();
+    double all = 0;
+    for (const auto& served : request.models)
+        for (const auto& workload : served.workloads) all += rates ? workload.rate : workload.requests;
+    if (!(all > 0))
+        throw InvalidInput("request: asks for nothing; expected workloads with requests or a rate");
+    for (auto& served : request.models)
+        for (auto& workload : served.workloads) {
+            workload.rate = (rates ? workload.rate : workload.requests) / all * rate;
+            workload.requests = 0;
+        }
+    return request;
+}
+
+GPUSCHED_INLINE std::vector<CurvePoint> serving_curve(const ServingRequest& request,
+                                                      const std::vector<double>& rates,
+                                                      const std::vector<LatencyTargets>& targets,
+                                                      const PlannerOptions& options,
+                                                      const milp::AnySolver& solver, const Context& context) {
+    std::vector<CurvePoint> points;
+    double own = 0;
+    for (const auto& served : request.models)
+        for (const auto& workload : served.workloads) own += workload.rate;
+    if (rates.empty() && !(own > 0))
+        throw InvalidInput("rates: none, and the request has none of its own; expected rates above 0");
+    for (const double rate : rates.empty() ? std::vector{own} : rates)
+        for (const auto& target : targets.empty() ? std::vector{options.targets} : targets) {
+            auto each = options;
+            each.targets = target;
+            points.push_back({rate, target, plan_serving(with_rate(request, rate), each, solver, context)});
+        }
+    return points;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::serving

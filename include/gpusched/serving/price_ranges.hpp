@@ -1,0 +1,49 @@
+// How far each price may move until another rental is cheaper.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::serving {
+
+/// Between which prices of one GPU type a plan stays the cheapest, all other prices as they are.
+struct PriceRange {
+    std::string gpu{};
+    double price = 0;                                       ///< $/h of one GPU, today's
+    double low = 0;                                         ///< $/h: below it another rental is cheaper
+    double high = std::numeric_limits<double>::infinity();  ///< $/h: above it another rental is cheaper
+    bool operator==(const PriceRange&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
+    field("gpu", &PriceRange::gpu);
+    field("price", &PriceRange::price);
+    field("low", &PriceRange::low);
+    field("high", &PriceRange::high);
+}
+
+/// For every GPU type the range of its usual price within which a plan for rates stays the cheapest one.
+///
+/// The least cost is a concave function of one price, the plan's own cost a line that touches it today: the ends are found
+/// exactly, by following the line of the plan that is cheaper at a trial price to where both cost the same, and trying there. The
+/// capacities within the targets are those of the plan (they do not depend on prices).
+/// @param plan of this request and these options, with goal `cheapest`
+/// @throws InvalidInput with everything that is wrong, and for a plan that serves nothing or is not about rates; BackendError
+///     where the solver is missing
+/// Complexity: a few mixed-integer programs per GPU type.
+[[nodiscard]] std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
+                                                   const PlannerOptions& options,
+                                                   const milp::AnySolver& solver,
+                                                   const Context& context = {});
+
+}  // namespace GPUSCHED_NAMESPACE::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/price_ranges.ipp>
+#endif

@@ -1,0 +1,45 @@
+// Cost against load, and against targets.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <type_traits>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::serving {
+
+/// One point of a curve and its plan.
+struct CurvePoint {
+    double rate = 0;           ///< requests/s of all kinds together
+    LatencyTargets targets{};  ///< of the options; kinds may have their own
+    ServingPlan plan{};        ///< the cheapest; none where nothing serves it
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
+    field("rate", &CurvePoint::rate);
+    field("targets", &CurvePoint::targets);
+    field("plan", &CurvePoint::plan);
+}
+
+/// The request with the rates of all kinds scaled so that they are `rate` together; a request without rates takes its numbers of
+/// requests as proportions.
+/// @throws InvalidInput for a rate that is not above 0, and a request that asks for nothing
+[[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
+
+/// The cheapest plan for each rate, or for each set of targets, or for each pair of them (rates vary slowest).
+/// @param rates   requests/s of all kinds together, each > 0; empty = those of the request
+/// @param targets empty = those of the options
+/// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
+/// @note deterministic on one thread unless a time limit strikes, which is one of each plan
+[[nodiscard]] std::vector<CurvePoint>
+serving_curve(const ServingRequest& request, const std::vector<double>& rates,
+              const std::vector<LatencyTargets>& targets, const PlannerOptions& options,
+              const milp::AnySolver& solver, const Context& context = {});
+
+}  // namespace GPUSCHED_NAMESPACE::serving
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/serving/impl/serving_curve.ipp>
+#endif

@@ -1,0 +1,183 @@
+"""What `gpusched control --dry-run` says at the end: time above the target as recorded and as estimated, actions by kind, their cost.
+
+The estimate is a straight line of the p99 through the recorded windows, over what the tenant met in them: others' PCIe traffic,
+block I/O, a client's activity. It starts from the assumptions of `control::TailModel` (a quarter of the target each for a full root,
+a busy client and the size of the instance, a tenth for block I/O), because a host that nobody controlled shows little of some of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import control
+from .._words import counted
+
+ASSUMED = np.array([0.0, 0.25, 0.1, 0.25, 0.25])  # constant, PCIe, block I/O, size, client; parts of the target
+TRUST = np.array([1.0, 0.15, 0.15, 0.15, 0.15])
+NOISE = 0.15
+KINDS = {
+    "reconfigure": ("change of instance", "changes of instance"),
+    "throttle_io": ("limit of block I/O", "limits of block I/O"),
+    "set_quota": ("change of an MPS quota", "changes of an MPS quota"),
+    "pin": ("pin to cores", "pins to cores"),
+}
+P99, OFFERED, PCIE, IO, SM, PCIE_KNOWN = 3, 8, 10, 11, 12, 15
+
+
+class Summary:
+    """Takes the lines of a dry run's audit log one by one."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.host, self.options = config["host"], config["options"]
+        self.sms = [[p.sm_count for p in control.mig_layout(gpu["device"]).profiles] for gpu in self.host["gpus"]]
+        self.protected = [i for i, tenant in enumerate(self.host["tenants"]) if tenant["protected"]]
+        self.wishes: dict[int, list[dict[str, Any]]] = {i: [] for i in self.protected}
+        self.first: dict[int, list[int]] = {}
+        # Per tenant and window: p99, requests/s, what it met, what it would have met, whether a pause took it.
+        self.seen: dict[int, list[tuple[float, float, np.ndarray, np.ndarray, bool]]] = {i: [] for i in self.protected}
+        self.place: dict[int, list[int]] = {}
+        self.lease: dict[int, tuple[float, int, int]] = {}  # end, target, MB/s
+        self.pause_until: dict[int, float] = {}
+        self.spent: dict[int, Counter[str]] = {i: Counter() for i in self.protected}
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        seen = line["observation"]
+        now = seen["time_s"]
+        for i in self.protected:
+            state = line["states"][i][4]
+            here = self.first.setdefault(i, state)
+            there = self.place.setdefault(i, list(here))
+            end, target, limit = self.lease.get(i, (-np.inf, -1, 0))
+            throttled = now is not None and now <= end
+            tenant = seen["tenants"][i]
+            paused = now is not None and now <= self.pause_until.get(i, -np.inf)
+            self.seen[i].append(
+                (
+                    number(tenant[P99], np.nan),
+                    number(tenant[OFFERED], np.nan),
+                    self.exposure(seen, i, here, here, -1, 0),
+                    self.exposure(seen, i, here, there, target if throttled else -1, limit),
+                    paused,
+                )
+            )
+            if throttled:
+                self.spent[i]["throttled_s"] += self.options["window_s"]
+            if there[3] < 100 and any(self.activity(seen, i)):
+                self.spent[i]["quota_s"] += self.options["window_s"]
+            for action in line["actions"]:
+                if action["tenant"] == i and action["kind"] in KINDS:
+                    self.wishes[i].append(action)
+                    self.act(i, action, now)
+
+    def act(self, i: int, action: Mapping[str, Any], now: float | None) -> None:
+        """Carried out once: what is in force already is not done again, though a dry run wishes it again."""
+        kind, place = action["kind"], self.place[i]
+        before = list(place)
+        if kind == "throttle_io" and now is not None:
+            self.lease[i] = (now + self.options["lease_s"], action["target"], action["value"])
+            self.spent[i][kind] += 1
+            return
+        if kind == "set_quota":
+            place[3] = action["value"]
+        elif kind == "reconfigure":
+            place[:3], place[4:] = action["after"][:3], action["after"][4:]
+        elif kind == "pin":
+            place[4:] = action["after"][4:]
+        if place == before:
+            return
+        self.spent[i][kind] += 1
+        if kind == "reconfigure" and not action["make_before_break"] and now is not None:
+            self.spent[i]["pauses"] += 1
+            self.pause_until[i] = now + self.options["pause_s"]
+
+    def activity(self, seen: Mapping[str, Any], i: int) -> list[float]:
+        tenants = self.host["tenants"]
+        names = (i, tenants[i]["name"])
+        return [
+            number(seen["tenants"][j][SM], 0.0)
+            for j, tenant in enumerate(tenants)
+            if tenant.get("client_of") in names and seen["tenants"][j][0]
+        ]
+
+    def exposure(self, seen: Mapping[str, Any], i: int, start: list[int], place: list[int], target: int, limit: int) -> np.ndarray:
+        """What the tenant meets in a place, as `control::Exposure`; of a limited target no more than the limit's part."""
+        gpu = self.host["gpus"][place[0]]
+        capacity = self.host["roots"][gpu["root"]]["capacity_bytes_per_s"]
+        own = seen["tenants"][i][PCIE] if place[0] == start[0] else 0.0
+        others = number(seen["roots"][gpu["root"]][0], 0.0) - own if own is not None else 0.0
+        if own is None:  # what is known to be others'
+            there = [t for j, t in enumerate(seen["tenants"]) if j != i and t[PCIE_KNOWN] and self.root_of(j) == gpu["root"]]
+            others = sum(number(t[PCIE], 0.0) for t in there)
+        io = number(seen["numa_io"][gpu["numa"]], 0.0)
+        if target >= 0:
+            used = number(seen["tenants"][target][IO], 0.0)
+            kept = min(1.0, limit * 1e6 / used) if used > 0 else 1.0
+            if self.root_of(target) == gpu["root"]:
+                others -= (1 - kept) * number(seen["tenants"][target][PCIE], 0.0)
+            io -= (1 - kept) * used
+        size = self.sms[start[0]][start[1]] / self.sms[place[0]][place[1]]
+        client = max([0.0, *self.activity(seen, i)]) * 100 / max(1, start[3])
+        pinned = any(place[4:])
+        parts = (others / capacity, 0.0 if pinned else io / 2e9, size, size * min(1.0, client) * place[3] / 100)
+        return np.array([1.0, *np.clip(parts[:2], 0, 1), *parts[2:]])
+
+    def root_of(self, j: int) -> int:
+        tenant = self.host["tenants"][j]
+        gpu = tenant.get("gpu", -1)
+        if gpu < 0:  # a protected tenant is where its instance is; one that is nowhere is on no root
+            gpu = tenant["start"]["gpu"] if "start" in tenant else -1
+        return int(self.host["gpus"][gpu]["root"]) if gpu >= 0 else -1
+
+    def lines(self) -> list[str]:
+        out = []
+        for i in self.protected:
+            tenant, wishes, spent = self.host["tenants"][i], self.wishes[i], self.spent[i]
+            tau, window_s = tenant["tau_ms"], self.options["window_s"]
+            rows = [row for row in self.seen[i] if np.isfinite(row[0])]
+            missing = len(self.seen[i]) - len(rows)
+            head = f"{tenant['name']}, target {tau:g} ms"
+            if not rows:
+                out.append(f"{head}: no window with a p99")
+                continue
+            p99 = np.array([row[0] for row in rows])
+            met = np.array([row[2] for row in rows])
+            would = np.array([row[3] for row in rows])
+            # Ridge regression towards the assumptions; a tail far above the target is not put down to the place.
+            start = ASSUMED * tau
+            start[0] = np.median(p99 - met[:, 1:] @ start[1:])
+            information = met.T @ met / (NOISE * tau) ** 2 + np.diag(1 / (TRUST * tau) ** 2)
+            error = np.minimum(p99, 3 * tau) - met @ start
+            slopes = start + np.linalg.solve(information, met.T @ error / (NOISE * tau) ** 2)
+            after = np.maximum(0.0, p99 + (would - met)[:, 1:] @ np.maximum(0.0, slopes[1:]))
+            above = p99 > tau
+            above_after = (after > tau) | np.array([row[4] for row in rows])
+            lost = sum(row[1] * window_s for row in self.seen[i] if row[4] and np.isfinite(row[1]))
+            note = f"; {counted(missing, 'window')} without a p99 left out" if missing else ""
+            out += [
+                f"{head}: {counted(len(rows), 'window')}, {len(rows) * window_s / 60:.1f} minutes{note}",
+                f"  time above the target: {100 * above.mean():.1f} % as recorded, "
+                f"{100 * above_after.mean():.1f} % by estimate, had it acted",
+                f"  mean p99: {p99.mean():.2f} ms as recorded, {after.mean():.2f} ms by estimate",
+            ]
+            kinds = Counter(action["kind"] for action in wishes)
+            told = [
+                f"{counted(kinds[kind], one, many)} ({spent[kind]} where the earlier ones stay in force)"
+                for kind, (one, many) in KINDS.items()
+                if kinds[kind]
+            ]
+            out.append(f"  actions wished: {', '.join(told) if told else 'none'}")
+            pause_s = spent["pauses"] * self.options["pause_s"]
+            out.append(
+                f"  cost: {counted(spent['pauses'], 'pause')}, {pause_s:.0f} s in all, about {counted(round(lost), 'request')} lost; "
+                f"block I/O of others limited for {spent['throttled_s']:.0f} s; "
+                f"clients below their quota for {spent['quota_s']:.0f} s of their work"
+            )
+        return out
+
+
+def number(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None or not np.isfinite(value) else float(value)

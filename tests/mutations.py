@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Feasibility with one rule switched off at a time: the property test `feasibility_rules` must fail each time.
+
+    tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a)
+    tests/mutations.py --only gpu --only spread
+
+All mutants are in one program, made of a copy of the headers, and `GPUSCHED_MUTANT` chooses one. Without it the test must
+pass. Exit status 1 where a mutant survives, or where the text that it changes is no longer there.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TEST = ROOT / "tests/property/feasibility_rules.cpp"
+
+FEASIBILITY = "impl/feasibility.ipp"
+ELIGIBILITY = "detail/eligibility.hpp"
+SELECTION = "detail/selection_conflict.hpp"
+
+# name: (file in include/gpusched/model, text, what stands there instead); OFF is true in that mutant.
+MUTANTS = {
+    "cordoned": (FEASIBILITY, "if (!inv.nodes.receives(node))", "if (!OFF && !inv.nodes.receives(node))"),
+    "gpu_model": (ELIGIBILITY, "return models.empty() ||", "return OFF || models.empty() ||"),
+    "node_selector": (
+        ELIGIBILITY, "return std::all_of(requirement.node_selector", "return OFF || std::all_of(requirement.node_selector"
+    ),
+    "node_affinity": ("detail/node_match.hpp", "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
+    "node_set": (FEASIBILITY, "&& !inv.in_node_set(", "&& !OFF && !inv.in_node_set("),
+    "taint": (ELIGIBILITY, "return std::all_of(node_class.taints", "return OFF || std::all_of(node_class.taints"),
+    "cpu": (FEASIBILITY, "if (t.cpu_milli[i] >", "if (!OFF && t.cpu_milli[i] >"),
+    "memory": (FEASIBILITY, "if (t.memory_mib[i] >", "if (!OFF && t.memory_mib[i] >"),
+    "resource": (FEASIBILITY, "if (amount >", "if (!OFF && amount >"),
+    "device": (FEASIBILITY, "return extras.device_count > 0 &&", "return !OFF && extras.device_count > 0 &&"),
+    "gpu": (FEASIBILITY, "is_fraction(task)) return Obstacle::gpu;", "is_fraction(task)) return OFF ? Obstacle::none : Obstacle::gpu;"),
+    "gpu_memory": (FEASIBILITY, ": Obstacle::gpu_memory;", ": OFF ? Obstacle::none : Obstacle::gpu_memory;"),
+    "hardware": (
+        FEASIBILITY, "if (local.masks.empty()) return Obstacle::none;", "if (OFF || local.masks.empty()) return Obstacle::none;"
+    ),
+    "unknown hardware": (FEASIBILITY, "if (local.unknown) return Obstacle::", "if (local.unknown && !OFF) return Obstacle::"),
+    "anti_affinity": (FEASIBILITY, "if (others + 1 > limit)", "if (!OFF && others + 1 > limit)"),
+    "smallest limit": (FEASIBILITY, "if (!set.uniform) {", "if (!OFF && !set.uniform) {"),
+    "affinity": (
+        FEASIBILITY, "if (kind == ignored) continue;", "if (kind == ignored || (OFF && !is_network)) continue;"
+    ),
+    "network": (FEASIBILITY, "if (elsewhere > 0)", "if (!(OFF && is_network) && elsewhere > 0)"),
+    "avoid": (SELECTION, "if (m.is_bound())\n", "if (!OFF && m.is_bound())\n"),
+    "avoid, the other way": (SELECTION, "if (m.is_member())\n", "if (!OFF && m.is_member())\n"),
+    "near": (SELECTION, "if (ignored == Obstacle::near ||", "if (OFF || ignored == Obstacle::near ||"),
+    "spread": (SELECTION, "if (ignored != Obstacle::spread)", "if (!OFF && ignored != Obstacle::spread)"),
+    "min_domains": (SELECTION, "if (rule.domains <", "if (!OFF && rule.domains <"),
+}
+
+
+def mutate(include: Path) -> None:
+    """Puts every mutant into the headers below `include`; the first includes what chooses one."""
+    model = include / "gpusched/model"
+    for number, (name, (file, old, new)) in enumerate(MUTANTS.items()):
+        text = (model / file).read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{name}: {file} has {text.count(old)} times {old!r}; expected it once")
+        (model / file).write_text(text.replace(old, new.replace("OFF", f"(gpusched_mutant() == {number})")))
+    config = include / "gpusched/config.hpp"
+    config.write_text(
+        config.read_text()
+        + """
+#include <cstdlib>
+inline int gpusched_mutant() {
+    static const int mutant = std::getenv("GPUSCHED_MUTANT") ? std::atoi(std::getenv("GPUSCHED_MUTANT")) : -1;
+    return mutant;
+}
+"""
+    )
+
+
+def compiler_and_flags(build: Path) -> list[str]:
+    """How the build compiles the test, without its folders of headers, precompiled headers, input and output."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    words = shlex.split(next(one["command"] for one in commands if one["file"] == str(TEST)))
+    words = words[words.index(next(w for w in words if w.endswith("++") or "++-" in w)) :]
+    kept = [w for w in words if w.startswith(("-D", "-std", "-f")) and not w.startswith("-fpch")]
+    systems = [part for at, w in enumerate(words) if w == "-isystem" for part in words[at : at + 2]]
+    return [words[0], *kept, *systems]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build/dev")
+    parser.add_argument("--only", action="append", choices=list(MUTANTS), metavar="NAME", help="this mutant; may be repeated")
+    arguments = parser.parse_args()
+    survived = []
+    with tempfile.TemporaryDirectory() as folder:
+        include = Path(folder) / "include"
+        shutil.copytree(ROOT / "include", include)
+        mutate(include)
+        program = Path(folder) / "feasibility_rules"
+        command = compiler_and_flags(arguments.build)
+        catch = [] if "-DGPUSCHED_CATCH2_V2" in command else ["-lCatch2Main", "-lCatch2"]
+        main_of_catch = arguments.build / "tests/libgpusched_test_main.a"
+        subprocess.run(
+            [*command, "-O1", "-w", "-DGPUSCHED_HEADER_ONLY", f"-I{include}", f"-I{ROOT / 'tests'}", str(TEST), str(main_of_catch)]
+            + [*catch, "-o", str(program)],
+            check=True,
+        )
+
+        def passes(**environment: str) -> bool:
+            return subprocess.run([program], env=os.environ | environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+        for number, name in enumerate(MUTANTS):
+            if arguments.only and name not in arguments.only:
+                continue
+            alive = passes(GPUSCHED_MUTANT=str(number))
+            print(f"{name}: {'survives' if alive else 'killed'}", flush=True)
+            survived += [name] * alive
+        if not passes():
+            sys.exit("the test fails without a mutant")
+    print(f"{len(survived)} survive")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefill and decode replicas over a day: arrivals, sizes, policies, the simulation."""
+
+import copy
+import pickle
+
+import gpusched as gs
+import numpy as np
+import pytest
+
+TIMES = {"prefill_base_s": 0.05, "prefill_s_per_token": 2e-4, "step_base_s": 0.02, "step_s_per_request": 4e-4, "max_batch": 200}
+TARGETS = {"times": TIMES, "ttft_s": 1.0, "tpot_s": 0.05}
+
+
+def trace(n=400):
+    rng = np.random.default_rng(1)
+    return np.column_stack([np.cumsum(rng.exponential(0.2, n)), rng.integers(50, 1500, n), rng.integers(1, 200, n)])
+
+
+def test_a_day_follows_its_curve():
+    day = gs.serving.daily_arrivals(trace(), mean_rate=2, hours=6, level_sigma=0, surge_factor=1, seed=3)
+    assert day.ndim == 2 and day.shape[1] == 3 and np.all(np.diff(day[:, 0]) >= 0) and day[-1, 0] < 6 * 3600
+    for hour in range(6):
+        n = np.sum(day[:, 0] // 3600 == hour)
+        assert n == pytest.approx(3600 * gs.serving.expected_rate(3600 * (hour + 0.5), mean_rate=2), rel=0.1)
+    again = gs.serving.daily_arrivals(trace().tolist(), mean_rate=2, hours=6, level_sigma=0, surge_factor=1, seed=3)
+    assert np.array_equal(day, again)
+    cases = ((trace()[::-1], "order of time"), (trace()[:1], "two requests"), ([[0, 1]], "rows"), ([[0, 0, 1]] * 2, r"trace\[0\]"))
+    for bad, message in cases:
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.serving.daily_arrivals(bad)
+
+
+def test_policies_of_a_day():
+    day = gs.serving.daily_arrivals(trace(), mean_rate=4, hours=5, seed=1)
+    fixed = gs.serving.fewest_fixed(day, **TARGETS)
+    static = gs.serving.simulate_autoscaling(day, "fixed", start=fixed, **TARGETS)
+    assert static.windows_met >= 0.99 and static.requests == len(day) and static.starts == 0
+    assert static.gpu_h == pytest.approx(5 * 4 * (fixed.prefill + fixed.decode))
+    ours = gs.serving.simulate_autoscaling(day, start=fixed, **TARGETS)
+    assert ours == gs.serving.simulate_autoscaling(day, policy="forecast", start=fixed, **TARGETS)
+    assert ours.both_met > 0.9 and len(ours.time_s) == 300 and ours.busy_gpu_h < ours.gpu_h
+    assert pickle.loads(pickle.dumps(ours)) == copy.deepcopy(ours) == ours
+
+    # A policy of one's own: an `Autoscaler` asked by hand is the same as by name.
+    scaler = gs.serving.Autoscaler(start=fixed, **TARGETS)
+    seen = []
+
+    def mine(window):
+        seen.append(window)
+        return scaler.step(window)
+
+    assert gs.serving.simulate_autoscaling(day, mine, start=fixed, **TARGETS) == ours
+    assert sum(len(w.arrived) for w in seen) == len(day) and seen[0].ready == fixed and seen[0].seconds == 60
+    pairs = gs.serving.simulate_autoscaling(day, lambda _: (fixed.prefill, fixed.decode), start=fixed, **TARGETS)
+    assert pairs.gpu_h == static.gpu_h
+    slow = gs.serving.simulate_autoscaling(day, "fixed", start=fixed, slowdown=1.5, **TARGETS)
+    assert slow.ttft_s > static.ttft_s and slow.tpot_s > static.tpot_s
+
+
+def test_sizes_grow_with_the_rate():
+    sizes = [gs.serving.pool_sizes(trace(), rate, **TARGETS) for rate in (0, 1, 10, 100)]
+    assert sizes == sorted(sizes, key=lambda s: (s.prefill, s.decode)) and sizes[0] == gs.serving.pool_sizes(trace(), 0, **TARGETS)
+    assert sizes[-1].prefill > sizes[0].prefill and sizes[-1].decode > sizes[0].decode
+
+
+def test_times_of_replicas_from_estimates():
+    gpus = [gs.serving.gpu_type("H100")]
+    model = gs.serving.language_model("Llama-3-70B")
+    replica = next(d for d in gs.serving.enumerate_deployments(model, gpus, [4], degrees=[4]) if d.name == "H100 1x4")
+    times = gs.serving.replica_times(model, gpus, replica, replica, 1000, 200)
+    assert times.prefill_gpus == times.decode_gpus == 4 and times.max_batch > 1
+    seconds = gs.serving.estimate_throughput(model, gpus, replica, 2000, 1).first_token_s
+    assert seconds <= times.prefill_base_s + 2000 * times.prefill_s_per_token <= 1.6 * seconds
+    assert gs.serving.ReplicaTimes(max_batch=7).max_batch == 7
+    assert gs.serving.pool_sizes(trace(), 5, times=times, ttft_s=2, tpot_s=0.1).prefill >= 1
+
+
+def test_exceptions_of_a_policy_surface_unchanged():
+    class Mine(Exception):
+        pass
+
+    def bad(window):
+        raise Mine
+
+    with pytest.raises(Mine):
+        gs.serving.simulate_autoscaling(trace(), bad, **TARGETS)
+    with pytest.raises(gs.InvalidInput, match="policy's answer"):
+        gs.serving.simulate_autoscaling(trace(), lambda _: 3, **TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gs.serving.simulate_autoscaling(trace(), "forcast"), "did you mean 'forecast'"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), 3), "policy: 3"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), ttft_s=0.001, times=TIMES), "ttft_s"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), start=(1,)), "start: "),
+        (lambda: gs.serving.simulate_autoscaling(trace(), times={"max_bach": 3}), "did you mean 'max_batch'"),
+        (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), r"arrivals\[1\]"),
+        (lambda: gs.serving.pool_sizes([], 1, **TARGETS), "sample"),
+        (lambda: gs.serving.pool_sizes(trace(), -1, **TARGETS), "rate: -1"),
+        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.1}), "max_replicas"),
+        (lambda: gs.serving.Autoscaler(interval_s=0), "interval_s"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), **{**TARGETS, "times": {**TIMES, "max_batch": 0}}), "max_batch"),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(gs.InvalidInput, match=message):
+        call()

@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans for rates and targets: each line of what a capacity planner asks, and an event simulation of its own that checks the plans."""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import json
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+from gpusched import cli, serving
+from jsonschema import Draft202012Validator
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SHAPES = {"chat": (500, 250), "code": (1500, 30)}
+
+
+def request(**more: Any) -> dict[str, Any]:
+    kinds = {
+        name: {"input": SHAPES[name][0], "output": SHAPES[name][1], "rate": rate}
+        for name, rate in (("chat", 20.0), ("code", 6.0))
+    }
+    return {
+        "format": "gpusched.serving-request",
+        "version": 2,
+        "gpus": {
+            "H100": {"machines": 4, "price": 3.0},
+            "A100-80GB": {"machines": 4, "price": 1.8},
+            "L40S": {"machines": 4, "price": 1.1},
+        },
+        "models": {"Llama-3-70B": {"workloads": kinds}},
+        **more,
+    }
+
+
+def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str, Any]:
+    return {"model": "Llama-3-70B", "deployment": deployment, "workload": workload, "requests_per_s": per_s, **more}
+
+
+@pytest.fixture(autouse=True)
+def needs_solver() -> None:
+    try:
+        import highspy  # noqa: F401
+    except ImportError:
+        if not gs.milp.available_solvers():
+            pytest.skip("no solver")
+
+
+# ---- an event simulation that shares no code with the library ------------------------------------------------------
+
+
+class Roofline:
+    """Seconds of prompts and steps on one tensor-parallel group or a pipeline, from data sheets and docs/serving.md alone."""
+
+    PEAKS = {  # TFLOPS, GB/s, GB/s of the link
+        "H100": (989, 3350, 450),
+        "A100-80GB": (312, 2039, 300),
+        "L40S": (362.05, 864, 32),
+    }
+    HIDDEN, HEADS, KV, SIZE, INNER, WORDS = 8192, 64, 8, 128, 28672, 128256
+
+    def __init__(self, stages: list[dict[str, Any]]) -> None:
+        self.stages = stages
+        self.memory = {"H100": 80, "A100-80GB": 80, "L40S": 48}
+
+    def layer(self, stage: dict[str, Any], tokens: float, context: float, sequences: float) -> float:
+        peak, bandwidth, link = self.PEAKS[stage["gpu"]]
+        d = stage["degree"]
+        flops, rate = peak * 1e12 * 0.7 * d, bandwidth * 1e9 * 0.75
+        weights = 2 * self.HIDDEN * (self.HEADS + self.KV) * self.SIZE + 3 * self.HIDDEN * self.INNER
+        shared = (self.HEADS + 2 * self.KV) * self.SIZE + 3 * self.INNER
+        kv = 4 * self.KV * self.SIZE / min(d, self.KV)
+        seconds = max(2 * weights * tokens / flops, 2 * weights / (rate * d))
+        seconds += 2 * tokens * (8 * self.HIDDEN + shared / d) / rate + 4e-5
+        seconds += max(4 * self.HEADS * self.SIZE * tokens * context / flops, kv * sequences * context / rate)
+        if d > 1:
+            seconds += 2 * (4e-5 + 2 * (d - 1) / d * tokens * self.HIDDEN * 2 / (link * 1e9 * 0.7))
+        return seconds
+
+    def prompt(self, tokens: int) -> tuple[float, float]:
+        """Of the slowest stage, and the way through all."""
+        each = [s["layers"] * self.layer(s, tokens, tokens / 2, 1) for s in self.stages]
+        return max(each), sum(each) * 1.05
+
+    def step(self, n: int, context: float) -> float:
+        parts = min(len(self.stages), n)
+        each = [s["layers"] * self.layer(s, n / parts, context, n / parts) * 1.03 for s in self.stages]
+        return max(parts * max(each), sum(each))
+
+
+def event_simulation(plan: serving.ServingPlan, rates: dict[str, float], requests: int, seed: int) -> dict[str, dict[str, np.ndarray]]:
+    """TTFT and TPOT of each kind: Poisson arrivals, continuous batching step by step, one heap of events."""
+    rng = np.random.default_rng(seed)
+    groups = plan.replicas
+    total = sum(rates.values())
+    replicas: list[dict[str, Any]] = []
+    first: list[int] = []
+    for group in groups:
+        first.append(len(replicas))
+        times = Roofline(group["stages"])
+        replicas += [
+            {"times": times, "waiting": [], "running": [], "busy": False} for _ in range(group["count"])
+        ]
+    turn = [0] * len(groups)
+    names = list(rates)
+    when = np.cumsum(rng.exponential(1 / total, requests))
+    kinds = rng.choice(len(names), requests, p=[rates[n] / total for n in names])
+    events: list[tuple[float, int, int, int]] = [(t, 0, i, 0) for i, t in enumerate(when)]
+    heapq.heapify(events)
+    got = {n: {"ttft": [], "tpot": []} for n in names}
+    start_counting = when[requests // 5]
+    number = requests
+    while events:
+        now, what, i, r = heapq.heappop(events)
+        if what == 0:  # an arrival
+            name = names[kinds[i]]
+            shares = np.array([g["share"].get(name, 0.0) for g in groups])
+            g = int(rng.choice(len(groups), p=shares / shares.sum()))
+            r = first[g] + turn[g] % groups[g]["count"]
+            turn[g] += 1
+            inputs, outputs = SHAPES[name]
+            replicas[r]["waiting"].append(
+                {"name": name, "input": inputs, "left": outputs - 1, "output": outputs, "arrival": now}
+            )
+            if replicas[r]["busy"]:
+                continue
+        replica = replicas[r]
+        if what == 2:  # a step has ended
+            for job in list(replica["running"]):
+                job["left"] -= 1
+                if job["left"] == 0:
+                    replica["running"].remove(job)
+                    if job["arrival"] >= start_counting:
+                        got[job["name"]]["ttft"].append(job["first"] - job["arrival"])
+                        got[job["name"]]["tpot"].append((now - job["first"]) / (job["output"] - 1))
+        if what == 1:  # a prompt has ended
+            replica["running"].append(replica.pop("prompt"))
+        number += 1
+        if replica["waiting"] and len(replica["running"]) < 200:
+            job = replica["waiting"].pop(0)
+            each, through = replica["times"].prompt(job["input"])
+            job["first"] = now + through
+            replica["prompt"], replica["busy"] = job, True
+            heapq.heappush(events, (now + each, 1, number, r))
+        elif replica["running"]:
+            context = sum(job["input"] + job["output"] / 2 for job in replica["running"]) / len(replica["running"])
+            replica["busy"] = True
+            heapq.heappush(events, (now + replica["times"].step(len(replica["running"]), context), 2, number, r))
+        else:
+            replica["busy"] = False
+    return {n: {k: np.array(v) for k, v in of.items()} for n, of in got.items()}
+
+
+CASES = [
+    ({"chat": 20.0, "code": 6.0}, {"ttft_p90_s": 1.0, "tpot_p90_s": 0.08}),
+    ({"chat": 8.0}, {"ttft_p90_s": 0.8, "tpot_p90_s": 0.05}),
+    ({"code": 12.0}, {"ttft_p90_s": 1.5}),
+    ({"chat": 30.0}, {"tpot_p90_s": 0.06}),
+]
+
+
+@pytest.mark.parametrize(("rates", "targets"), CASES)
+@pytest.mark.parametrize("machines", [False, True])
+def test_plans_keep_their_targets_in_another_simulation(rates: dict[str, float], targets: dict[str, float], machines: bool) -> None:
+    plan = serving.plan_serving(request(), rate=rates, machines=machines, deployments={"max_types": 1}, **targets)
+    assert plan.status == "optimal" and plan.rate == pytest.approx(sum(rates.values()))
+    assert 0 < plan.cost_bound <= plan.cost * (1 + 1e-9)
+    found = event_simulation(plan, rates, 3000, seed=5)
+    for name in rates:
+        for target, limit in targets.items():
+            measured = np.percentile(found[name][target[:4]], float(target[6:8]))
+            # Another draw of arrivals, another model of the replica.
+            assert measured <= 1.25 * limit, (name, target, measured, limit)
+    for kind in plan.latencies:
+        assert kind["met"] and kind["source"] == "estimated"
+        for target, limit in targets.items():
+            assert kind[target] <= limit
+    # Six times the rate does not go through: the other simulation is no rubber stamp. (Without a target of the first token, requests
+    # wait outside a full batch, and those in it are as quick as before.)
+    heavy = event_simulation(plan, {name: 6 * rate for name, rate in rates.items()}, 3000, seed=5)
+    assert any(np.percentile(heavy[name]["ttft"], 90) > 5 * np.percentile(found[name]["ttft"], 90) for name in rates)
+
+
+# ---- measurements ---------------------------------------------------------------------------------------------------
+
+
+def test_measurements_win_and_calibrate() -> None:
+    # Without measurements, estimates are all there is.
+    free = serving.plan_serving(request(), ttft_p90_s=2.0)
+    assert {s for r in free.replicas for s in r["source"].values()} == {"estimated"} and free.calibration["factors"] == []
+    # H100 was measured at half of what is estimated, for one kind on one deployment.
+    model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
+    deployment = next(d for d in serving.enumerate_deployments(model, [h100], [8]) if d.name == "H100 1x4")
+    estimate = serving.estimate_throughput(model, [h100], deployment, *SHAPES["chat"]).requests_per_s
+    asked = request(measured=[row("H100 1x4", "chat", estimate / 2)])
+    known = serving.calibrate(asked)
+    factors = {f["gpu"]: f for f in known["factors"]}
+    assert factors["H100"]["factor"] == pytest.approx(0.5) and factors["H100"]["rows"] == 1
+    # Nothing of the other types was measured: their factor is borrowed, so that optimism does not win.
+    assert factors["L40S"]["factor"] == pytest.approx(0.5) and factors["L40S"]["rows"] == 0
+    assert known["residuals"][0]["measured"] == estimate / 2
+    assert known["residuals"][0]["estimated"] == pytest.approx(estimate)
+    only_h100 = {**asked, "gpus": {"H100": {"available": 32, "price": 3.0}}}
+    plan = serving.plan_serving(only_h100, rate={"chat": 3 * estimate / 2}, utilization=1.0)
+    # No unmeasured deployment is credited with more per GPU than the measured one: it is chosen.
+    assert [(r["deployment"], r["count"], r["source"]["chat"]) for r in plan.replicas] == [("H100 1x4", 3, "measured")]
+    assert plan.replicas[0]["source"]["code"] == "calibrated"
+    two = serving.plan_serving({**only_h100, "measured": []}, rate={"chat": 3 * estimate / 2}, utilization=1.0)
+    assert two.cost < plan.cost
+
+
+def test_measured_only_plans_with_nothing_else() -> None:
+    rows = [row("H100 1x4", "chat", 9.0), row("A100-80GB 1x4", "chat", 4.0)]
+    plan = serving.plan_serving(request(measured=rows), rate={"chat": 17.0}, measured_only=True, utilization=1.0)
+    assert {r["deployment"] for r in plan.replicas} <= {"H100 1x4", "A100-80GB 1x4"}
+    # By hand: per $ 9 / 12 and 4 / 7.2: two H100 groups.
+    assert plan.cost == pytest.approx(24) and plan.cost_bound == pytest.approx(24)
+    none = serving.plan_serving(request(measured=rows), rate={"code": 1.0}, measured_only=True)
+    assert none.status == "infeasible" and none.binding == [
+        "workload 'code' of 'Llama-3-70B': no deployment of these GPU types was measured for it"
+    ]
+
+
+def test_measured_latencies_at_loads() -> None:
+    # Within 0.5 s up to 4 requests/s, 0.8 s at 6: a target of 0.65 s is kept up to 5.
+    rows = [row("H100 1x4", "chat", r, ttft_s=t, tpot_s=0.03) for r, t in ((2.0, 0.3), (4.0, 0.5), (6.0, 0.8))]
+    asked = request(measured=rows)
+    plan = serving.plan_serving(asked, rate={"chat": 9.9}, measured_only=True, ttft_p90_s=0.65)
+    (group,) = plan.replicas
+    assert group["count"] == 2 and group["within_targets"]["chat"] == pytest.approx(5.0)
+    assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["source"]
+    assert serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0]["count"] == 3
+    # What no measured load keeps cannot be promised.
+    none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
+    assert none.makespan is None and none.binding
+    residual = serving.calibrate(asked)["residuals"][0]
+    assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
+
+
+def test_residuals_leave_a_deployment_out() -> None:
+    model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
+    found = {d.name: d for d in serving.enumerate_deployments(model, [h100], [8])}
+    each = {n: serving.estimate_throughput(model, [h100], found[n], *SHAPES["chat"]).requests_per_s for n in ("H100 1x4", "H100 1x8")}
+    asked = request(measured=[row("H100 1x4", "chat", 0.5 * each["H100 1x4"]), row("H100 1x8", "chat", 0.8 * each["H100 1x8"])])
+    for residual, factor in zip(serving.calibrate(asked)["residuals"], (0.8, 0.5)):
+        assert residual["calibrated"] == pytest.approx(factor * each[residual["deployment"]])
+
+
+# ---- questions ------------------------------------------------------------------------------------------------------
+
+
+def test_most_rate_for_a_budget_is_the_other_way_round() -> None:
+    cheap = serving.plan_serving(request(), rate=12.0, ttft_p90_s=1.0, deployments={"max_types": 1})
+    most = serving.plan_serving(request(budget=cheap.cost), rate=12.0, goal="most_rate", ttft_p90_s=1.0, deployments={"max_types": 1})
+    assert most.rate >= 0.97 * 12 and most.cost <= cheap.cost * (1 + 1e-9)
+    assert most.rate_bound >= most.rate * (1 - 1e-9)
+    assert most.price_ranges == []
+
+
+def test_machines_minimum_counts_and_spot() -> None:
+    rows = [row("H100 1x4", "chat", 10.0)]
+    gpus = {"H100": {"machines": 3, "price": 3.0}}
+    asked = request(gpus=gpus, measured=rows)
+    options: dict[str, Any] = {"rate": {"chat": 25.0}, "measured_only": True, "utilization": 1.0}
+    loose = serving.plan_serving(asked, **options)
+    assert loose.rented == {"H100": 12} and loose.cost == pytest.approx(36)
+    whole = serving.plan_serving(asked, machines=True, **options)
+    assert whole.rented == {"H100": 16} and whole.cost == pytest.approx(48)
+    assert whole.rentals == [{"gpu": "H100", "count": 16, "spot": 0, "used": 12, "per_rental": 8, "cost": 48.0}]
+    gpus["H100"].update(spot_price=1.2, spot_available=8)
+    spot = serving.plan_serving(asked, machines=True, **options)
+    assert spot.cost == pytest.approx(24 + 9.6) and spot.rentals[0]["spot"] == 8
+    gpus["H100"]["minimum"] = 17
+    assert serving.plan_serving(asked, machines=True, **options).cost == pytest.approx(48 + 9.6)
+
+
+def test_why_there_is_no_plan() -> None:
+    def reasons(asked: dict[str, Any], **options: Any) -> list[str]:
+        plan = serving.plan_serving(asked, **options)
+        assert plan.makespan is None and plan.binding
+        return plan.binding
+
+    rows = [row("H100 1x4", "chat", 10.0)]
+    options: dict[str, Any] = {"rate": {"chat": 25.0}, "measured_only": True, "utilization": 1.0}
+    one = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
+    assert reasons(one, **options) == ["GPU type 'H100': 8 available; 12 would do"]
+    poor = request(gpus={"H100": {"available": 16, "price": 3.0}}, measured=rows, budget=30)
+    assert reasons(poor, **options) == ["budget: 30 $/h; 36 $/h would do"]
+    both = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows, budget=30)
+    assert reasons(both, **options) == ["no single limit: budget and GPUs must both grow"]
+    (quick,) = reasons(request(), rate={"chat": 1.0}, tpot_p90_s=1e-4)
+    assert quick.startswith("workload 'chat' of 'Llama-3-70B': tpot_p90_s of 0.0001 s is less than ")
+
+
+def test_price_ranges_are_where_the_plan_changes() -> None:
+    asked = request(gpus={"H100": {"available": 32, "price": 3.0}, "A100-80GB": {"available": 32, "price": 1.8}},
+                    measured=[row("H100 1x4", "chat", 10.0), row("A100-80GB 1x4", "chat", 5.0)])  # fmt: skip
+    options: dict[str, Any] = {"rate": {"chat": 40.0}, "measured_only": True, "utilization": 1.0}
+    plan = serving.plan_serving(asked, **options)
+    # By hand: 4 x 4 H100 for 48 $/h, against 8 x 4 A100 for 57.6 $/h; they meet at 3.6 and at 1.5 $/h.
+    assert plan.rented == {"H100": 16}
+    ranges = {r["gpu"]: (r["low"], r["high"]) for r in plan.price_ranges}
+    assert ranges["H100"] == pytest.approx((0, 3.6)) and ranges["A100-80GB"] == pytest.approx((1.5, float("inf")))
+    for price, rented in ((3.59, {"H100": 16}), (3.61, {"A100-80GB": 32})):
+        asked["gpus"]["H100"]["price"] = price
+        assert serving.plan_serving(asked, **options).rented == rented
+
+
+def test_a_curve_in_one_call() -> None:
+    curve = serving.curve(request(), rates=[5, 10, 20], targets=[{"ttft_p90_s": 2.0}, {"ttft_p90_s": 1.0}], deployments={"max_types": 1})
+    assert len(curve) == 6 == len(curve.plans)
+    for target in (2.0, 1.0):
+        costs = [r.cost for r in curve if r.ttft_p90_s == target]
+        assert costs == sorted(costs)
+    assert all(r.cost_bound <= r.cost * (1 + 1e-9) for r in curve)
+    assert "ttft_p90_s" in str(curve) and "tpot_p50_s" not in str(curve)
+    frame = curve.to_pandas()
+    assert list(frame["rate"]) == [5, 5, 10, 10, 20, 20]
+    axes = gs.plotting.plot_curve(curve)
+    assert len(axes.lines) == 2 and axes.get_xlabel() == "requests/s"
+    document = serving.curve_to_dict(curve)
+    assert document["points"][0]["targets"] == {"ttft_p90_s": 2.0}
+    json.dumps(document, allow_nan=False)
+
+
+def test_latencies_print_as_a_table() -> None:
+    plan = serving.plan_serving(request(), rate=8.0, ttft_p90_s=2.0, deployments={"max_types": 1})
+    found = serving.simulate_latency(request(), plan, requests=2000)
+    lines = str(found).splitlines()
+    assert lines[0].split()[:4] == ["model", "workload", "requests", "ttft_p50_s"] and len(lines) == 3
+    chat = found.kinds[0]
+    assert (chat.model, chat.workload) == ("Llama-3-70B", "chat")
+    assert len(chat.ttft) == len(chat.tpot) == len(chat.latency)
+    assert chat.ttft_percentile(50) <= chat.ttft_percentile(90) and chat.tpot_percentile(90) > 0
+
+
+def test_names_are_explained() -> None:
+    plan = serving.plan_serving(request(measured=[row("H100 2x4", "chat", 10.0)]), rate={"chat": 5.0}, measured_only=True)
+    assert plan.replicas[0]["means"] == "a pipeline of 2 stages (40 + 40 layers), each a tensor-parallel group of 4 H100; 8 GPUs"
+
+
+# ---- replanning -----------------------------------------------------------------------------------------------------
+
+
+def diff(old: serving.ServingPlan, new: serving.ServingPlan) -> int:
+    """Starts of a plan that is put in the place of another one."""
+    before = {r["deployment"]: r["count"] for r in old.replicas}
+    return sum(max(0, r["count"] - before.get(r["deployment"], 0)) for r in new.replicas)
+
+
+@pytest.mark.parametrize("change", ["sold out", "price up", "rate doubled", "nothing"])
+def test_replanning_starts_few_replicas_for_the_least_cost(change: str) -> None:
+    asked = request()
+    options: dict[str, Any] = {"ttft_p90_s": 1.5, "deployments": {"max_types": 1}}
+    before = serving.plan_serving(asked, rate=15.0, **options)
+    used = next(iter(before.rented))
+    rate = 15.0
+    if change == "sold out":
+        asked["gpus"][used] = {**asked["gpus"][used], "machines": 0}
+    elif change == "price up":
+        asked["gpus"][used]["price"] *= 2
+    elif change == "rate doubled":
+        rate = 30.0
+    anew = serving.plan_serving(asked, rate=rate, **options)
+    changed = serving.replan(asked, before, rate=rate, **options)
+    assert changed.cost_free <= anew.cost * (1 + 1e-6)
+    assert changed.plan.cost <= changed.cost_free * (1 + 1e-6)
+    assert changed.starts <= diff(before, anew) and changed.starts == diff(before, changed.plan)
+    assert all(kind["met"] for kind in changed.plan.latencies)
+    loose = serving.replan(asked, before, rate=rate, slack=1.0, **options)
+    assert loose.starts <= changed.starts and loose.plan.cost <= 2 * changed.cost_free * (1 + 1e-6)
+    if change == "nothing":
+        assert changed.starts == 0
+    if change == "price up":
+        assert loose.starts == 0
+
+
+# ---- documents and the console --------------------------------------------------------------------------------------
+
+MODEL = ("models", "Llama-3-70B")
+CHAT = (*MODEL, "workloads", "chat")
+MISTAKES: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (("measured",), [row("H1OO 1x4", "chat", 1.0)], "measured[0].deployment: 'H1OO 1x4'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, A100-80GB, L40S; did you mean 'H100 1x4'"),  # noqa: E501
+    (("measured",), [row("H100-1x4", "chat", 1.0)], "measured[0].deployment: 'H100-1x4'; expected 'TYPE SxD'"),
+    (("measured",), [row("H100 1x16", "chat", 1.0)], "measured[0].deployment: 'H100 1x16'; expected groups that fit into a machine with a link; one has 8 H100"),  # noqa: E501
+    (("measured",), [row("H100 1x3", "chat", 1.0)], "measured[0].deployment: 'H100 1x3'; expected degrees that divide the 64 query heads"),
+    (("measured",), [row("H100 81x1", "chat", 1.0)], "measured[0].deployment: 'H100 81x1'; expected at most 80 stages"),
+    (("measured",), [row("H100 1x4", "chta", 1.0)], "measured[0]: there is no workload 'chta' of a model 'Llama-3-70B'; did you mean 'chat'?"),  # noqa: E501
+    (("measured",), [{**row("H100 1x4", "chat", 1.0), "model": "Llama-3-70b"}], "measured[0]: there is no model 'Llama-3-70b'; did you mean 'Llama-3-70B'?"),  # noqa: E501
+    (("measured",), [row("H100 1x4", "chat", 1.0, ttft=0.5)], "measured[0]: unknown field 'ttft'; expected deployment, model, requests_per_s, tpot_s, ttft_s, workload; did you mean 'ttft_s'"),  # noqa: E501
+    (("measured",), [row("H100 1x4", "chat", 1.0, ttft_s=0.0)], "measured[0].ttft_s: 0; expected "),
+    (("measured",), [row("H100 1x4", "chat", 1.0)] * 2, "measured[1]: appears twice for 'chat' of 'Llama-3-70B'"),
+    (("gpus", "H1OO"), {"available": 8}, "gpus['H1OO'].type: "),
+    (("gpus", "H100", "machine"), 3, "gpus['H100']: unknown field 'machine'; expected "),
+    (("gpus", "H100", "available"), 3, "gpus['H100'].machines: not with available, which counts GPUs"),
+    (("gpus", "H100", "machines"), -1, "gpus['H100'].machines: -1; expected a number >= 0 of machines of 8 GPUs"),
+    (("gpus", "H100", "spot_price"), 1.0, "gpus['H100']: spot_available: 0; expected at least 1, with a spot_price"),
+    (("gpus", "H100", "spot_available"), 8, "gpus['H100']: spot_price is missing"),
+    (("gpus", "H100", "minimum"), -8, "gpus['H100'].minimum: -8; expected at least 0"),
+    ((*CHAT, "requests"), 100, "requests: 100; expected a rate, as other workloads have"),
+    ((*CHAT, "rate"), -1, "models['Llama-3-70B'].workloads['chat'].rate: -1; expected 0 to 1.79769e+308"),
+    ((*CHAT, "ratee"), 1, "models['Llama-3-70B'].workloads['chat']: unknown field 'ratee'; expected "),
+    ((*CHAT, "targets"), {"ttft_p95_s": 1}, "models['Llama-3-70B'].workloads['chat'].targets: unknown field 'ttft_p95_s'; expected tpot_p50_s, tpot_p90_s, tpot_p99_s, ttft_p50_s, ttft_p90_s, ttft_p99_s; did you mean "),  # noqa: E501
+    (("targets",), {"ttft_p90_s": -1}, "ttft_p90_s: -1; expected "),
+    (("targets",), {"ttft_p90_s": "0.5"}, "targets.ttft_p90_s: '0.5'; expected a number"),
+    (("version",), 1, "needs version 2 of the format"),
+    (("version",), 3, "format: 'gpusched.serving-request' version 3; expected 'gpusched.serving-request' version 1 or 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "told"), MISTAKES)
+def test_plausible_mistakes_in_request_files(
+    path: tuple[str | int, ...], value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = copy.deepcopy(request())
+    at: Any = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(document))
+    assert cli.main(["plan-serving", str(file)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_mistakes_in_calls() -> None:
+    for options, told in (
+        ({"rate": {"chatt": 1.0}}, "rate: 'chatt'; expected one of chat, code; did you mean 'chat'?"),
+        ({"rate": -1.0}, "rate: -1; expected"),
+        ({"rate": {"chat": 0.0}}, "rate: expected a rate above 0 for some kind of requests"),
+        ({"deadline": 3.0}, "deadline: not with rates, which have no end"),
+        ({"composition": "uniform"}, "composition, routing, uniform_tp: "),
+        ({"ttft_p90_s": -1.0}, "ttft_p90_s: -1; expected"),
+        ({"utilization": 2.0}, "utilization: 2; expected 0.01 to 1"),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            serving.plan_serving(request(), **options)  # type: ignore[arg-type]
+        assert any(problem.startswith(told) for problem in caught.value.problems), caught.value.problems
+    batch = request(budget=30)
+    for kind in batch["models"]["Llama-3-70B"]["workloads"].values():
+        kind["requests"] = kind.pop("rate")
+    with pytest.raises(gs.InvalidInput, match="targets: need rates"):
+        serving.plan_serving(batch, ttft_p90_s=1.0)
+    with pytest.raises(gs.InvalidInput, match="budget is missing"):
+        serving.plan_serving({k: v for k, v in batch.items() if k != "budget"})
+    # A batch on whole machines: the paper's question with the rentals of practice.
+    loose, whole = serving.plan_serving(batch), serving.plan_serving(batch, machines=True)
+    assert whole.makespan >= loose.makespan * (1 - 2e-3) and whole.rentals[0]["per_rental"] == 8
+
+
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.schema.json").read_text()))
+
+
+def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out, again, points = (tmp_path / name for name in ("request.json", "plan.json", "again.json", "curve.json"))
+    file.write_text(json.dumps(request()))
+    words = ["--rate", "chat=8,code=2", "--ttft-p90", "1.5", "--tpot-p90", "0.1", "--machines"]
+    assert cli.main(["plan-serving", str(file), *words, "-o", str(out)]) == 0
+    printed = capsys.readouterr().out
+    for part in ("layers", "kept", "rent ", "stays the cheapest while H100 costs", "no plan of these deployments costs less"):
+        assert part in printed
+    validator("serving-plan.v2").validate(json.loads(out.read_text()))
+    validator("serving-request.v2").validate(request())
+    assert cli.main(["plan-serving", str(file), *words, "--replan-from", str(out), "-o", str(again)]) == 0
+    assert "starts 0 replicas and stops 0" in capsys.readouterr().out
+    assert cli.main(["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2", "-o", str(points)]) == 0
+    assert "cost_bound" in capsys.readouterr().out
+    validator("serving-curve.v1").validate(json.loads(points.read_text()))
+    assert cli.main(["serving-curve", str(file), "--rates", "4", "-o", str(tmp_path / "curve.svg")]) == 0
+    assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
+    capsys.readouterr()
+    assert cli.main(["plan-serving", str(file), "--rate", "5", "--tpot-p90", "0.0001"]) == 1
+    assert "what the quickest idle deployment takes" in capsys.readouterr().out
+    assert cli.main(["plan-serving", str(file), "--budgets", "3", "--rate", "5"]) == 2
+    assert "--rate: not with --budgets" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+#include "support/admissions.hpp"
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::admission;
+using testing_support::run;
+using testing_support::waiting;
+
+namespace {
+
+ClusterSpec switches(const std::vector<std::pair<std::string, int>>& nodes) {
+    ClusterSpec spec;
+    for (const auto& [name, gpus] : nodes) {
+        NodeSpec node{.name = name, .gpu_model = "A", .gpu_count = gpus};
+        node.network = {name.substr(0, 1)};
+        spec.nodes.push_back(node);
+    }
+    return spec;
+}
+
+/// By moves alone, with prices that count them by `move_cost`.
+Options moves_only(std::optional<NetworkMode> mode = {}) {
+    Options options;
+    options.evict = false;
+    options.mode = mode;
+    return options;
+}
+
+Admission by_moves(const allocation::ClusterWithJob& with, const Options& options) {
+    auto made = testing_support::verified(with, options);
+    REQUIRE(made.plan.evictions.empty());
+    return made;
+}
+
+char switch_of(const allocation::ClusterWithJob& with, const Placement& placement) {
+    return with.cluster.name(placement.node)[0];
+}
+
+constexpr auto required = NetworkMode::required;
+
+}  // namespace
+
+TEST_CASE("room under one switch, by the cheapest moves") {
+    auto spec = switches({{"a0", 4}, {"a1", 4}, {"b0", 4}, {"b1", 4}, {"c0", 8}});
+    run(spec, "x", "a0", 0, 1);
+    run(spec, "y", "a1", 0, 2);
+    run(spec, "z", "b0", 0, 3);
+    run(spec, "w", "b1", 0, 3);
+    run(spec, "v", "c0", 0, 4);
+    const auto with = waiting(spec, 2, 4);
+    REQUIRE_FALSE(allocation::allocate(with.cluster, with.pods, {.mode = required}).placed);
+    const auto made = by_moves(with, moves_only(required));
+    REQUIRE(made.admitted);
+    // x and y leave switch a; for b six GPUs would have to move, and c has one node.
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.cost.moves == 3 * 30 * 1000);
+    CHECK(made.proven);
+    CHECK(made.plan.vacated_nodes.empty());
+    for (const auto& p : made.plan.placements) CHECK(switch_of(with, p) == 'a');
+
+    SECTION("a dear task stays") {
+        spec.tasks[0].move_cost = 10;
+        const auto dear = waiting(spec, 2, 4);
+        const auto other = by_moves(dear, moves_only(required));
+        REQUIRE(other.admitted);
+        CHECK(other.cost.moves == 6 * 30 * 1000);
+        for (const auto& move : other.plan.moves) CHECK(dear.cluster.name(move.task) != "x");
+    }
+    SECTION("limits and locks") {
+        auto limited = moves_only(required);
+        limited.max_moves = 1;
+        CHECK_FALSE(by_moves(with, limited).admitted);
+        limited = moves_only(required);
+        limited.max_cost_s = 89;
+        CHECK_FALSE(by_moves(with, limited).admitted);
+        for (auto& task : spec.tasks) task.locked = true;
+        const auto locked = waiting(spec, 2, 4);
+        const auto none = by_moves(locked, moves_only(required));
+        CHECK_FALSE(none.admitted);
+        CHECK(none.proven);
+        CHECK(none.plan == Plan{});
+        CHECK(none.obstacle == Obstacle::gpu);
+    }
+    SECTION("what fits needs no moves") {
+        const auto made_as_it_is = by_moves(waiting(spec, 1, 4), moves_only(required));
+        CHECK(made_as_it_is.plan.moves.empty());
+        CHECK(made_as_it_is.plan.placements.size() == 1);
+    }
+}
+
+TEST_CASE("a gang that prefers one switch gets it where that costs no more") {
+    auto spec = switches({{"a0", 8}, {"b0", 8}, {"b1", 8}});
+    for (const auto* const node : {"a0", "b0", "b1"}) run(spec, std::string("t-") + node, node, 0, 1);
+    const auto with = waiting(spec, 2, 8);
+    const auto made = by_moves(with, moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.proven);
+    CHECK(made.cost.moves == 2 * 30 * 1000);
+    for (const auto& p : made.plan.placements) CHECK(switch_of(with, p) == 'b');
+    // Where the switch is dearer, the pods are spread.
+    for (auto& task : spec.tasks)
+        if (task.name == "t-b0") task.move_cost = 5;
+    const auto dear = waiting(spec, 2, 8);
+    const auto spread = by_moves(dear, moves_only());
+    REQUIRE(spread.admitted);
+    CHECK(spread.cost.moves == 2 * 30 * 1000);
+    CHECK(switch_of(dear, spread.plan.placements[0]) != switch_of(dear, spread.plan.placements[1]));
+}
+
+TEST_CASE("closeness that is preferred is found among many switches, by evictions, too") {
+    // On every node one task of 1 GPU; a spare node takes what moves. Whatever pair is chosen costs the same.
+    ClusterSpec spec;
+    for (int s = 0; s < 20; ++s)
+        for (int n = 0; n < 3; ++n) {
+            const auto name = std::string(1, static_cast<char>('a' + s)) + std::to_string(n);
+            NodeSpec node{.name = name, .gpu_model = "A", .gpu_count = 8};
+            node.network = {name.substr(0, 1)};
+            spec.nodes.push_back(node);
+            run(spec, "t-" + name, name, 0, n == 2 ? 6 : 1);
+        }
+    const auto with = waiting(spec, 2, 8);
+    const auto made = by_moves(with, moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.cost.moves == 2 * 30 * 1000);
+    CHECK(switch_of(with, made.plan.placements[0]) == switch_of(with, made.plan.placements[1]));
+    CHECK(made.stats.domains_considered >= 1);
+
+    for (auto& task : spec.tasks) task.preemptible = true;
+    allocation::PodRequest pods{.count = 2};
+    pods.pod.gpu_count = 8;
+    pods.pod.priority = 1;
+    const auto important = allocation::with_job(Cluster::build(spec), {"gang", {pods}});
+    Options evictions;
+    evictions.move = false;
+    const auto evicted = admit(important.cluster, important.pods, evictions);
+    REQUIRE(evicted.admitted);
+    CHECK(evicted.plan.evictions.size() == 2);
+    CHECK(switch_of(important, evicted.pods[0]) == switch_of(important, evicted.pods[1]));
+    CHECK(verify::plan(important.cluster.to_spec(), to_spec(evicted.plan, important.cluster)).ok);
+}
+
+TEST_CASE("room that only a chain of moves makes") {
+    // The pod needs model A, which a0 alone has; u may go to b0 only, whose v must go to c0 first.
+    auto spec = switches({{"a0", 4}, {"b0", 4}, {"c0", 4}});
+    run(spec, "u", "a0", 0, 3);
+    run(spec, "v", "b0", 0, 2);
+    run(spec, "w", "c0", 0, 2);
+    spec.nodes[1].gpu_model = "B";
+    spec.nodes[2].gpu_model = "C";
+    spec.tasks[0].gpu_models = {"A", "B"};
+    allocation::PodRequest pod{};
+    pod.pod.gpu_count = 4;
+    pod.pod.gpu_models = {"A"};
+    const auto with = allocation::with_job(Cluster::build(spec), {"gang", {pod}});
+    const auto made = by_moves(with, moves_only());
+    REQUIRE(made.admitted);
+    CHECK(made.plan.moves.size() == 2);
+    CHECK(made.plan.waves == 2);
+    CHECK(made.cost.moves == 5 * 30 * 1000);
+    CHECK(made.proven);
+    auto flat = moves_only();
+    flat.depth = 1;
+    CHECK_FALSE(by_moves(with, flat).admitted);
+}
