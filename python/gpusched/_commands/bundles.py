@@ -9,7 +9,14 @@ from typing import Any
 from .. import bundles
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
+from .arguments import Parser
 from .shared import FAILED, OK, say
+
+
+def bundle_options(p: Parser) -> None:
+    """A file with which somebody else can run the command again."""
+    p.add_argument("--save-bundle", metavar="BUNDLE.json", help="write snapshot, options and plan here, for replay-bundle")
+    p.add_argument("--anonymize-bundle", action="store_true", help="without the names that tell whose the snapshot is; the plan is made again")
 
 
 def check_bundle(args: argparse.Namespace) -> None:
@@ -24,6 +31,10 @@ def save_bundle(args: argparse.Namespace, command: str, cluster: Cluster, option
         return
     bundles.save(args.save_bundle, command, cluster, options, plan, anonymize=args.anonymize_bundle)
     say(f"wrote {args.save_bundle}")
+
+
+def replay_bundle_options(p: Parser) -> None:
+    p.add_argument("bundle", metavar="BUNDLE.json", help="what --save-bundle wrote")
 
 
 def replay_bundle(args: argparse.Namespace) -> int:

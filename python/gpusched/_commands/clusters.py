@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import fragmentation, io, sim
+from .. import allocation, fragmentation, io, sim
 from .._tables import format_table
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
+from .arguments import FILES, Parser, library_option, names, shapes
 from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
 
 TASKS_SHOWN = 4
 """By name, of each node of a report."""
+
+
+def kubernetes_reading_options(p: Parser, of: str) -> None:
+    """How objects of Kubernetes are read; `of` begins the help of each option."""
+    option = functools.partial(library_option, p, "io.read_kubernetes")
+    of_names: dict[str, Any] = {"type": names, "metavar": "NAMES"}
+    option("schedulers", f"{of}schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
+    option("recreating_owners", f"{of}kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
+    option("evict_bare_pods", f"{of}pods without an owner may be evicted; nobody makes them anew")
+    option("network_labels", f"{of}labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
 
 
 def describe(cluster: Cluster) -> str:
@@ -50,6 +62,21 @@ CONSTRAINT_SHARES = {
     "fixed_fraction": "jobs that never move",
     "gang_fraction": "jobs of several of which most members must run",
 }
+
+
+def generate_options(p: Parser) -> None:
+    generate = functools.partial(library_option, p, "sim.generate_cluster")
+    presets = ("asi", "openb", "flextopo-4090", "constrained")
+    p.add_argument("preset", nargs="?", known=presets, metavar="PRESET", help="asi (default), openb, flextopo-4090 or constrained: asi with MIG, shared cards, RDMA, spreading, budgets, gangs")
+    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the cluster here")
+    generate("nodes", "how many nodes (default: as many as the preset's original)")
+    generate("seed")
+    generate("layout")
+    generate("load", "multiplies the allocated share of every kind of node")
+    generate("cpu_tight", "tasks ask for about twice the cores per GPU")
+    generate("locked_fraction", "probability that a task is locked (default: 0.4, for flextopo-4090 0)", metavar="PART")
+    for name, of in CONSTRAINT_SHARES.items():
+        generate(name, f"share of the {of} (default: 0, for constrained that of docs/sim.md)", metavar="PART")
 
 
 def generate(args: argparse.Namespace) -> int:
@@ -100,6 +127,30 @@ def write_reading(reading: io.ClusterReading, output: str) -> None:
     say(f"wrote {output}")
 
 
+def import_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "io.read_kubernetes")
+    slurm = functools.partial(library_option, p, "io.read_slurm")
+    both = functools.partial(option, also=("io.read_slurm",))
+    p.add_argument("system", choices=("kubernetes", "kai", "slurm"), help="what wrote the files")
+    files = p.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="kubernetes: what `kubectl get nodes,pods,pdb,priorityclasses -A -o json` prints, or other files with objects, JSON "
+        "or YAML; of a folder all of these. kai: the zip archive of KAI-Scheduler's snapshot plugin. slurm: what `scontrol show nodes`, `show jobs -d` and `show partitions` print, as text or "
+        "--json, and topology.conf or topology.yaml",
+    )
+    files.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
+    p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
+    kubernetes_reading_options(p, "kubernetes, kai: ")
+    both("ignore_protection", "kubernetes, kai: pods marked as not safe to evict, or not to be disrupted, are like others; slurm: jobs of partitions with PreemptMode=OFF are like others")
+    slurm("evict_without_requeue", "slurm: jobs that Slurm cannot requeue may be evicted; they are lost")
+    slurm("array_tasks", "slurm: of a pending job array, the first that become tasks")
+    slurm("topology", "slurm: which topology of topology.yaml (default: the cluster's default, or the only one)", metavar="NAME")
+    both("examples", "names of objects in each row of the report")
+
+
 def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
     read, function = READERS[args.system]
@@ -111,6 +162,27 @@ def import_cluster(args: argparse.Namespace) -> int:
     if args.report:
         write_text(args.report, reading.report.to_json())
     return OK
+
+
+def report_options(p: Parser) -> None:
+    report = functools.partial(library_option, p, "fragmentation.report")
+    every = functools.partial(report, also=("fragmentation.switch_slots", "fragmentation.unusable_nodes"))
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument(
+        "--shapes",
+        type=shapes,
+        metavar="1x8,8x128",
+        help="requests, GPUs x cores, or asi: the ASI paper's (default: the cluster's own, by what its tasks ask for)",
+    )
+    p.add_argument("--nodes", field="most_nodes", type=int, default=0, metavar="N", help="for each request, name N nodes with GPUs that it cannot use, and their tasks")
+    report("by", "rows for each of these (default: one row for the whole cluster)", choices=("gpu_model", "cluster"))
+    every("max_gpus_per_node", "leave out nodes with more GPUs")
+    every("include_cordoned", "GPUs of cordoned nodes are idle too")
+    every("accounting", "who holds capacity: all tasks, or HP tasks alone as in the ASI paper's figures", choices=("all", "hp"))
+    p.add_argument("--job-gpus", field="gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
+    p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
+    p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
+    p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
 
 
 def report(args: argparse.Namespace) -> int:
@@ -144,6 +216,21 @@ def report(args: argparse.Namespace) -> int:
     if args.plot:
         save_figure(args.plot, table.plot)
     return OK
+
+
+def replay_options(p: Parser) -> None:
+    replay = functools.partial(library_option, p, "sim.replay")
+    p.add_argument("nodes", metavar="NODES.csv", help="the trace's list of nodes")
+    p.add_argument("pods", metavar="PODS.csv", help="the trace's list of pods")
+    placements = tuple(allocation.placement_names())
+    replay("placement", ", ".join(placements), choices=placements, metavar="NAME")
+    replay("resample_to", "append or remove random pods until they ask for so many times the GPUs (default: as they are)", metavar="RATIO")
+    replay("until", "stop after the events of that second (default: the last one)", metavar="SECONDS")
+    replay("ignore_departures", "tasks stay for ever")
+    replay("shuffle", "arrive in random order")
+    replay("seed")
+    p.add_argument("-o", "--output", metavar="CLUSTER.json", help="write the cluster at the end here")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def replay(args: argparse.Namespace) -> int:
@@ -185,11 +272,26 @@ def replay(args: argparse.Namespace) -> int:
     return OK
 
 
+def anonymize_options(p: Parser) -> None:
+    p.add_argument("input", metavar="IN.json", help="the snapshot")
+    p.add_argument("output", metavar="OUT.json", help="write the one without names here")
+    p.add_argument("--seed", type=int, metavar="N", help="where the order of the new names starts (default: 0)")
+
+
 def anonymize(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.input])
     io.anonymize(Cluster.from_json(args.input), **given(args, "seed")).to_json(args.output)
     say(f"wrote {args.output}")
     return OK
+
+
+def plot_options(p: Parser) -> None:
+    p.add_argument("what", choices=("occupancy", "gpus", "switches", "fragmentation"), help="what to draw")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("-o", "--output", required=True, metavar="OUT.png", help="write the figure here")
+    p.add_argument(
+        "--gpus", type=int, metavar="N", help="occupancy: only nodes with so many GPUs (default: the most common number)"
+    )
 
 
 def plot(args: argparse.Namespace) -> int:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import json
 import select
 import signal
 import socket
 import sys
+import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from .. import control, sim
@@ -19,9 +21,20 @@ from .._tables import Row, format_table
 from .._words import counted
 from ..errors import BackendError, InvalidInput
 from . import dry_run, sensitivity
+from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
 VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
+
+
+def explain_columns(p: Parser, columns: Mapping[str, str]) -> None:
+    """What the figures of a command's table are, below its options in the help."""
+    lines = [
+        textwrap.fill(f"{name}: {text}", 78, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+        for name, text in columns.items()
+    ]
+    p.epilog = "figures:\n" + "\n".join(lines)
+    p.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def read_text(path: str) -> str:
@@ -189,6 +202,15 @@ def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     return OK
 
 
+def control_options(p: Parser) -> None:
+    p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
+    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows (default: this host; without `live`, standard input)")
+    flag(p, "--dry-run", "decide and tell, act on nothing")
+    p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
+    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)")
+    p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
+
+
 def control_host(args: argparse.Namespace) -> int:
     """This host, or decisions on recorded signals with their reasons, where nothing is acted on."""
     config = read_config(args.config, args.dry_run)
@@ -247,6 +269,32 @@ def with_spread(row: Row, name: str) -> str:
     return mean if low == high else f"{mean} [{low}, {high}]"
 
 
+def simulate_host_options(p: Parser) -> None:
+    explain_columns(p, sim.HOST_COLUMNS)
+    option = functools.partial(library_option, p, "sim.simulate_host")
+    p.add_argument(
+        "--variants",
+        nargs="+",
+        choices=VARIANTS,
+        default=list(VARIANTS),
+        metavar="NAME",
+        help="variants of the controller to compare",
+    )
+    p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
+    p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
+    option("duration_s", metavar="SECONDS")
+    option("scenario", "table3 or a harder one", metavar="NAME")
+    p.add_argument(
+        "--pause-mode",
+        choices=("shed", "queue", "mbb"),
+        help="what happens to requests while a tenant is paused (default: as the scenario says)",
+    )
+    flag(p, "--sensitivity", "instead: each setting of the controller changed by itself (threshold, persistence, window, dwell, levels)")
+    p.add_argument("--audit", metavar="LOG.jsonl", help="audit log of the last variant's first run")
+    p.add_argument("--config-output", metavar="FILE.json", help="its configuration, for replay-audit")
+    p.add_argument("--plot", metavar="OUT.png", help="its timeline: p99, actions, instance")
+
+
 def simulate_host(args: argparse.Namespace) -> int:
     require_writable(args.audit, args.config_output, args.plot)
     options = given(args, "sim.simulate_host")
@@ -282,6 +330,13 @@ def simulate_host(args: argparse.Namespace) -> int:
 
             save_figure(args.plot, lambda: plotting.plot_control(log, config))
     return OK
+
+
+def replay_audit_options(p: Parser) -> None:
+    p.add_argument("log", metavar="LOG.jsonl", help="the audit log")
+    p.add_argument("--config", required=True, metavar="FILE.json", help="the configuration that was in effect")
+    flag(p, "--dry-run", "the log is of a dry run")
+    p.add_argument("--plot", metavar="OUT.png", help="also draw the timeline")
 
 
 def replay_audit(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import warnings
 from typing import Any
 
@@ -10,7 +11,8 @@ from .. import _core, admission, allocation, preemption
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from .bundles import check_bundle, save_bundle
+from .arguments import FILES, Parser, flag, level, library_option
+from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
 
 JOBS_NAMED = 8
@@ -61,6 +63,29 @@ def preempt_gang(args: argparse.Namespace, cluster: Cluster, **options: Any) -> 
         plan.to_json(args.output)
         say(f"wrote {args.output}")
     return OK
+
+
+def preempt_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "preemption.preempt")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("tasks", nargs="*", metavar="TASK", help="name of a pending task of the cluster; several are a gang")
+    p.add_argument("--job", metavar="JOB", help="all pending tasks of a job, as a gang (default: the TASKs)")
+    library_option(p, "preemption.preempt_gang", "objective", "of gangs: least lost work, or fewest gangs lost")
+    option("policy")
+    option("qos", "how the task is to be treated (default: as it asks)")
+    option("score")
+    option("alpha", metavar="WEIGHT")
+    p.add_argument(
+        "--break-budgets",
+        action="store_true",
+        help="evict more tasks of a disruption budget than it allows where nothing else helps",
+    )
+    p.add_argument("--replace-victims", action="store_true", help="place victims that find room elsewhere again")
+    option("now", "the time of the decision (default: the snapshot's)", metavar="SECONDS")
+    option("search_limit", "sets of victims looked at per node")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write evictions and placements here, as a plan")
+    bundle_options(p)
 
 
 def preempt(args: argparse.Namespace) -> int:
@@ -129,6 +154,24 @@ def require_job(name: str, cluster: Cluster) -> None:
     raise InvalidInput(f"job: {name!r}; expected a job of the cluster, or a file JOB.json{named}")
 
 
+def allocate_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "allocation.allocate")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    waiting = p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument(
+        "--policy",
+        choices=("exact", "entropy", "joint", "size_sorted"),
+        help="one job: exact or entropy, the paper's Algorithm 2; several: joint or size_sorted (default: exact, joint)",
+    )
+    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
+    option("mode", "whether the level is required (default: as the job says, else preferred)")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS", also=("allocation.allocate_many",))
+    p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of jobs from files, pending")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="the placements as a plan")
+    bundle_options(p)
+
+
 def allocate(args: argparse.Namespace) -> int:
     check_bundle(args)
     files = [job for job in args.jobs if job.endswith(".json")]
@@ -166,6 +209,37 @@ def allocate(args: argparse.Namespace) -> int:
 
 ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace", "no_borrow": "borrow", "no_work": "work"}
 """Options of the console that switch a keyword of `admit` off."""
+
+
+def admit_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "admission.admit")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    waiting = p.add_argument("job", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting.complete = FILES  # type: ignore[attr-defined]
+    flag(p, "--no-move", "nobody is moved")
+    flag(p, "--no-evict", "nobody is evicted")
+    flag(p, "--no-replace", "evicted tasks are not placed again")
+    flag(p, "--no-borrow", "nothing is borrowed from Standby tasks")
+    flag(p, "--no-work", "the work that victims lose does not count")
+    option("move_price_s", "of a move, for each GPU and unit of its move_cost", metavar="SECONDS")
+    option("restart_s", "of an eviction with a new place, for each GPU", metavar="SECONDS")
+    option("loss_s", "of an eviction without one, for each GPU", metavar="SECONDS")
+    option("recall_price_s", "of each borrowed GPU", metavar="SECONDS")
+    option("task_price_s", "of each disturbed task, in seconds of one GPU", metavar="SECONDS")
+    option("budget_price_s", "of each task beyond a disruption budget (default: budgets hold)", metavar="SECONDS")
+    for limit in ("max_moves", "max_evictions", "max_cost_s", "max_disrupted", "max_moves_per_wave", "max_moves_per_node"):
+        option(limit)
+    option("depth", "nesting of displacements")
+    option("search_limit", "steps of the search for each pod")
+    option("time_limit", "then the best found so far is taken", metavar="SECONDS")
+    option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
+    option("mode", "whether the level is required (default: as the job says, else preferred)")
+    option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
+    p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them (default: none)")
+    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted (default: none)")
+    p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
+    bundle_options(p)
 
 
 def admit(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
 import sys
@@ -12,8 +13,42 @@ from .. import consolidation, io, verify
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .bundles import check_bundle, save_bundle
+from .arguments import Parser, choices, library_option, names
+from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
+
+
+def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
+    """What a plan may touch: for making it, and for telling why it left something alone."""
+    option = functools.partial(library_option, parser, function)
+    of_nodes: dict[str, Any] = {"type": names, "metavar": "NODES"}
+    option("clear", "vacate only these nodes, names with commas between them (default: any)", **of_nodes)
+    option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
+    option("max_disrupted", "most members of a job that move in one wave")
+    option("protect_core_members", "only members beyond a job's min_members may move")
+
+
+def consolidate_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.consolidate")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
+    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
+    option("objective")
+    option("price", "thousandths of a GPU (with objective nodes, of a node) that a move costs; 0 = vacate as much as possible", metavar="PRICE")
+    option("bound_method")
+    scope_options(p)
+    for name in ("partition_size", "depth", "rounds", "seed", "threads"):
+        option(name)
+    for name in ("max_moves", "max_move_cost", "max_others", "max_moves_per_wave", "max_moves_per_node"):
+        option(name)
+    option("record_chains", "every move says its chain and the vacated node it serves; the plan is of version 2 then")
+    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
+    option("polish_time", "search on for so long and keep the best plan (default: not at all)", metavar="SECONDS")
+    p.add_argument("--report", action="store_true", help="costs and gains in detail")
+    bundle_options(p)
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def consolidate(args: argparse.Namespace) -> int:
@@ -38,6 +73,22 @@ def consolidate(args: argparse.Namespace) -> int:
     return code
 
 
+def frontier_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.frontier")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    option("points")
+    option("price", "the lowest price that the search goes down to, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+    option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
+    option("objective")
+    option("bound_method")
+    scope_options(p, "consolidation.frontier")
+    for name in ("depth", "seed", "threads"):
+        option(name)
+    option("time_limit", "stop after so long with the points found until then", metavar="SECONDS")
+    p.add_argument("--plot", metavar="OUT.png", help="also draw the points and their bounds")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
+
+
 def frontier(args: argparse.Namespace) -> int:
     require_writable(args.plot, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
@@ -59,6 +110,24 @@ def frontier(args: argparse.Namespace) -> int:
         save_figure(args.plot, lambda: plot_frontier(found))
         say(f"wrote {args.plot}")
     return OK
+
+
+def reach_goal_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "consolidation.reach_goal")
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    option("count", "how many empty nodes, or places, there are to be afterwards; those that are there already count", metavar="N")
+    option("gpu_model", "on nodes of this GPU model only (default: on any)", metavar="MODEL")
+    for name in ("gpus", "cpu_milli", "memory_mib"):
+        option(name, f"{name} of each place; without any of gpus, cpu_milli, memory_mib empty nodes are counted", metavar="N")
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    option("preset", "how long the search goes on: fast or best")
+    option("price", "the lowest price that the search goes down to, in thousandths of an empty node, or place, for a move", metavar="PRICE")
+    option("bound_method")
+    scope_options(p, "consolidation.reach_goal")
+    for name in ("depth", "seed", "threads", "max_moves"):
+        option(name)
+    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def reach_goal(args: argparse.Namespace) -> int:
@@ -126,10 +195,25 @@ def print_check(checked: verify.Report) -> int:
     return FAILED
 
 
+def verify_options(p: Parser) -> None:
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("plan", metavar="PLAN.json", help="the plan")
+    library_option(p, "verify.plan", "max_violations", "how many violations are shown; all are counted")
+
+
 def verify_plan(args: argparse.Namespace) -> int:
     checked = verify.plan(args.cluster, args.plan, **given(args, "verify.plan"))
     say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
     return print_check(checked)
+
+
+def explain_options(p: Parser) -> None:
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
+    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes")
+    scope_options(p)
+    library_option(p, "consolidation.consolidate", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+    library_option(p, "consolidation.consolidate", "objective")
 
 
 def explain(args: argparse.Namespace) -> int:
@@ -146,6 +230,15 @@ def explain(args: argparse.Namespace) -> int:
     return OK
 
 
+def explain_move_options(p: Parser) -> None:
+    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
+    p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
+    p.add_argument("task", metavar="TASK", help="name of a task")
+    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes where it might go")
+    scope_options(p)
+    library_option(p, "consolidation.consolidate", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+
+
 def explain_move(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     plan = Plan.from_json(args.plan)
@@ -158,6 +251,16 @@ def explain_move(args: argparse.Namespace) -> int:
     for text in texts:
         say(text)
     return OK
+
+
+def export_options(p: Parser) -> None:
+    p.add_argument("plan", metavar="PLAN.json", help="the plan")
+    p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="the form to write")
+    p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot, for koordinator")
+    p.add_argument(
+        "--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one called default)"
+    )
+    p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
 
 def export(args: argparse.Namespace) -> int:

@@ -1,8 +1,9 @@
-"""The command `plan-serving`."""
+"""Commands of the serving planner: `plan-serving`, `serving-curve`."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,10 +12,27 @@ from .. import _core, serving
 from .._tables import format_table
 from .._words import counted
 from ..errors import InvalidInput
+from .arguments import FILES, Parser, budgets, library_option, rate, rates, targets
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
 
 # Options that a sweep over budgets does not have.
 RENTAL = ("rate", "goal", "machines", "utilization", *(f"{what}_p{percent}_s" for what in ("ttft", "tpot") for percent in (50, 90, 99)))
+
+
+def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
+    """Rates, targets and machines."""
+    option = functools.partial(library_option, p, function, also=also)
+    if function == "serving.plan_serving":
+        option("rate", "requests per second, of all kinds or by name: chat=10,code=2 (default: the request's)", type=rate, metavar="R")
+    for latency, told in (("ttft", "time to the first token"), ("tpot", "time per further token")):
+        for percent in (50, 90, 99):
+            option(
+                f"{latency}_p{percent}_s", f"target: {percent} %% of requests have a {told} of at most so many seconds (default: none)".replace("%%", "%"),
+                name=f"{latency}_p{percent}", metavar="SECONDS",
+            )  # fmt: skip
+    option("machines", "rent whole machines")
+    option("measured_only", "plan with what was measured and nothing else")
+    option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
 
 
 def require(path: str, check: Callable[[], object], called: str, name: str = "") -> None:
@@ -121,6 +139,25 @@ def say_rental(plan: serving.ServingPlan) -> None:
         say(f"stays the cheapest while {each['gpu']} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
 
 
+def serving_curve_options(p: Parser) -> None:
+    option = functools.partial(library_option, p, "serving.serving_curve")
+    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
+    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help="write the points with their plans here, or a plot (default: nowhere)")
+    p.add_argument("--rates", type=rates, metavar="R1,R2,...", help="requests per second of all kinds together (default: the request's)")
+    p.add_argument(
+        "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05",
+        help="a set of targets in seconds; once for each set (default: those of the options)",
+    )  # fmt: skip
+    rates_options(p, "serving.serving_curve")
+    option("max_deployments", "of each model, 0 = all")
+    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
+    option("time_limit", "of each plan (default: no limit)", metavar="SECONDS")
+    option("mip_gap", metavar="PART")
+    option("threads")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
+
+
 def serving_curve(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request])
     request = read_request(args.request, args.rates[0] if args.rates else None)
@@ -139,6 +176,34 @@ def serving_curve(args: argparse.Namespace) -> int:
     if args.output:
         say(f"wrote {args.output}")
     return OK if any(plan.makespan is not None for plan in curve.plans) else FAILED
+
+
+def plan_serving_options(p: Parser) -> None:
+    alone = functools.partial(library_option, p, "serving.plan_serving")
+    anew = functools.partial(alone, also=("serving.sweep_budgets",))
+    option = functools.partial(alone, also=("serving.sweep_budgets", "serving.replan"))
+    replan = functools.partial(library_option, p, "serving.replan")
+    request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
+    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    alone("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
+    p.add_argument(
+        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
+    )
+    rates_options(p, "serving.plan_serving", ("serving.replan",))
+    alone("goal", "with rates: the cheapest rental, or the most requests per second for the budget")
+    anew("composition")
+    anew("routing")
+    anew("uniform_tp", "all replicas are tensor-parallel groups of one degree")
+    p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
+    replan("max_starts", "with --replan-from: start so many replicas at most")
+    replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
+    option("max_deployments", "of each model, 0 = all")
+    option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
+    option("time_limit", metavar="SECONDS")
+    option("mip_gap", metavar="PART")
+    option("threads")
+    p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
 def plan_serving(args: argparse.Namespace) -> int:

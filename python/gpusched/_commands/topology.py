@@ -11,6 +11,7 @@ from .._tables import format_table
 from .._words import counted
 from ..errors import BackendError, InvalidInput
 from ..model import Cluster
+from .arguments import Parser, flag
 from .shared import OK, given, require_writable, say, write_text
 
 LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
@@ -87,6 +88,29 @@ def labelled_network(args: argparse.Namespace) -> io.NetworkReading:
         if args.node_labels is None and "objects of kind Node" in str(error):
             raise InvalidInput(f"{error}; --node-labels names the file that has them") from None
         raise
+
+
+def topology_options(p: Parser) -> None:
+    p.add_argument("what", choices=("show",), help="what to do")
+    p.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a cluster; a machine as nvidia-smi topo -m, NCCL, hwloc or FlexTopo describe it; Slurm's topology.conf; "
+        "a Topology of Kueue or KAI",
+    )
+    p.add_argument(
+        "--node-labels",
+        metavar="NODES.json",
+        help="of Kueue or KAI: `kubectl get nodes -o json`; default: in FILE too",
+    )
+    p.add_argument("--this-machine", action="store_true", help="instead of a file: ask the hwloc library")
+    p.add_argument("--dot", action="store_true", help="as a drawing for Graphviz")
+    p.add_argument(
+        "--no-nodes", dest="nodes", action="store_const", const=False, help="with --dot: the domains alone"
+    )
+    flag(p, "--cores", "with --dot of a machine: every core")
+    p.add_argument("-o", "--output", metavar="FILE.dot", help="with --dot; default: standard output")
 
 
 def show_topology(args: argparse.Namespace) -> int:
