@@ -2,8 +2,8 @@
 # Uses gpusched from outside: the component core alone, and everything; installed (static and shared; compiled and header-only;
 # found by CMake and by pkg-config; after the installed tree was moved) and as a subdirectory. All in build/consume.
 #
-# With ccache the library is compiled twice, once as others build it and once as a subdirectory: static and shared
-# libraries, and the component core built alone, are made of the same objects.
+# With ccache the library is compiled once: static and shared libraries, the component core built alone, and the subdirectory are
+# made of the same objects. All bodies in a program that has the headers alone are compiled once, for find_package.
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root="$(pwd)"
@@ -122,18 +122,21 @@ for kind in static shared; do
   began "pkg-config ($kind)"
   pc="$(find "$work/prefix-$kind" -name gpusched.pc)"
   export PKG_CONFIG_PATH="${pc%/*}"
-  packages=(gpusched)
-  [ "$kind" = static ] && packages+=(gpusched-header-only)
-  for package in "${packages[@]}"; do
-    # shellcheck disable=SC2046,SC2086
-    quiet "${CXX:-c++}" -std=c++20 $expect tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-$package" \
-      $(pkg-config --cflags --libs "$package")
-    LD_LIBRARY_PATH="$(pkg-config --variable=libdir gpusched):${LD_LIBRARY_PATH:-}" "$work/app-$package" >/dev/null
-  done
+  # shellcheck disable=SC2046,SC2086
+  quiet "${CXX:-c++}" -std=c++20 $expect tests/consume/main.cpp tests/consume/other.cpp -o "$work/app-gpusched" \
+    $(pkg-config --cflags --libs gpusched)
+  LD_LIBRARY_PATH="$(pkg-config --variable=libdir gpusched):${LD_LIBRARY_PATH:-}" "$work/app-gpusched" >/dev/null
+  [ "$kind" = static ] || continue
+  # shellcheck disable=SC2046
+  quiet "${CXX:-c++}" -std=c++20 tests/consume/core/place.cpp -o "$work/app-header-only" \
+    $(pkg-config --cflags --libs gpusched-header-only)
+  "$work/app-header-only" >/dev/null
 done
 
+# Compiled as the static libraries above, so that ccache has the objects.
 began "add_subdirectory"
-quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja "-DCMAKE_CXX_FLAGS=$expect"
+quiet cmake -S tests/consume/add_subdirectory -B "$work/subdirectory" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DGPUSCHED_CCACHE=ON "-DEXPECT=EXPECT_LP=$lp;EXPECT_HIGHS=$highs"
 quiet cmake --build "$work/subdirectory" --parallel "$jobs"
 quiet ctest --test-dir "$work/subdirectory" --output-on-failure --no-tests=error
 began "all outside projects built and ran"

@@ -11,9 +11,11 @@ struct RandomGroups {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// One pool per GPU model; models that some movable task links (it may run on both) share a pool. Not cut further:
-/// a group can only use the room that it contains.
+/// One pool per GPU model; models that some movable task links (it may run on both) share a pool. A group can only use the room
+/// that it contains, so that pools are cut as late as possible: those of more than `largest_group` nodes, whose search would take
+/// time that grows with the square, into parts of every so many-th node.
 struct ByGpuModel {
+    static constexpr std::size_t largest_group = 8192;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 

@@ -44,6 +44,24 @@ TEST_CASE("partitions are disjoint and complete") {
     }
 }
 
+TEST_CASE("a pool that is too large is cut into parts that are alike") {
+    ClusterSpec spec;
+    const auto most = static_cast<int>(con::ByGpuModel::largest_group);
+    for (int i = 0; i < 2 * most + 1; ++i) spec.nodes.push_back(node("n" + std::to_string(i), 4));
+    for (auto& each : spec.nodes) each.gpu_model = "H800";
+    const auto cluster = Cluster::build(spec);
+    const auto groups = partition(cluster, con::ByGpuModel{}, 1);
+    REQUIRE(groups.size() == 3);
+    for (const auto& group : groups) {
+        CHECK(group.size() >= 5461);
+        CHECK(group.size() <= 5462);
+    }
+    CHECK(index(groups[1][0]) == 1);
+    CHECK(index(groups[1][1]) == 4);
+    spec.nodes.resize(static_cast<std::size_t>(most));
+    CHECK(partition(Cluster::build(spec), con::ByGpuModel{}, 1).size() == 1);
+}
+
 TEST_CASE("a constraint that names a level below the network leaves switches whole") {
     ClusterSpec spec;
     for (int i = 0; i < 8; ++i) {

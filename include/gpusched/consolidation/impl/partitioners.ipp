@@ -53,7 +53,14 @@ GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::
 }
 
 GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::size_t, Rng&) const {
-    return components(cluster);
+    Partition groups;
+    for (const auto& pool : components(cluster)) {
+        const auto parts = (pool.size() + largest_group - 1) / largest_group;
+        const auto first = groups.size();
+        groups.resize(first + parts);
+        for (std::size_t i = 0; i < pool.size(); ++i) groups[first + i % parts].push_back(pool[i]);
+    }
+    return groups;
 }
 
 GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size,
