@@ -15,7 +15,7 @@ struct RandomGroups {
 /// that it contains, so that pools are cut as late as possible: those of more than `largest_group` nodes, whose search would take
 /// time that grows with the square, into parts of every so many-th node.
 struct ByGpuModel {
-    static constexpr std::size_t largest_group = 8192;
+    static constexpr std::size_t largest_group = 10'000;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
