@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/milp/clp.hpp>
 
@@ -73,7 +74,7 @@ TEST_CASE("nodes without GPUs, each of a size of its own, do not disturb the ord
     CHECK(con::bound(Cluster::build(spec), BoundMethod::counting).vacated_gpus_at_most >= 15);
 
     Rng rng(7);
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < instances(200); ++round) {
         ClusterSpec odd;
         for (int n = 0; n < 40; ++n) {
             const auto name = "n" + std::to_string(n);
