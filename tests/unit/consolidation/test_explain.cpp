@@ -208,9 +208,9 @@ TEST_CASE("the value report weighs cost against gain") {
 
 TEST_CASE("what a task lacks is all that it lacks") {
     // On b a GPU is missing, and somebody who avoids x; on c two GPUs, and nothing else.
-    ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("c", 4)},
-                     .tasks = {task("x", "a", {0, 1, 2}), task("y", "b", {0, 1}, true),
-                               task("z", "c", {0, 1, 2}, true)}};
+    ClusterSpec spec{
+        .nodes = {node("a", 4), node("b", 4), node("c", 4)},
+        .tasks = {task("x", "a", {0, 1, 2}), task("y", "b", {0, 1}, true), task("z", "c", {0, 1, 2}, true)}};
     spec.tasks[0].groups = {"g"};
     spec.tasks[1].avoid = {{"g", node_level}};
     auto cluster = Cluster::build(spec);
@@ -225,13 +225,14 @@ TEST_CASE("what a task lacks is all that it lacks") {
     why = con::explain(cluster, Plan{}, cluster.find_node("a"));
     CHECK(why.blockers.at(0).change.gpu_milli == 1000);
     CHECK(why.blockers[0].change.obstacle == Obstacle::avoid);
-    CHECK(why.text.find("which lacks 1 idle GPU, and where avoid is in the way as well") != std::string::npos);
+    CHECK(why.text.find("which lacks 1 idle GPU, and where avoid is in the way as well") !=
+          std::string::npos);
 }
 
 TEST_CASE("what Standby tasks lend is not lacking to those who may borrow it") {
-    ClusterSpec spec{.nodes = {node("a", 4), node("b", 4)},
-                     .tasks = {task("x", "a", {0, 1, 2}), task("s", "b", {0, 1}),
-                               task("l", "b", {2, 3}, true)}};
+    ClusterSpec spec{
+        .nodes = {node("a", 4), node("b", 4)},
+        .tasks = {task("x", "a", {0, 1, 2}), task("s", "b", {0, 1}), task("l", "b", {2, 3}, true)}};
     spec.tasks[1].standby = true;
     spec.tasks[1].priority_class = PriorityClass::hp;
     for (const bool borrows : {false, true}) {

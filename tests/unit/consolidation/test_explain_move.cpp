@@ -116,8 +116,7 @@ TEST_CASE("victims are those without which every constraint holds") {
     spec.tasks[1].avoid = {{"g", node_level}};
     const auto ask = [](const ClusterSpec& of) {
         const auto cluster = Cluster::build(of);
-        const auto e =
-            con::explain_move(cluster, Plan{}, cluster.find_task("x"), cluster.find_node("b"));
+        const auto e = con::explain_move(cluster, Plan{}, cluster.find_task("x"), cluster.find_node("b"));
         std::vector<std::string> names;
         for (const auto victim : e.victims) names.push_back(cluster.name(victim));
         return std::pair(e.obstacle, names);

@@ -99,7 +99,8 @@ TEST_CASE("places are made on nodes that stay in use") {
     // No node can be vacated. Once x has left a for b or c, a has four idle GPUs; c would lose a place of its own.
     const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                            .tasks = {task("l", "a", {0, 1, 2, 3}, true), task("x", "a", {4, 5}),
-                                     task("m", "b", {0, 1, 2, 3, 4}, true), task("n", "c", {0, 1, 2, 3}, true)}};
+                                     task("m", "b", {0, 1, 2, 3, 4}, true),
+                                     task("n", "c", {0, 1, 2, 3}, true)}};
     const auto cluster = Cluster::build(spec);
     con::GoalOptions options{{}, 2};
     options.gpus = 4;

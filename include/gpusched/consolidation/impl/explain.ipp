@@ -138,8 +138,7 @@ inline Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpu
     // Which GPUs would come on top of too few is not known, nor what memory they have and where they are.
     if (const auto gpus = inv.tasks.gpu_count[i]; gpus > 0 && enough_gpus) {
         const auto usable = candidate_gpus(after_, task, node);
-        if (gpu_count(usable) < gpus)
-            return after_.is_fraction(task) ? Obstacle::gpu : Obstacle::gpu_memory;
+        if (gpu_count(usable) < gpus) return after_.is_fraction(task) ? Obstacle::gpu : Obstacle::gpu_memory;
         const auto local = guaranteed_localities(after_, task, node);
         if (local.unknown ||
             (!local.masks.empty() && std::none_of(local.masks.begin(), local.masks.end(), [&](GpuMask mask) {
@@ -165,9 +164,8 @@ inline LeastChange Explainer::change_on(TaskId task, NodeId node) const {
             whole += free == whole_gpu_milli;
             most = std::max(most, free);
         });
-        here.gpu_milli = after_.is_fraction(task)
-                             ? std::max<std::int64_t>(0, t.gpu_share_milli[i] - most)
-                             : whole_gpu_milli * std::max<std::int64_t>(0, gpus - whole);
+        here.gpu_milli = after_.is_fraction(task) ? std::max<std::int64_t>(0, t.gpu_share_milli[i] - most)
+                                                  : whole_gpu_milli * std::max<std::int64_t>(0, gpus - whole);
     }
     if (here.gpu_milli == 0 && here.cpu_milli == 0 && here.memory_mib == 0)
         here.obstacle = find_obstacle(after_, task, node);

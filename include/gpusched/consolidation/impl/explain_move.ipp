@@ -172,8 +172,7 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
         result.cost = back ? -cost : had_moved ? 0 : cost;
         if (after.occupants(result.from) == 1 && cluster.occupants(result.from) > 0)
             result.weight += detail::weight_of(cluster, result.from, options);
-        if (after.occupants(node) == 0)
-            result.weight -= detail::weight_of(cluster, node, options);
+        if (after.occupants(node) == 0) result.weight -= detail::weight_of(cluster, node, options);
         result.value_milli = value_milli(result.weight, result.cost, options.price);
     }
     result.text = detail::in_words(cluster, result, options.price);

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/goal.hpp>
-#include <gpusched/consolidation/presets.hpp>
-#include <gpusched/allocation/concepts.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
+#include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/apply.hpp>
@@ -208,8 +208,8 @@ class PlaceMaker {
         }
         if (!steps_.empty()) take_over(start);
         if (found_.result.stop_reason == StopReason::completed)
-            found_.result.stop_reason = too_dear && !found_.goal_reached ? StopReason::move_budget
-                                                                         : budget_.reason();
+            found_.result.stop_reason =
+                too_dear && !found_.goal_reached ? StopReason::move_budget : budget_.reason();
     }
 
   private:
@@ -257,8 +257,8 @@ class PlaceMaker {
                 now_.rollback(here);
             }
         };
-        for (std::size_t count = 1; count <= movable.size() && looked_at < most_sets && found.size() < most_ways;
-             ++count)
+        for (std::size_t count = 1;
+             count <= movable.size() && looked_at < most_sets && found.size() < most_ways; ++count)
             extend(extend, 0, count);
         now_.rollback(mark);
         std::stable_sort(found.begin(), found.end());
@@ -272,9 +272,8 @@ class PlaceMaker {
         const auto known = steps_.size();
         auto gained = -wanted_.on(now_, from);
         auto tasks = set.tasks;
-        std::stable_sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
-            return now_.gpu_milli(a) > now_.gpu_milli(b);
-        });
+        std::stable_sort(tasks.begin(), tasks.end(),
+                         [&](TaskId a, TaskId b) { return now_.gpu_milli(a) > now_.gpu_milli(b); });
         for (const auto task : tasks) {
             NodeId best = none<NodeId>;
             std::tuple<std::int64_t, int, std::int64_t> least{};
