@@ -49,7 +49,8 @@ Keywords<ConsolidateArguments> explain_keywords() {
 }
 
 struct NamedChange {
-    /// The node, open to moves, on which the task lacks least; '' = no open node is of a kind that it accepts.
+    /// The node, open to moves, on which the task lacks least, and where nothing else is in the way if there is one; '' = no open node
+    /// is of a kind that it accepts.
     std::string node;
     /// What it lacks there, in thousandths of a GPU; of one GPU for a fraction.
     std::int64_t gpu_milli = 0;
@@ -57,7 +58,7 @@ struct NamedChange {
     std::int64_t cpu_milli = 0;
     /// What it lacks there.
     std::int64_t memory_mib = 0;
-    /// Where it lacks none of these: what else is in the way there; '' = nothing.
+    /// What else is in the way there: it would not fit even if it lacked none of these; '' = nothing.
     std::string obstacle;
     /// A node on which it fits as it is, but onto which nothing may move; '' = there is none.
     std::string closed_node;

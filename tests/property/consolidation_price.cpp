@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -157,7 +158,7 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
 
 TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much for less") {
     const auto clusters = instances<std::uint64_t>(150);
-    int runs = 0, better = 0, fewer_moves = 0;
+    int runs = 0, better = 0;
     for (std::uint64_t seed = 0; seed < clusters; ++seed) {
         Rng rng(seed + 777);
         testing_support::RandomClusterOptions how;
@@ -184,21 +185,16 @@ TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much fo
                 const auto other = run(preset);
                 INFO("seed " << seed << ", price " << price << ", " << enum_name(preset));
                 REQUIRE(other.value_milli <= best.value_milli);
-                // At no price: not as much with moves that cost less, at equal cost not in fewer moves.
+                // At a price of 0: not as much by fewer moves, nor by as many that cost less.
                 REQUIRE_FALSE((price == 0 && other.vacated_weight >= best.vacated_weight &&
-                               std::pair(other.relocation_cost, other.moves) <
-                                   std::pair(best.relocation_cost, best.moves)));
+                               std::tuple(other.moved_tasks, other.relocation_cost, other.moves) <
+                                   std::tuple(best.moved_tasks, best.relocation_cost, best.moves)));
                 ++runs;
                 better += best.value_milli > other.value_milli ? 1 : 0;
-                fewer_moves += price == 0 && other.vacated_weight >= best.vacated_weight &&
-                                       other.moved_tasks < best.moved_tasks
-                                   ? 1
-                                   : 0;
             }
         }
     }
-    WARN("of " << runs << " comparisons: worth more " << better << "; as much for fewer but dearer moves "
-               << fewer_moves);
+    WARN(clusters << " clusters at three prices, " << runs << " comparisons: dominated 0 times, worth more "
+                  << better << " times");
     REQUIRE(better * 20 > runs);
-    REQUIRE(fewer_moves * 100 <= runs);
 }

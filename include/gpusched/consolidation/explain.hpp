@@ -84,13 +84,14 @@ constexpr auto enum_names(ClosedBy) {
 
 /// The least that would have to change for a task to find a place, once the plan is done.
 struct LeastChange {
-    /// The node, open to moves, on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory. none = no
-    /// open node is of a kind that the task accepts.
+    /// The node, open to moves, on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory. Nodes where
+    /// something else is in the way as well come last. none = no open node is of a kind that the task accepts.
     NodeId node = none<NodeId>;
-    std::int64_t gpu_milli = 0;          ///< what it lacks there; of one GPU for a fraction
-    std::int64_t cpu_milli = 0;          ///< likewise
-    std::int64_t memory_mib = 0;         ///< likewise
-    Obstacle obstacle = Obstacle::none;  ///< where it lacks none of these: what else is in the way there
+    std::int64_t gpu_milli = 0;   ///< what it lacks there; of one GPU for a fraction
+    std::int64_t cpu_milli = 0;   ///< likewise
+    std::int64_t memory_mib = 0;  ///< likewise
+    /// What else is in the way there: it would not fit even if it lacked none of these.
+    Obstacle obstacle = Obstacle::none;
     /// A node on which it fits as it is, but onto which nothing may move, and why; none = there is none.
     NodeId closed_node = none<NodeId>;
     ClosedBy closed_by = ClosedBy::nothing;

@@ -43,12 +43,14 @@ struct MoveExplanation {
     FixedBy fixed_by = FixedBy::nothing;
     ClosedBy closed_by = ClosedBy::nothing;
     Obstacle obstacle = Obstacle::none;
-    /// Where the obstacle is a lack of room: tasks that could leave `to` for it, the fewest of those that are easier to place than the
-    /// task itself; empty where these do not suffice. Whether they find another place is a question of its own.
+    /// Where there is an obstacle: tasks without which it would fit on `to`, the fewest of those that are easier to place than the task
+    /// itself (fewer GPUs, or as many with fewer cores); empty where these do not suffice. Where there are more than 20,000 sets of so
+    /// many, one of which no task can be left out. Whether they find another place is a question of its own.
     std::vector<TaskId> victims;
-    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
+    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node and GPUs.
     std::int64_t cost = 0;
-    /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if the plan vacates it.
+    /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if that holds nothing but daemons
+    /// when the plan is done.
     std::int64_t weight = 0;
     /// 1000 x `weight` - `price` x `cost`: what it adds to the value.
     std::int64_t value_milli = 0;

@@ -52,6 +52,8 @@ struct GoalResult {
 /// not count. One search goes down a ladder of prices, as `frontier` does, with what each node would add as its weight, and ends at
 /// the first plan that reaches the goal. So nodes that cost the fewest moves for what they add come first. That is not the proven
 /// least. Places that arriving tasks take on other nodes are counted from the plan itself; where they are missing, the search goes on.
+/// Places are also made on nodes that stay in use: the fewest tasks leave a node for others where they take fewer places, on top of that
+/// plan where it does not reach the goal, and without it. What reaches the goal for less is returned.
 ///
 /// @return the plan; empty where the goal is reached without one; else, where the goal is out of reach, the one that makes most
 /// @throws InvalidInput as `consolidate`, for a GPU model that the cluster does not have, and for `ipc`, an `objective` or a

@@ -205,3 +205,40 @@ TEST_CASE("the value report weighs cost against gain") {
     CHECK(con::plan_statistics(cluster, Plan{}).moves == 0);
     CHECK(con::plan_statistics(cluster, Plan{}).vacated_nodes_per_move() == 0);
 }
+
+TEST_CASE("what a task lacks is all that it lacks") {
+    // On b a GPU is missing, and somebody who avoids x; on c two GPUs, and nothing else.
+    ClusterSpec spec{
+        .nodes = {node("a", 4), node("b", 4), node("c", 4)},
+        .tasks = {task("x", "a", {0, 1, 2}), task("y", "b", {0, 1}, true), task("z", "c", {0, 1, 2}, true)}};
+    spec.tasks[0].groups = {"g"};
+    spec.tasks[1].avoid = {{"g", node_level}};
+    auto cluster = Cluster::build(spec);
+    auto why = con::explain(cluster, Plan{}, cluster.find_node("a"));
+    REQUIRE(why.fate == con::NodeFate::has_stuck);
+    CHECK(why.blockers.at(0).change.node == cluster.find_node("c"));
+    CHECK(why.blockers[0].change.gpu_milli == 2000);
+    CHECK(why.blockers[0].change.obstacle == Obstacle::none);
+    spec.nodes.pop_back();
+    spec.tasks.pop_back();
+    cluster = Cluster::build(spec);
+    why = con::explain(cluster, Plan{}, cluster.find_node("a"));
+    CHECK(why.blockers.at(0).change.gpu_milli == 1000);
+    CHECK(why.blockers[0].change.obstacle == Obstacle::avoid);
+    CHECK(why.text.find("which lacks 1 idle GPU, and where avoid is in the way as well") !=
+          std::string::npos);
+}
+
+TEST_CASE("what Standby tasks lend is not lacking to those who may borrow it") {
+    ClusterSpec spec{
+        .nodes = {node("a", 4), node("b", 4)},
+        .tasks = {task("x", "a", {0, 1, 2}), task("s", "b", {0, 1}), task("l", "b", {2, 3}, true)}};
+    spec.tasks[1].standby = true;
+    spec.tasks[1].priority_class = PriorityClass::hp;
+    for (const bool borrows : {false, true}) {
+        spec.tasks[0].priority_class = borrows ? PriorityClass::lp : PriorityClass::other;
+        const auto cluster = Cluster::build(spec);
+        const auto why = con::explain(cluster, Plan{}, cluster.find_node("a"));
+        CHECK(why.blockers.at(0).change.gpu_milli == (borrows ? 1000 : 3000));
+    }
+}

@@ -69,3 +69,67 @@ TEST_CASE("explain_move looks at the cluster as the plan leaves it") {
     CHECK(on.cost == 0);  // it has moved already
     CHECK(on.weight == 0);
 }
+
+TEST_CASE("a node that holds nothing counts as opened, whatever closes it") {
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                     .tasks = {task("x", "a", {0}), task("y", "b", {0, 1}), task("l", "b", {2}, true)}};
+    spec.nodes[2].schedulable = false;
+    const auto cluster = Cluster::build(spec);
+    const auto x = cluster.find_task("x"), y = cluster.find_task("y");
+    const auto a = cluster.find_node("a"), b = cluster.find_node("b"), c = cluster.find_node("c");
+    Plan plan;
+    plan.waves = 1;
+    plan.moves = {{x, a, b, gpu_bit(3), 0}};
+    plan.vacated_nodes = {a};
+    const auto cleared = con::explain_move(cluster, plan, y, a, {.clear = std::vector{a}});
+    CHECK(cleared.closed_by == con::ClosedBy::to_clear);
+    CHECK(cleared.weight == -8);
+    CHECK(con::explain_move(cluster, plan, y, a, {.exempt = {a}}).weight == -8);
+    const auto cordoned = con::explain_move(cluster, plan, y, c);
+    CHECK(cordoned.closed_by == con::ClosedBy::cordoned);
+    CHECK(cordoned.weight == -8);
+}
+
+TEST_CASE("a task whose first GPUs were taken has moved, even on its first node") {
+    const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                           .tasks = {task("x", "a", {0}), task("k", "a", {1}), task("y", "b", {0}),
+                                     task("z", "b", {1}), task("l", "c", {0})}};
+    const auto cluster = Cluster::build(spec);
+    const auto x = cluster.find_task("x"), y = cluster.find_task("y");
+    const auto a = cluster.find_node("a"), b = cluster.find_node("b"), c = cluster.find_node("c");
+    Plan plan;
+    plan.waves = 2;
+    plan.moves = {{x, a, c, gpu_bit(1), 0}, {y, b, a, gpu_bit(0), 1}};
+    const auto back = con::explain_move(cluster, plan, x, a);
+    CHECK(back.fate == MoveFate::possible);
+    CHECK(back.cost == 0);
+    plan.moves[1].gpus = gpu_bit(2);
+    CHECK(con::explain_move(cluster, plan, x, a).cost == -1);
+}
+
+TEST_CASE("victims are those without which every constraint holds") {
+    // b is full of y and z, of which y avoids x.
+    ClusterSpec spec{.nodes = {node("a"), node("b", 4)},
+                     .tasks = {task("x", "a", {0, 1}), task("y", "b", {0}), task("z", "b", {1}),
+                               task("l", "b", {2, 3}, true)}};
+    spec.tasks[0].groups = {"g"};
+    spec.tasks[1].avoid = {{"g", node_level}};
+    const auto ask = [](const ClusterSpec& of) {
+        const auto cluster = Cluster::build(of);
+        const auto e = con::explain_move(cluster, Plan{}, cluster.find_task("x"), cluster.find_node("b"));
+        std::vector<std::string> names;
+        for (const auto victim : e.victims) names.push_back(cluster.name(victim));
+        return std::pair(e.obstacle, names);
+    };
+    CHECK(ask(spec) == std::pair(Obstacle::gpu, std::vector<std::string>{"y", "z"}));
+
+    // An LP task on a GPU that a Standby task lends: without it nobody but LP tasks could have the GPU.
+    spec.tasks[1].avoid.clear();
+    spec.tasks[1].priority_class = PriorityClass::lp;
+    spec.tasks[3].locked = false;
+    spec.tasks[3].standby = true;
+    spec.tasks[3].priority_class = PriorityClass::hp;
+    spec.tasks[3].gpus = {0, 3};
+    spec.tasks.push_back(task("k", "b", {2}, true));
+    CHECK(ask(spec) == std::pair(Obstacle::gpu, std::vector<std::string>{}));
+}

@@ -94,3 +94,56 @@ TEST_CASE("goals that mean nothing are refused") {
     for (const auto* field : {"count", "preset", "objective", "polish_time"})
         REQUIRE_THROWS_MESSAGE(con::reach_goal(cluster, options), InvalidInput, field);
 }
+
+TEST_CASE("places are made on nodes that stay in use") {
+    // No node can be vacated. Once x has left a for b or c, a has four idle GPUs; c would lose a place of its own.
+    const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                           .tasks = {task("l", "a", {0, 1, 2, 3}, true), task("x", "a", {4, 5}),
+                                     task("m", "b", {0, 1, 2, 3, 4}, true),
+                                     task("n", "c", {0, 1, 2, 3}, true)}};
+    const auto cluster = Cluster::build(spec);
+    con::GoalOptions options{{}, 2};
+    options.gpus = 4;
+    const auto found = con::reach_goal(cluster, options);
+    CHECK(found.available_before == 1);
+    REQUIRE(found.goal_reached);
+    REQUIRE(found.result.plan.moves.size() == 1);
+    CHECK(found.result.plan.moves[0].task == cluster.find_task("x"));
+    CHECK(found.result.plan.moves[0].to == cluster.find_node("b"));
+    CHECK(found.result.plan.vacated_nodes.empty());
+    CHECK(found.result.stats.relocation_cost == 1);
+    CHECK(verify::plan(spec, to_spec(found.result.plan, cluster)).ok);
+
+    options.max_moves = 0;
+    const auto none = con::reach_goal(cluster, options);
+    CHECK_FALSE(none.goal_reached);
+    CHECK(none.result.plan.moves.empty());
+    CHECK(none.result.stop_reason == StopReason::move_budget);
+    options.max_moves.reset();
+    options.price = 1001;  // more than a place is worth
+    CHECK_FALSE(con::reach_goal(cluster, options).goal_reached);
+}
+
+TEST_CASE("a goal is reached with the fewer moves of vacating nodes and leaving them in use") {
+    // Vacating a takes three moves; one task of b leaves room for the shape, too.
+    const ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("c", 8)},
+                           .tasks = {fraction("p", "a", 0, 300), fraction("q", "a", 1, 300),
+                                     fraction("r", "a", 2, 300), task("l", "b", {0, 1}, true),
+                                     task("x", "b", {2}), task("m", "c", {0, 1, 2, 3, 4, 5}, true)}};
+    const auto cluster = Cluster::build(spec);
+    con::GoalOptions options{{}, 2};
+    options.gpus = 2;
+    const auto found = con::reach_goal(cluster, options);
+    REQUIRE(found.available_before == 1);
+    CHECK(found.goal_reached);
+    CHECK(found.result.stats.moves == 1);
+}
+
+TEST_CASE("a goal that is there already has statistics of the cluster as it is") {
+    const auto cluster = Cluster::build(stairs());
+    const auto found = con::reach_goal(cluster, {{}, 1});
+    CHECK(found.goal_reached);
+    CHECK(found.result.plan.moves.empty());
+    CHECK(found.result.stats.not_fully_occupied_before == 4);
+    CHECK(found.result.stats.not_fully_occupied_after == 4);
+}

@@ -34,10 +34,11 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
     stats.value_milli = value_milli(stats.vacated_weight, stats.relocation_cost, price);
 }
 
-/// Which of two plans is better: the one of higher value, then the one of lower cost, then of fewer moves.
+/// Which of two plans is better: the one of higher value, then the one that moves fewer tasks, then the one of lower cost, then the one
+/// of fewer moves with hops. The price has a say in the value alone: at a price of 0 as many GPUs by fewer moves are better.
 [[nodiscard]] inline auto worth(const Result& result) {
     const auto& stats = result.stats;
-    return std::tuple(stats.value_milli, -stats.relocation_cost, -stats.moves);
+    return std::tuple(stats.value_milli, -stats.moved_tasks, -stats.relocation_cost, -stats.moves);
 }
 
 /// The paper's choices of everything but what a node is worth, which nodes are vacated, and GPUs.
@@ -74,7 +75,7 @@ template <class... Kinds>
 }
 
 /// One search, or with `Switches::several_starts` several. The exchanges go on from the best plan, and the best of all plans is
-/// returned: no start has one of higher value, nor one of the same value for less.
+/// returned: no start has one of higher value, nor one of the same value with fewer moved tasks.
 template <class... Kinds>
 Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
               const Options& options, ExecutorRef executor, Budget& budget,

@@ -81,6 +81,8 @@ class Explainer {
 
   private:
     [[nodiscard]] Blocker look_for_place(TaskId task) const;
+    [[nodiscard]] Obstacle beside_room(TaskId task, NodeId node, bool enough_gpus) const;
+    [[nodiscard]] LeastChange change_on(TaskId task, NodeId node) const;
     [[nodiscard]] LeastChange least_change(TaskId task) const;
     [[nodiscard]] std::vector<Blocker> place_together(NodeId node);
     [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
@@ -123,9 +125,56 @@ inline Blocker Explainer::look_for_place(TaskId task) const {
     return blocker;
 }
 
-inline LeastChange Explainer::least_change(TaskId task) const {
+// What is in the way of the task on an eligible node beside cores, memory and the number of GPUs.
+inline Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) const {
+    const auto& inv = cluster_.inventory();
+    const auto i = index(task);
+    if (inv.tasks.is(TaskTrait::extras, task)) {
+        const auto& extras = inv.extras[inv.tasks.extras[i]];
+        for (const auto& [resource, amount] : extras.resources)
+            if (amount > after_.resource_free(node, resource)) return Obstacle::resource;
+        if (extras.device_count > 0 && free_devices_for(after_, task, node) == 0) return Obstacle::device;
+    }
+    // Which GPUs would come on top of too few is not known, nor what memory they have and where they are.
+    if (const auto gpus = inv.tasks.gpu_count[i]; gpus > 0 && enough_gpus) {
+        const auto usable = candidate_gpus(after_, task, node);
+        if (gpu_count(usable) < gpus) return after_.is_fraction(task) ? Obstacle::gpu : Obstacle::gpu_memory;
+        const auto local = guaranteed_localities(after_, task, node);
+        if (local.unknown ||
+            (!local.masks.empty() && std::none_of(local.masks.begin(), local.masks.end(), [&](GpuMask mask) {
+                return gpu_count(static_cast<GpuMask>(mask & usable)) >= gpus;
+            })))
+            return Obstacle::hardware;
+    }
+    return find_group_obstacle(after_, task, node);
+}
+
+// What the task lacks on an eligible node, and what else is in its way there.
+inline LeastChange Explainer::change_on(TaskId task, NodeId node) const {
     const auto& t = cluster_.inventory().tasks;
     const auto i = index(task);
+    const auto lent = after_.lent_to(task);
+    LeastChange here{.node = node};
+    here.cpu_milli = std::max<std::int64_t>(0, t.cpu_milli[i] - after_.cpu_free_milli(node, lent));
+    here.memory_mib = std::max<std::int64_t>(0, t.memory_mib[i] - after_.memory_free_mib(node));
+    if (const auto gpus = t.gpu_count[i]; gpus > 0) {
+        std::int64_t whole = 0, most = 0;
+        for_each_gpu(after_.healthy_gpus(node), [&](int g) {
+            const auto free = std::int64_t{after_.gpu_free_milli(node, g, lent)};
+            whole += free == whole_gpu_milli;
+            most = std::max(most, free);
+        });
+        here.gpu_milli = after_.is_fraction(task) ? std::max<std::int64_t>(0, t.gpu_share_milli[i] - most)
+                                                  : whole_gpu_milli * std::max<std::int64_t>(0, gpus - whole);
+    }
+    if (here.gpu_milli == 0 && here.cpu_milli == 0 && here.memory_mib == 0)
+        here.obstacle = find_obstacle(after_, task, node);
+    else
+        here.obstacle = beside_room(task, node, here.gpu_milli == 0);
+    return here;
+}
+
+inline LeastChange Explainer::least_change(TaskId task) const {
     LeastChange least;
     std::tuple<bool, std::int64_t, std::int64_t> lowest{};
     for (const auto node : after_.nodes()) {
@@ -141,24 +190,9 @@ inline LeastChange Explainer::least_change(TaskId task) const {
             if (fits && least.closed_node == none<NodeId>) least.closed_node = node, least.closed_by = closed;
             continue;
         }
-        LeastChange here{.node = node};
-        here.cpu_milli = std::max<std::int64_t>(0, t.cpu_milli[i] - after_.cpu_free_milli(node));
-        here.memory_mib = std::max<std::int64_t>(0, t.memory_mib[i] - after_.memory_free_mib(node));
-        if (const auto gpus = t.gpu_count[i]; gpus > 0) {
-            std::int64_t whole = 0, most = 0;
-            for_each_gpu(after_.healthy_gpus(node), [&](int g) {
-                const auto free = std::int64_t{after_.gpu_free_milli(node, g)};
-                whole += free == whole_gpu_milli;
-                most = std::max(most, free);
-            });
-            here.gpu_milli = after_.is_fraction(task)
-                                 ? std::max<std::int64_t>(0, t.gpu_share_milli[i] - most)
-                                 : whole_gpu_milli * std::max<std::int64_t>(0, gpus - whole);
-        }
-        const bool enough = here.gpu_milli == 0 && here.cpu_milli == 0 && here.memory_mib == 0;
-        if (enough) here.obstacle = find_obstacle(after_, task, node);
-        // A rule is harder to change than what runs.
-        const std::tuple key{enough, here.gpu_milli + here.cpu_milli / 16, here.memory_mib};
+        auto here = change_on(task, node);
+        const std::tuple key{here.obstacle != Obstacle::none, here.gpu_milli + here.cpu_milli / 16,
+                             here.memory_mib};
         if (least.node == none<NodeId> || key < lowest) {
             lowest = key;
             here.closed_node = least.closed_node, here.closed_by = least.closed_by;
@@ -220,11 +254,12 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
         if (change.cpu_milli > 0) lacks.push_back(number(change.cpu_milli) + " cores");
         if (change.memory_mib > 0) lacks.push_back(std::to_string(change.memory_mib) + " MiB of memory");
         text += "; nearest is node " + gpusched::quoted(cluster_.name(change.node));
-        if (lacks.empty())
-            text += ", where only " + std::string(enum_name(change.obstacle)) + " is in the way";
-        else
-            for (std::size_t l = 0; l < lacks.size(); ++l)
-                text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
+        for (std::size_t l = 0; l < lacks.size(); ++l)
+            text += (l == 0 ? ", which lacks " : l + 1 == lacks.size() ? " and " : ", ") + lacks[l];
+        if (change.obstacle != Obstacle::none)
+            text += (lacks.empty() ? ", where only " : ", and where ") +
+                    std::string(enum_name(change.obstacle)) +
+                    (lacks.empty() ? " is in the way" : " is in the way as well");
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +

@@ -6,6 +6,11 @@
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -17,20 +22,85 @@ inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options
     return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
 }
 
-// The fewest movable tasks that could leave the node for the task.
-inline std::vector<TaskId> victims_for(const Cluster& before, const Cluster& after, const Scope& scope,
-                                       TaskId task, NodeId node) {
-    if (find_eligibility_obstacle(after, task, node) != Obstacle::none ||
-        find_group_obstacle(after, task, node) != Obstacle::none)
+// The fewest movable tasks, all easier to place, that could leave the node for the task; of several such sets the one whose tasks
+// have moved already, then the smallest. The obstacle is looked for again without them, so that all constraints count.
+class VictimChoice {
+  public:
+    VictimChoice(const Cluster& before, Cluster& after, const Scope& scope, TaskId task, NodeId node)
+        : cluster_(after), task_(task), node_(node) {
+        for (const auto other : after.tasks_on(node))
+            if (scope.movable[index(other)] && easier(after, other, task))
+                candidates_.push_back({other, before.node_of(other) != node});
+        std::sort(candidates_.begin(), candidates_.end(), [&](const Victim& a, const Victim& b) {
+            return std::pair(size({&a, 1}), a.task) < std::pair(size({&b, 1}), b.task);
+        });
+    }
+
+    /// Sets of so many tasks are tried one by one up to so many sets; beyond that one of which no task can be left out is returned.
+    static constexpr std::size_t most_sets = 20'000;
+    [[nodiscard]] std::vector<TaskId> fewest() {
+        std::vector<Victim> best;
+        std::size_t sets = 1;
+        for (std::size_t count = 1; count <= candidates_.size(); ++count) {
+            sets = sets * (candidates_.size() - count + 1) / count;
+            if (sets > most_sets) return tasks(irreducible());
+            chosen_.clear();
+            extend(0, count, best);
+            if (!best.empty()) return tasks(best);
+        }
         return {};
-    std::vector<Victim> movable, chosen;
-    for (const auto other : after.tasks_on(node))
-        if (scope.movable[index(other)]) movable.push_back({other, before.node_of(other) != node});
-    std::vector<TaskId> victims;
-    if (!movable.empty() && EasierVictims{}(after, task, node, movable, chosen))
-        for (const auto& victim : chosen) victims.push_back(victim.task);
-    return victims;
-}
+    }
+
+  private:
+    using Size = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+    [[nodiscard]] Size size(std::span<const Victim> victims) const {
+        Size sum{};
+        for (const auto& v : victims) {
+            std::get<0>(sum) += !v.moved;
+            std::get<1>(sum) += cluster_.gpu_milli(v.task);
+            std::get<2>(sum) += cluster_.inventory().tasks.cpu_milli[index(v.task)];
+        }
+        return sum;
+    }
+    [[nodiscard]] bool fits_without(std::span<const Victim> victims) {
+        const auto mark = cluster_.checkpoint();
+        for (const auto& victim : victims) cluster_.remove(victim.task);
+        const bool fits = find_obstacle(cluster_, task_, node_) == Obstacle::none;
+        cluster_.rollback(mark);
+        return fits;
+    }
+    void extend(std::size_t from, std::size_t more, std::vector<Victim>& best) {
+        if (more == 0) {
+            if ((best.empty() || size(chosen_) < size(best)) && fits_without(chosen_)) best = chosen_;
+            return;
+        }
+        for (auto next = from; next + more <= candidates_.size(); ++next) {
+            chosen_.push_back(candidates_[next]);
+            extend(next + 1, more - 1, best);
+            chosen_.pop_back();
+        }
+    }
+    [[nodiscard]] std::vector<Victim> irreducible() {
+        auto left = candidates_;
+        if (!fits_without(left)) return {};
+        for (const auto& candidate : candidates_) {
+            auto fewer = left;
+            std::erase_if(fewer, [&](const Victim& v) { return v.task == candidate.task; });
+            if (fits_without(fewer)) left = std::move(fewer);
+        }
+        return left;
+    }
+    [[nodiscard]] static std::vector<TaskId> tasks(std::span<const Victim> victims) {
+        std::vector<TaskId> result;
+        for (const auto& victim : victims) result.push_back(victim.task);
+        return result;
+    }
+
+    Cluster& cluster_;
+    TaskId task_;
+    NodeId node_;
+    std::vector<Victim> candidates_, chosen_;
+};
 
 inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, std::int64_t price) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
@@ -73,7 +143,7 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
         problems.add("node: there is no node " + std::to_string(index(node)) + "; expected less than " +
                      std::to_string(cluster.node_slots()));
     problems.throw_if_any();
-    const auto after = apply(cluster, plan);
+    auto after = apply(cluster, plan);
     const auto scope = make_scope(cluster, options);
 
     MoveExplanation result{.task = task, .from = after.node_of(task), .to = node, .victims = {}, .text = {}};
@@ -93,15 +163,16 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
                       : result.obstacle != Obstacle::none   ? MoveFate::obstacle
                                                             : MoveFate::possible;
         if (result.fate == MoveFate::obstacle)
-            result.victims = detail::victims_for(cluster, after, scope, task, node);
+            result.victims = detail::VictimChoice(cluster, after, scope, task, node).fewest();
         const auto home = cluster.node_of(task);
         const bool had_moved = result.from != home || after.gpus_of(task) != cluster.gpus_of(task);
         const auto cost = cluster.inventory().tasks.move_cost[index(task)];
-        result.cost = node == home ? -cost : had_moved ? 0 : cost;
+        // On its first node it is back where it was only if it finds its GPUs there.
+        const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
+        result.cost = back ? -cost : had_moved ? 0 : cost;
         if (after.occupants(result.from) == 1 && cluster.occupants(result.from) > 0)
             result.weight += detail::weight_of(cluster, result.from, options);
-        if (result.closed_by == ClosedBy::emptied || result.closed_by == ClosedBy::empty)
-            result.weight -= detail::weight_of(cluster, node, options);
+        if (after.occupants(node) == 0) result.weight -= detail::weight_of(cluster, node, options);
         result.value_milli = value_milli(result.weight, result.cost, options.price);
     }
     result.text = detail::in_words(cluster, result, options.price);

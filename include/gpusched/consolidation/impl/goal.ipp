@@ -1,14 +1,23 @@
 #pragma once
 
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/goal.hpp>
+#include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/apply.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,10 +62,12 @@ class Wanted {
         return sum;
     }
 
-  private:
+    /// Empty nodes, not places?
     [[nodiscard]] bool is_nodes() const {
         return options_.gpus == 0 && options_.cpu_milli == 0 && options_.memory_mib == 0;
     }
+
+  private:
     [[nodiscard]] bool counts(const Cluster& cluster, NodeId node) const {
         const auto& nodes = cluster.inventory().nodes;
         return !nodes.is_cordoned(node) &&
@@ -133,6 +144,220 @@ void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies
     best.result.stop_reason = joined.stop_reason(budget);
 }
 
+/// Makes places on nodes that stay in use: some of a node's tasks move to where they take fewer places than they leave. The nodes where
+/// that costs least come first. Each task is placed directly.
+class PlaceMaker {
+  public:
+    /// @param found whose plan is extended
+    PlaceMaker(const Cluster& cluster, const Scope& scope, const Wanted& wanted, const GoalOptions& options,
+               Budget& budget, GoalResult& found)
+        : before_(cluster), scope_(scope), wanted_(wanted), options_(options), budget_(budget), found_(found),
+          now_(apply(cluster, found.result.plan)), closed_(cluster.node_slots()),
+          may_empty_(scope.may_vacate) {
+        for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.may_receive[index(node)];
+        for (const auto node : found.result.plan.vacated_nodes) closed_[index(node)] = 1;
+        for (const auto& move : found.result.plan.moves) may_empty_[index(move.to)] = 0;
+        now_.commit();
+    }
+
+    void run() {
+        auto left = options_.max_moves;
+        auto cost_left = options_.max_move_cost;
+        if (left) *left -= found_.result.stats.moves;
+        if (cost_left) *cost_left -= found_.result.stats.move_cost;
+        const auto start = now_;
+        std::vector<std::pair<std::int64_t, NodeId>> queue;  // a heap, the cheapest first
+        const auto later = std::greater<>{};
+        const auto enter = [&](NodeId node) {
+            if (const auto sets = ways(node); !sets.empty()) {
+                queue.emplace_back(sets.front().cost, node);
+                std::push_heap(queue.begin(), queue.end(), later);
+            }
+        };
+        for (const auto node : now_.nodes()) enter(node);
+        auto available = found_.available_after;
+        bool too_dear = false;
+        for (int failures = 0; !queue.empty() && available < options_.count && failures < most_failures &&
+                               !budget_.exhausted();) {
+            const auto [cost, node] = queue.front();
+            std::pop_heap(queue.begin(), queue.end(), later);
+            queue.pop_back();
+            const auto sets = ways(node);  // others may have moved onto it since
+            if (sets.empty()) continue;
+            if (sets.front().cost > cost) {
+                queue.emplace_back(sets.front().cost, node);
+                std::push_heap(queue.begin(), queue.end(), later);
+                continue;
+            }
+            std::int64_t gained = 0;
+            for (const auto& set : sets) {
+                const auto moves = static_cast<std::int64_t>(set.tasks.size());
+                if ((left && moves > *left) || (cost_left && set.move_cost > *cost_left)) {
+                    too_dear = true;
+                    continue;
+                }
+                gained = try_to_move(node, set);
+                if (gained == 0) continue;
+                if (left) *left -= moves;
+                if (cost_left) *cost_left -= set.move_cost;
+                break;
+            }
+            available += gained;
+            failures = gained > 0 ? 0 : failures + 1;
+            if (gained > 0) enter(node);
+        }
+        if (!steps_.empty()) take_over(start);
+        if (found_.result.stop_reason == StopReason::completed)
+            found_.result.stop_reason =
+                too_dear && !found_.goal_reached ? StopReason::move_budget : budget_.reason();
+    }
+
+  private:
+    static constexpr int most_failures = 100, most_sets = 256;  // in a row; for one node
+    static constexpr std::size_t most_ways = 8;
+
+    struct Set {
+        std::int64_t cost = 0, move_cost = 0;  // the former without tasks that have moved already
+        std::vector<TaskId> tasks{};
+        bool operator<(const Set& other) const {
+            return std::tuple(cost, tasks.size()) < std::tuple(other.cost, other.tasks.size());
+        }
+    };
+
+    /// Sets of tasks without which the node has more places, the cheapest first.
+    [[nodiscard]] std::vector<Set> ways(NodeId node) {
+        if (wanted_.on_empty(now_, node) <= wanted_.on(now_, node)) return {};
+        std::vector<TaskId> movable;
+        for (const auto task : now_.tasks_on(node))
+            if (scope_.movable[index(task)]) movable.push_back(task);
+        const auto mark = now_.checkpoint();
+        const auto has = wanted_.on(now_, node);
+        std::vector<Set> found;
+        int looked_at = 0;
+        Set set;
+        const auto extend = [&](const auto& self, std::size_t from, std::size_t more) -> void {
+            if (more == 0) {
+                ++looked_at;
+                if (wanted_.on(now_, node) > has) found.push_back(set);
+                return;
+            }
+            for (auto next = from; next + more <= movable.size() && looked_at < most_sets; ++next) {
+                const auto task = movable[next];
+                const auto cost = now_.inventory().tasks.move_cost[index(task)];
+                const bool has_moved = before_.node_of(task) != node;
+                const auto here = now_.checkpoint();
+                now_.remove(task);
+                set.tasks.push_back(task);
+                set.move_cost += cost;
+                set.cost += has_moved ? 0 : cost;
+                self(self, next + 1, more - 1);
+                set.tasks.pop_back();
+                set.move_cost -= cost;
+                set.cost -= has_moved ? 0 : cost;
+                now_.rollback(here);
+            }
+        };
+        for (std::size_t count = 1;
+             count <= movable.size() && looked_at < most_sets && found.size() < most_ways; ++count)
+            extend(extend, 0, count);
+        now_.rollback(mark);
+        std::stable_sort(found.begin(), found.end());
+        found.resize(std::min(found.size(), most_ways));
+        return found;
+    }
+
+    /// @return how many places more there are; 0: nothing was moved
+    [[nodiscard]] std::int64_t try_to_move(NodeId from, const Set& set) {
+        const auto mark = now_.checkpoint();
+        const auto known = steps_.size();
+        auto gained = -wanted_.on(now_, from);
+        auto tasks = set.tasks;
+        std::stable_sort(tasks.begin(), tasks.end(),
+                         [&](TaskId a, TaskId b) { return now_.gpu_milli(a) > now_.gpu_milli(b); });
+        for (const auto task : tasks) {
+            NodeId best = none<NodeId>;
+            std::tuple<std::int64_t, int, std::int64_t> least{};
+            GpuMask gpus = 0;
+            for (const auto to : now_.nodes()) {
+                if (to == from || closed_[index(to)] || now_.occupants(to) == 0 ||
+                    find_obstacle(now_, task, to) != Obstacle::none)
+                    continue;
+                const auto taken = allocation::pick_gpus(allocation::TightestGpu{}, now_, task, to);
+                const auto there = wanted_.on(now_, to);
+                const auto here = now_.checkpoint();
+                now_.assign(task, to, taken);
+                const auto lost = there - wanted_.on(now_, to);
+                now_.rollback(here);
+                const std::tuple loss{lost, gpu_count(now_.idle_gpus(to)), now_.cpu_free_milli(to)};
+                if (best == none<NodeId> || loss < least) best = to, least = loss, gpus = taken;
+            }
+            if (best == none<NodeId>) {
+                gained = 0;
+                break;
+            }
+            gained -= std::get<0>(least);
+            now_.assign(task, best, gpus);
+            steps_.push_back({task, from, best, gpus, chains_});
+        }
+        if (steps_.size() == known + tasks.size()) gained += wanted_.on(now_, from);
+        const bool emptied = now_.occupants(from) == 0;
+        if (steps_.size() != known + tasks.size() || gained <= 0 ||
+            !is_worth(gained, set.cost, options_.price) || (emptied && !may_empty_[index(from)])) {
+            steps_.resize(known);
+            now_.rollback(mark);
+            return 0;
+        }
+        now_.commit();
+        if (emptied) closed_[index(from)] = 1;
+        for (auto step = known; step < steps_.size(); ++step) may_empty_[index(steps_[step].to)] = 0;
+        ++chains_;
+        return gained;
+    }
+
+    void take_over(const Cluster& start) {
+        auto& result = found_.result;
+        Options limits = options_;
+        if (limits.max_moves) *limits.max_moves -= result.stats.moves;
+        if (limits.max_move_cost) *limits.max_move_cost -= result.stats.move_cost;
+        auto order = order_into_waves(start, steps_, closed_, limits, may_empty_);
+        const auto available = wanted_.in(order.after);
+        if (available <= found_.available_after) return;
+        auto& plan = result.plan;
+        std::uint32_t chains = 0;
+        for (const auto& move : plan.moves)
+            if (move.chain != Move::no_chain) chains = std::max(chains, move.chain + 1);
+        for (auto move : order.moves) {
+            move.wave += plan.waves;
+            if (move.chain != Move::no_chain) move.chain += chains;
+            plan.moves.push_back(move);
+        }
+        plan.waves += order.waves;
+        plan.vacated_nodes = vacated_nodes(before_, order.after);
+        static_cast<PlanStatistics&>(result.stats) = plan_statistics(before_, order.after, plan);
+        result.stats.hops += order.hops;
+        result.stats.dropped_chains += order.dropped_chains;
+        found_.available_after = available;
+        found_.goal_reached = available >= options_.count;
+    }
+
+    const Cluster& before_;
+    const Scope& scope_;
+    const Wanted& wanted_;
+    const GoalOptions& options_;
+    Budget& budget_;
+    GoalResult& found_;
+    Cluster now_;
+    std::vector<std::uint8_t> closed_, may_empty_;
+    std::vector<Step> steps_;
+    std::uint32_t chains_ = 0;
+};
+
+/// Which of two results is closer to the goal; of two that reach it, the one whose moves cost less, then the one of fewer moves.
+[[nodiscard]] inline auto closeness(const GoalResult& found, std::int64_t count) {
+    const auto& stats = found.result.stats;
+    return std::tuple(std::min(found.available_after, count), -stats.relocation_cost, -stats.moves);
+}
+
 GPUSCHED_INTERNAL void validate_goal(const Cluster& cluster, const GoalOptions& options) {
     validate(options, cluster);
     Problems problems;
@@ -163,6 +388,7 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
     GoalResult best;
     best.available_before = best.available_after = wanted.in(cluster);
     best.goal_reached = best.available_before >= options.count;
+    static_cast<PlanStatistics&>(best.result.stats) = plan_statistics(cluster, best.result.plan);
     best.result.stats.price = options.price;
     const auto scope = make_scope(cluster, options);
     if (!best.goal_reached) {
@@ -172,7 +398,21 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
                 std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
         const detail::AddedWeight weight{added};
         const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
+        auto alone = best;
         detail::go_for(cluster, scope, policies, wanted, options, executor, budget, best);
+        if (!wanted.is_nodes()) {
+            const auto make_places = [&](GoalResult& found) {
+                const auto price = found.result.stats.price;
+                detail::PlaceMaker(cluster, scope, wanted, options, budget, found).run();
+                detail::appraise(cluster, policies, price, found.result);
+            };
+            if (!best.goal_reached) make_places(best);
+            make_places(alone);
+            if (detail::closeness(alone, options.count) > detail::closeness(best, options.count)) {
+                static_cast<SearchCounters&>(alone.result.stats) = best.result.stats;
+                best = std::move(alone);
+            }
+        }
     }
     best.result.plan.bound =
         detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
