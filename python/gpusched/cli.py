@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__, allocation, consolidation
-from ._commands import bundles, clusters, completion, control, jobs, kube, plans, serving, topology
+from ._commands import autoscale, bundles, clusters, completion, control, jobs, kube, plans, serving, topology
 from ._commands.arguments import FILES, Parser, budgets, choices, flag, level, library_option, names, rate, rates, shapes, targets
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
@@ -297,6 +297,7 @@ def add_plan_serving(p: Parser) -> None:
     anew("composition")
     anew("routing")
     anew("uniform_tp", "all replicas are tensor-parallel groups of one degree")
+    p.add_argument("--price-ranges", action="store_true", help="with rates: say how far each price may move until another rental is cheaper")
     p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
     replan("max_starts", "with --replan-from: start so many replicas at most")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
@@ -321,6 +322,7 @@ def add_rates(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
             )  # fmt: skip
     option("machines", "rent whole machines")
     option("measured_only", "plan with what was measured and nothing else")
+    option("unmeasured_pipelines", "consider pipelines, too, where only deployments without were measured")
     option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
 
 
@@ -341,6 +343,30 @@ def add_serving_curve(p: Parser) -> None:
     option("mip_gap", metavar="PART")
     option("threads")
     p.add_argument("--progress", action="store_true", help="show a progress bar")
+
+
+def add_autoscale(p: Parser) -> None:
+    trace = p.add_argument("trace", metavar="TRACE.csv", help="requests: columns time_s, input, output, or those of Azure's traces of language models")
+    trace.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("-o", "--output", metavar="OUT.json", help="write the figures of every day and policy here (default: nowhere)")
+    p.add_argument("--model", default="Llama-3-70B", metavar="NAME", help="language model")
+    p.add_argument("--prefill", default="A100-80GB 1x4", metavar="DEPLOYMENT", help="of a prefill replica: GPU type and tensor-parallel group")
+    p.add_argument("--decode", metavar="DEPLOYMENT", help="of a decode replica (default: as --prefill)")
+    p.add_argument("--ttft", type=float, default=2.0, metavar="SECONDS", help="target: time to the first token")
+    p.add_argument("--tpot", type=float, default=0.06, metavar="SECONDS", help="target: time per further token")
+    p.add_argument("--percent", type=float, default=90.0, metavar="X", help="per cent of the requests that meet each target, 50 .. 99.9")
+    p.add_argument(
+        "--policies", type=names, default=list(autoscale.POLICIES), metavar="P1,P2,...",
+        help=f"of {', '.join(autoscale.POLICIES)} (default: all)",
+    )  # fmt: skip
+    p.add_argument("--mean-rate", type=float, metavar="R", help="stretch the trace along a daily curve of so many requests per second (default: as recorded)")
+    p.add_argument("--swing", type=float, default=0.5, metavar="X", help="of the curve: 0.5 is three times as many at the peak as in the night, 0 .. 0.95")
+    p.add_argument("--peak-hour", type=float, default=15.0, metavar="H", help="of the curve, 0 .. 24")
+    p.add_argument("--hours", type=float, default=24.0, metavar="H", help="of the curve: how long, above 0, at most 240")
+    p.add_argument("--days", type=int, default=1, metavar="N", help="days along the curve, each with a level and a surge of its own")
+    p.add_argument("--start-s", type=float, default=180.0, metavar="SECONDS", help="from a decision to a replica that serves")
+    p.add_argument("--interval-s", type=float, default=60.0, metavar="SECONDS", help="between decisions")
+    p.add_argument("--target-utilization", type=float, default=0.6, metavar="X", help="set point of utilization and token_rate, 0.05 .. 1")
 
 
 def add_verify(p: Parser) -> None:
@@ -493,6 +519,7 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
         "say which GPUs to rent for language models, and where requests go",
     ),
     ("serving-curve", serving.serving_curve, add_serving_curve, "show what rates and latency targets cost"),
+    ("autoscale", autoscale.autoscale, add_autoscale, "compare policies that scale prefill and decode replicas over a day of requests"),
     ("verify", plans.verify_plan, add_verify, "replay a plan and report every constraint that it breaks"),
     (
         "explain",
