@@ -142,7 +142,7 @@ def test_the_console_compares_policies(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "text", "told"),
     [
-        (["--policies", "forcast"], None, "--policies: 'forcast'; expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?"),
+        (["--policies", "forcast"], None, "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?"),
         (["--days", "3"], None, "--days: only with --mean-rate"),
         (["--prefill", "H100 1x3"], None, "--prefill: 'H100 1x3'; expected a deployment of one stage that holds Llama-3-70B: H100 1x2,"),
         (["--prefill", "H1OO 1x4"], None, "did you mean 'H100'?"),

@@ -386,6 +386,18 @@ def test_pipelines_that_nobody_measured_are_not_preferred() -> None:
     assert max(stages([*rows, row("H100 2x2", "chat", 9.5)])) > 1
 
 
+def test_tiny_rates_and_throughputs() -> None:
+    gpus = {"H100": {"available": 32, "price": 3.0}}
+    for rate in (1e-9, 1e-300):
+        plan = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 10.0)]), rate={"chat": rate}, measured_only=True)
+        assert (plan.status, plan.cost) == ("optimal", 12.0)
+    slow = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 1e-300)]), rate={"chat": 1.0}, measured_only=True)
+    assert slow.status == "infeasible" and slow.binding == ["no plan was found with more GPUs, more budget or without targets, either"]
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(request(), ttft_p90_s=float("inf"))
+    assert len(caught.value.problems) == 1
+
+
 def test_rare_kinds_are_simulated_too() -> None:
     plan = serving.plan_serving(request(), rate={"chat": 20.0, "code": 0.002}, ttft_p90_s=1.0, deployments={"max_types": 1})
     assert all(0 < kind["ttft_p90_s"] <= 1.0 and kind["met"] for kind in plan.latencies)

@@ -46,7 +46,7 @@ struct RentalProblem {
     std::vector<WorkloadRequests> workloads{};
     std::vector<ServingConfiguration> configurations{};       ///< `gpus` has one entry per offer
     double budget = std::numeric_limits<double>::infinity();  ///< $/h, >= 0
-    std::vector<int> running{};  ///< replicas of each configuration that run already; empty = none
+    std::vector<int> running{};       ///< replicas of each configuration that run already; empty = none
     std::optional<int> max_starts{};  ///< replicas beyond those that run at most, >= 0; absent = any number
     bool operator==(const RentalProblem&) const = default;
 };

@@ -65,7 +65,8 @@ def find_replica(model: serving.LanguageModel, option: str, name: str) -> tuple[
     gpu = serving.gpu_type(name.rpartition(" ")[0])
     known = {d.name: d for d in serving.enumerate_deployments(model, [gpu], [gpu.per_machine], max_stages=1)}
     if name not in known:
-        raise InvalidInput(f"{option}: {name!r}; expected a deployment of one stage that holds {model.name}: {', '.join(known) or 'there is none'}")
+        there = ", ".join(known) or "there is none"
+        raise InvalidInput(f"{option}: {name!r}; expected a deployment of one stage that holds {model.name}: {there}")
     return gpu, known[name]
 
 

@@ -111,7 +111,8 @@ TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
         std::vector<int> replicas(p.configurations.size(), 0);
         const auto best = enumerated(p, replicas);
         INFO("instance " << i);
-        for (const auto& name : milp::available_solvers()) {  // each by itself: CBC's preprocessing was wrong on three of these
+        for (const auto& name :
+             milp::available_solvers()) {  // each by itself: CBC's preprocessing was wrong on three of these
             const auto one = solve_rental(p, RentalGoal::cost, {}, milp::find_solver(name));
             CHECK(one.has_plan() == best.has_value());
             CHECK(one.cost == Catch::Approx(best.value_or(0)).margin(1e-6));
@@ -176,11 +177,11 @@ TEST_CASE("a rental is solved once", "[serving][rental]") {
     // Only a no is asked for again, without presolve.
     RentalProblem p{{{"m", 8, 20, 3, 0, 0, 0}}, {{"w", 9, ""}}, {{"c", {1}, {1}, ""}}};
     std::vector<bool> presolved;
-    const milp::AnySolver counting("counting", [&](const milp::Model& model, const milp::SolveOptions& options,
-                                                   const Context& context) {
-        presolved.push_back(options.presolve);
-        return milp::find_solver()(model, options, context);
-    });
+    const milp::AnySolver counting(
+        "counting", [&](const milp::Model& model, const milp::SolveOptions& options, const Context& context) {
+            presolved.push_back(options.presolve);
+            return milp::find_solver()(model, options, context);
+        });
     CHECK(solve_rental(p, RentalGoal::cost, {}, counting).cost == Catch::Approx(40));
     CHECK(presolved == std::vector{true});
     p.budget = 39;

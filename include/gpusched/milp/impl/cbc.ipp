@@ -209,8 +209,8 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
     // than 0 and 1 (2.10.8, rentals of machines); its presolve of the relaxation has not.
     bool binary = true;
     for (std::size_t j = 0; j < model.integer.size(); ++j)
-        binary = binary && (model.integer[j] == 0 ||
-                            (model.column_lower[j] > -0.5 && model.column_upper[j] < 1.5));
+        binary = binary &&
+                 (model.integer[j] == 0 || (model.column_lower[j] > -0.5 && model.column_upper[j] < 1.5));
     if (!options.presolve || !binary) add("-preprocess", "off");
     if (options.time_limit) {
         add("-timeMode", "elapsed");  // otherwise CPU time

@@ -114,8 +114,7 @@ class Calibrator {
             for (const auto& row : rows_) {
                 if (row.model != model) continue;
                 for (const auto& other : row.deployment.stages)
-                    if (other.gpu == stage.gpu)
-                        (row.deployment.stages.size() > 1 ? pipeline : single) = true;
+                    if (other.gpu == stage.gpu) (row.deployment.stages.size() > 1 ? pipeline : single) = true;
             }
             return single && !pipeline;
         });

@@ -394,10 +394,12 @@ class RatePlanner {
         return all;
     }
 
-    static double PlannedLatency::* field_of(const LatencyTarget& target) {
+    static double PlannedLatency::*field_of(const LatencyTarget& target) {
         using L = PlannedLatency;
         if (target.first_token)
-            return target.percent < 75 ? &L::ttft_p50_s : target.percent < 95 ? &L::ttft_p90_s : &L::ttft_p99_s;
+            return target.percent < 75   ? &L::ttft_p50_s
+                   : target.percent < 95 ? &L::ttft_p90_s
+                                         : &L::ttft_p99_s;
         return target.percent < 75 ? &L::tpot_p50_s : target.percent < 95 ? &L::tpot_p90_s : &L::tpot_p99_s;
     }
 
@@ -420,9 +422,8 @@ class RatePlanner {
                                           bool first_token) const {
         double longest = 0;
         for (const auto& r : plan.replicas) {
-            const double share = r.model == request_.models[kinds_[w].model].model.name
-                                     ? r.share[kinds_[w].workload]
-                                     : 0.0;
+            const double share =
+                r.model == request_.models[kinds_[w].model].model.name ? r.share[kinds_[w].workload] : 0.0;
             if (share <= 0) continue;
             for (std::size_t c = 0; c < instance_.deployments.size(); ++c)
                 if (instance_.problem.configurations[c].model == r.model &&
@@ -523,8 +524,7 @@ class RatePlanner {
                                     " s is less than " + rounded_up(target.first_token ? first : step) +
                                     " s, what the quickest idle deployment takes");
                 }
-            if (!told)
-                found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
+            if (!told) found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
         }
         if (!found.empty()) return found;
         auto rich = request_;
@@ -545,7 +545,8 @@ class RatePlanner {
             auto options = options_;
             options.targets = {};
             if (const auto plan = RatePlanner(lax, options, solver_, context_).run(false); plan.has_plan())
-                found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) + " $/h");
+                found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) +
+                                " $/h");
         }
         if (!found.empty()) return found;
         // No single limit: all GPU types together, then the budget, too.
@@ -554,7 +555,8 @@ class RatePlanner {
         const auto rents = [](const ServingPlan& plan) {
             std::string text;
             for (const auto& rented : plan.rentals)
-                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " + rented.gpu;
+                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " +
+                        rented.gpu;
             return text + " for " + rounded_up(plan.cost) + " $/h would do";
         };
         if (request_.gpus.size() > 1)

@@ -58,9 +58,13 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
     const auto named = [](const char* what, const std::string& name) {
         return std::string(what) + "(" + name + ")";
     };
+    // A coefficient below a solver's tolerance would be served by no replica: a kind takes a millionth of one at least. What takes more
+    // replicas than there may be is not served.
+    const double least = goal == RentalGoal::rate ? 0 : 1e-6;
     const auto busy = [&](int c, int w) {
         const double rate = config(c).throughput[static_cast<std::size_t>(w)];
-        return rate > 0 ? workload(w).requests / rate : 0.0;
+        const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
+        return replicas > 1e9 ? 0.0 : replicas > 0 ? std::max(replicas, least) : 0.0;
     };
     std::vector<int> most;
     std::vector<double> highest(static_cast<std::size_t>(W), 0.0);
@@ -255,8 +259,8 @@ GPUSCHED_INLINE std::vector<std::string> violations(const RentalProblem& problem
         std::int64_t starts = 0;
         for (std::size_t c = 0; c < problem.configurations.size(); ++c)
             starts += std::max(0, solution.replicas[c] - (problem.running.empty() ? 0 : problem.running[c]));
-        wrong(starts <= *problem.max_starts, bad_value("starts", std::to_string(starts),
-                                                       "at most " + std::to_string(*problem.max_starts)));
+        wrong(starts <= *problem.max_starts,
+              bad_value("starts", std::to_string(starts), "at most " + std::to_string(*problem.max_starts)));
     }
     double spent = 0;
     for (std::size_t n = 0; n < problem.offers.size(); ++n) {
