@@ -145,7 +145,7 @@ def test_the_console_compares_policies(tmp_path, capsys):
         (["--policies", "forcast"], None, "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?"),
         (["--days", "3"], None, "--days: only with --mean-rate"),
         (["--prefill", "H100 1x3"], None, "--prefill: 'H100 1x3'; expected a deployment of one stage that holds Llama-3-70B: H100 1x2,"),
-        (["--prefill", "H1OO 1x4"], None, "did you mean 'H100'?"),
+        (["--prefill", "H1OO 1x4"], None, "GPU type: 'H1OO'; expected one of V100, T4,"),
         (["--ttft", "-1"], None, "ttft_s: -1; expected"),
         ([], "time_s,in,out\n", "line 1: expected columns time_s, input, output, or TIMESTAMP, ContextTokens, GeneratedTokens"),
         ([], "time_s,input,output\n0,10,10\n1,ten,10\n", "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
