@@ -184,9 +184,19 @@ void bind_planner(py::module_& m) {
             },
             doc("serving::ServingPlan::calibration").c_str())
         .def_property_readonly(
-            "price_ranges", [](const P& p) { return dicts_from(p.price_ranges); },
-            "With rates and goal 'cheapest': for every GPU type, between which prices this plan stays the "
-            "cheapest.")
+            "price_ranges",
+            [](P& p) {
+                if (p.asked.empty()) return dicts_from(p.price_ranges);
+                if (!p.found_ranges) {
+                    const auto solver = solver_argument(py::str(p.chosen_solver));
+                    p.found_ranges = Call(py::none()).run([&](const Context& context) {
+                        return s::price_ranges(p.asked.front(), p, p.planner, solver, context);
+                    });
+                }
+                return dicts_from(*p.found_ranges);
+            },
+            "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which prices this "
+            "plan stays the cheapest. Found when first asked for, by a few mixed-integer programs per type.")
         .def_readonly("solver", &P::solver, "Who solved it.")
         .def_readonly("message", &P::message, "What went wrong, where something did.")
         .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
@@ -211,15 +221,21 @@ void bind_planner(py::module_& m) {
             const auto& asked = both.first;
             const auto& arguments = both.second;
             const auto solver = solver_argument(arguments.solver);
+            const bool lazy = py::isinstance<py::str>(arguments.solver);  // a callable may not be there later
             std::vector<s::PriceRange> ranges;
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 auto made = s::plan_serving(asked, arguments, solver, context);
-                if (made.has_plan() && asked.has_rates() && arguments.goal == s::Goal::cheapest)
+                if (!lazy && made.has_plan() && asked.has_rates() && arguments.goal == s::Goal::cheapest)
                     ranges = s::price_ranges(asked, made, arguments, solver, context);
                 return made;
             });
             auto result = named(std::move(found), asked);
             result.price_ranges = std::move(ranges);
+            if (lazy && result.has_plan() && asked.has_rates() && arguments.goal == s::Goal::cheapest) {
+                result.asked.push_back(asked);
+                result.planner = arguments;
+                result.chosen_solver = arguments.solver.cast<std::string>();
+            }
             return result;
         },
         py::arg("request"),

@@ -4,10 +4,12 @@
 #include "arguments.hpp"
 #include "fields.hpp"
 #include "keywords.hpp"
+#include "pickles.hpp"
 
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/price_ranges.hpp>
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -23,11 +25,32 @@ serving::LanguageModel find_model(const std::string& field, const std::string& n
 /// A request as docs/serving.md describes it, as a dict.
 using Request = Typed<"Mapping[str, Any]">;
 
+namespace detail {
+
+template <class A, class B>
+struct PickleOf<std::pair<A, B>> {
+    static py::object save(const std::pair<A, B>& value) {
+        return py::make_tuple(PickleOf<A>::save(value.first), PickleOf<B>::save(value.second));
+    }
+    static std::pair<A, B> load(const py::handle& from) {
+        const auto state = from.cast<py::tuple>();
+        if (state.size() != 2) throw InvalidInput("pickle: expected a pair");
+        return {PickleOf<A>::load(state[0]), PickleOf<B>::load(state[1])};
+    }
+};
+
+}  // namespace detail
+
 /// A plan that knows the names of its request.
 struct PlannedServing : serving::ServingPlan {
     std::vector<std::string> gpus{};
     std::vector<serving::ServedModel> models{};
     std::vector<serving::PriceRange> price_ranges{};
+    // What `price_ranges` are found from when they are asked for: the request (none = they are known), options and solver.
+    std::vector<serving::ServingRequest> asked{};
+    serving::PlannerOptions planner{};
+    std::string chosen_solver{};
+    std::optional<std::vector<serving::PriceRange>> found_ranges{};  // once they were asked for
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
@@ -35,6 +58,9 @@ constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
     field("gpus", &PlannedServing::gpus);
     field("models", &PlannedServing::models);
     field("price_ranges", &PlannedServing::price_ranges);
+    field("asked", &PlannedServing::asked);
+    field("planner", &PlannedServing::planner);
+    field("chosen_solver", &PlannedServing::chosen_solver);
 }
 
 /// A measured table of layer times, with its points as pairs.

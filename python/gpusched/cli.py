@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__
-from ._commands import bundles, clusters, completion, control, jobs, kube, plans, serving, topology
+from ._commands import autoscale, bundles, clusters, completion, control, jobs, kube, plans, serving, topology
 from ._commands.arguments import Parser
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
@@ -42,6 +42,12 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
         "say which GPUs to rent for language models, and where requests go",
     ),
     ("serving-curve", serving.serving_curve, serving.serving_curve_options, "show what rates and latency targets cost"),
+    (
+        "autoscale",
+        autoscale.autoscale,
+        autoscale.autoscale_options,
+        "compare policies that scale prefill and decode replicas over a day of requests",
+    ),
     ("verify", plans.verify_plan, plans.verify_options, "replay a plan and report every constraint that it breaks"),
     (
         "explain",

@@ -160,8 +160,11 @@ def curve(
     return Curve(serving_curve(request, list(rates), [dict(target) for target in targets], **options))
 
 
-def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None) -> dict[str, Any]:
-    """A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning changed, if given."""
+def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None, *, price_ranges: bool = False) -> dict[str, Any]:
+    """A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning changed, if given.
+
+    `price_ranges` are written where they are asked for, since they take a few mixed-integer programs per GPU type.
+    """
     document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 2}
     for name in (
         "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "cost_per_request", "rented",
@@ -171,9 +174,10 @@ def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None) -> dict
     if plan.rate or plan.binding:
         for name in ("rate", "cost_bound", "rate_bound", "capacity", "separate", "latencies", "binding"):
             document[name] = getattr(plan, name)
-        document["price_ranges"] = [
-            {**each, "high": each["high"] if isfinite(each["high"]) else None} for each in plan.price_ranges
-        ]
+        if price_ranges:
+            document["price_ranges"] = [
+                {**each, "high": each["high"] if isfinite(each["high"]) else None} for each in plan.price_ranges
+            ]
     if changed is not None:
         document["starts"] = changed.starts
         document["stops"] = changed.stops

@@ -2,11 +2,13 @@
 """Prefill and decode replicas over a day: arrivals, sizes, policies, the simulation."""
 
 import copy
+import json
 import pickle
 
 import gpusched as gs
 import numpy as np
 import pytest
+from gpusched import cli
 
 TIMES = {"prefill_base_s": 0.05, "prefill_s_per_token": 2e-4, "step_base_s": 0.02, "step_s_per_request": 4e-4, "max_batch": 200}
 TARGETS = {"times": TIMES, "ttft_s": 1.0, "tpot_s": 0.05}
@@ -108,3 +110,52 @@ def test_exceptions_of_a_policy_surface_unchanged():
 def test_mistakes_are_named(call, message):
     with pytest.raises(gs.InvalidInput, match=message):
         call()
+
+
+def test_the_console_compares_policies(tmp_path, capsys):
+    plain, azure, out = (tmp_path / name for name in ("plain.csv", "azure.csv", "out.json"))
+    rows = trace()
+    plain.write_text("time_s,input,output\n" + "".join(f"{t:.4f},{int(i)},{int(o)}\n" for t, i, o in rows))
+    azure.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+        + "".join(f"2023-11-16 18:{int(t) // 60:02d}:{int(t) % 60:02d}.{int(t % 1 * 1e7):07d},{int(i)},{int(o)}\n" for t, i, o in rows)
+    )
+    assert cli.main(["autoscale", str(plain), "--policies", "static,forecast,utilization", "-o", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "windows_met_pct" in printed and "means of 1 day of 400 requests" in printed
+    found = {row["policy"]: row for row in json.loads(out.read_text())["days"]}
+    assert list(found) == ["static", "forecast", "utilization"]
+    # The same by hand.
+    model, gpu = gs.serving.language_model("Llama-3-70B"), gs.serving.gpu_type("A100-80GB")
+    replica = next(d for d in gs.serving.enumerate_deployments(model, [gpu], [8]) if d.name == "A100-80GB 1x4")
+    told = [(round(t, 4), i, o) for t, i, o in rows.tolist()]
+    told = [(t - told[0][0], i, o) for t, i, o in told]
+    mean = [sum(row[k] for row in told) / len(told) for k in (1, 2)]
+    times = gs.serving.replica_times(model, [gpu], replica, replica, round(mean[0]), round(mean[1]), int(max(row[1] for row in told)))
+    options = {"times": times, "ttft_s": 2.0, "tpot_s": 0.06}
+    fixed = gs.serving.fewest_fixed(told, **options)
+    assert found["static"]["gpu_hours"] == gs.serving.simulate_autoscaling(told, "fixed", start=fixed, **options).gpu_h
+    assert cli.main(["autoscale", str(azure), "--mean-rate", "2", "--hours", "2", "--days", "2", "--policies", "forecast"]) == 0
+    assert "means of 2 days" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "told"),
+    [
+        (["--policies", "forcast"], None, "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?"),
+        (["--days", "3"], None, "--days: only with --mean-rate"),
+        (["--prefill", "H100 1x3"], None, "--prefill: 'H100 1x3'; expected a deployment of one stage that holds Llama-3-70B: H100 1x2,"),
+        (["--prefill", "H1OO 1x4"], None, "GPU type: 'H1OO'; expected one of V100, T4,"),
+        (["--ttft", "-1"], None, "ttft_s: -1; expected"),
+        ([], "time_s,in,out\n", "line 1: expected columns time_s, input, output, or TIMESTAMP, ContextTokens, GeneratedTokens"),
+        ([], "time_s,input,output\n0,10,10\n1,ten,10\n", "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
+        ([], "time_s,input,output\n0,10,10\nnan,10,10\n", "line 3: 'nan,10,10'; expected a time and at least one token"),
+        ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
+        ([], "", "line 1: expected columns"),
+    ],
+)
+def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):
+    file = tmp_path / "trace.csv"
+    file.write_text("time_s,input,output\n0,500,100\n1,500,100\n" if text is None else text)
+    assert cli.main(["autoscale", str(file), *words]) == 2
+    assert told in capsys.readouterr().err

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import heapq
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,8 @@ def test_measured_latencies_at_loads() -> None:
     (group,) = plan.replicas
     assert group["count"] == 2 and group["within_targets"]["chat"] == pytest.approx(5.0)
     assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["source"]
+    # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an estimate.
+    assert plan.latencies[0]["ttft_p90_s"] == pytest.approx(0.5 + 0.95 / 2 * 0.3)
     assert serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0]["count"] == 3
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
@@ -291,7 +294,30 @@ def test_why_there_is_no_plan() -> None:
     poor = request(gpus={"H100": {"available": 16, "price": 3.0}}, measured=rows, budget=30)
     assert reasons(poor, **options) == ["budget: 30 $/h; 36 $/h would do"]
     both = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows, budget=30)
-    assert reasons(both, **options) == ["no single limit: budget and GPUs must both grow"]
+    assert reasons(both, **options) == ["no single limit: budget and GPUs must both grow; 12 H100 for 36 $/h would do"]
+    # The fewest that do, beside what there is of the other type: not as many as the cheapest plan takes.
+    rows = [row("H100 1x4", "chat", 10.0), row("L40S 1x4", "chat", 5.0)]
+    gpus = {"H100": {"available": 8, "price": 3.0}, "L40S": {"available": 0, "price": 1.1}}
+    assert reasons(request(gpus=gpus, measured=rows), **options) == [
+        "GPU type 'H100': 8 available; 12 would do",
+        "GPU type 'L40S': 0 available; 4 would do",
+    ]
+    # Two models on types of their own: no budget is named where there is none.
+    other = {"workloads": {"chat": {"input": 500, "output": 250, "rate": 5.0}}}
+    models = {"Llama-3-70B": request()["models"]["Llama-3-70B"], "Llama-3-8B": other}
+    rows = [row("H100 1x4", "chat", 10.0), row("H100 1x4", "code", 10.0), {**row("L40S 1x1", "chat", 5.0), "model": "Llama-3-8B"}]
+    gpus = {"H100": {"available": 0, "price": 3.0}, "L40S": {"available": 0, "price": 1.1}}
+    (several,) = reasons(request(gpus=gpus, models=models, measured=rows), measured_only=True, utilization=1.0)
+    assert several == "no single limit: GPUs of several types must be more; 12 H100, 1 L40S for 37.1 $/h would do"
+    # What is named does, to the last digit, also for the highest rate.
+    poor = request(gpus={"H100": {"available": 16, "price": 2.9876543}}, measured=[row("H100 1x4", "chat", 10.0)], budget=1)
+    for goal in ("cheapest", "most_rate"):
+        (line,) = reasons(poor, **options, goal=goal)
+        assert line.startswith("budget: 1 $/h; ")
+        enough = float(line.split("; ")[1].split(" ")[0])
+        assert serving.plan_serving({**poor, "budget": enough}, **options, goal=goal).makespan is not None
+        assert serving.plan_serving({**poor, "budget": 0.999 * enough}, **options, goal=goal).makespan is None
+    assert enough == pytest.approx(4 * 2.9876543, rel=1e-5)  # of the highest rate: one group, not all that there are
     (quick,) = reasons(request(), rate={"chat": 1.0}, tpot_p90_s=1e-4)
     assert quick.startswith("workload 'chat' of 'Llama-3-70B': tpot_p90_s of 0.0001 s is less than ")
 
@@ -305,9 +331,79 @@ def test_price_ranges_are_where_the_plan_changes() -> None:
     assert plan.rented == {"H100": 16}
     ranges = {r["gpu"]: (r["low"], r["high"]) for r in plan.price_ranges}
     assert ranges["H100"] == pytest.approx((0, 3.6)) and ranges["A100-80GB"] == pytest.approx((1.5, float("inf")))
+    # Found when asked for, and again by a copy; the same whatever the budget, at which dearer deployments were not looked at.
+    again = pickle.loads(pickle.dumps(serving.plan_serving(asked, **options)))
+    assert again == plan and again.price_ranges == plan.price_ranges
+    assert serving.plan_serving({**asked, "budget": 48.0}, **options).price_ranges == plan.price_ranges
+    document = serving.plan_to_dict(plan, price_ranges=True)
+    validator("serving-plan.v2").validate(document)
+    assert document["price_ranges"][1]["high"] is None and "price_ranges" not in serving.plan_to_dict(plan)
     for price, rented in ((3.59, {"H100": 16}), (3.61, {"A100-80GB": 32})):
         asked["gpus"]["H100"]["price"] = price
         assert serving.plan_serving(asked, **options).rented == rented
+
+
+def test_price_ranges_that_were_not_found_are_not_claimed() -> None:
+    calls: list[int] = []
+
+    def tired(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Solves the two programs of the plan, and no more."""
+        calls.append(1)
+        if len(calls) > 2:
+            return {"status": "time_limit"}
+        found = model.solve()
+        return {"status": found.status, "x": found.x, "bound": found.bound}
+
+    asked = request(gpus={"H100": {"available": 32, "price": 3.0}}, measured=[row("H100 1x4", "chat", 10.0)])
+    plan = serving.plan_serving(asked, rate={"chat": 40.0}, measured_only=True, utilization=1.0, solver=tired)
+    assert plan.rented == {"H100": 16}
+    assert plan.price_ranges == [{"gpu": "H100", "price": 3.0, "low": 3.0, "high": 3.0, "proven": False}]
+
+
+def test_what_a_small_deployment_cannot_serve_a_larger_one_may() -> None:
+    rows = [row("H100 1x2", "code", 0.0), row("H100 1x2", "chat", 2.0)]
+    gpus = {"H100": {"available": 32, "price": 3.0}}
+    plan = serving.plan_serving(request(gpus=gpus, measured=rows), rate={"code": 1.0})
+    assert plan.makespan is not None and all(r["deployment"] != "H100 1x2" for r in plan.replicas)
+
+
+def test_pipelines_that_nobody_measured_are_not_preferred() -> None:
+    gpus = {"H100": {"available": 32, "price": 3.0}}
+    rows = [row("H100 1x4", "chat", 9.0), row("H100 1x8", "chat", 20.0)]
+    asked = request(gpus=gpus, measured=rows)
+
+    def stages(rows: list[dict[str, Any]], **options: Any) -> set[int]:
+        found = set()
+        for rate in (1.0, 3.0, 30.0):
+            plan = serving.plan_serving({**asked, "measured": rows}, rate={"chat": rate}, **options)
+            assert plan.makespan is not None
+            found |= {len(r["stages"]) for r in plan.replicas}
+        return found
+
+    assert stages(rows) == {1}
+    # On demand, and where a pipeline was measured, they are considered.
+    assert max(stages(rows, unmeasured_pipelines=True)) > 1
+    assert max(stages([*rows, row("H100 2x2", "chat", 9.5)])) > 1
+
+
+def test_tiny_rates_and_throughputs() -> None:
+    gpus = {"H100": {"available": 32, "price": 3.0}}
+    for rate in (1e-9, 1e-300):
+        plan = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 10.0)]), rate={"chat": rate}, measured_only=True)
+        assert (plan.status, plan.cost) == ("optimal", 12.0)
+    slow = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 1e-300)]), rate={"chat": 1.0}, measured_only=True)
+    assert slow.status == "infeasible" and slow.binding == ["no plan was found with more GPUs, more budget or without targets, either"]
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(request(), ttft_p90_s=float("inf"))
+    assert len(caught.value.problems) == 1
+
+
+def test_rare_kinds_are_simulated_too() -> None:
+    plan = serving.plan_serving(request(), rate={"chat": 20.0, "code": 0.002}, ttft_p90_s=1.0, deployments={"max_types": 1})
+    assert all(0 < kind["ttft_p90_s"] <= 1.0 and kind["met"] for kind in plan.latencies)
+    # No simulation has one of these.
+    plan = serving.plan_serving(request(), rate={"chat": 20.0, "code": 1e-7}, ttft_p90_s=1.0, deployments={"max_types": 1})
+    assert all(0 < kind["ttft_p90_s"] <= 1.0 and kind["met"] for kind in plan.latencies)
 
 
 def test_a_curve_in_one_call() -> None:
@@ -377,6 +473,23 @@ def test_replanning_starts_few_replicas_for_the_least_cost(change: str) -> None:
         assert changed.starts == 0
     if change == "price up":
         assert loose.starts == 0
+
+
+def test_of_the_fewest_starts_the_cheapest() -> None:
+    gpus = {"H100": {"available": 40, "price": 3.0}, "A100-80GB": {"available": 40, "price": 1.8}}
+    asked = request(gpus=gpus, measured=[row("H100 1x4", "chat", 10.0), row("A100-80GB 1x4", "chat", 4.0)])
+    options: dict[str, Any] = {"measured_only": True, "utilization": 1.0}
+    before = serving.plan_serving(asked, rate={"chat": 20.0}, **options)
+    assert [(r["deployment"], r["count"]) for r in before.replicas] == [("H100 1x4", 2)]
+    # 23 requests/s: a third group of H100 for 12 $/h or one of A100 for 7.2 $/h; whoever may spend twice as much need not.
+    changed = serving.replan(asked, before, rate={"chat": 23.0}, slack=1.0, **options)
+    assert (changed.starts, changed.stops) == (1, 0)
+    assert changed.plan.cost == pytest.approx(24 + 7.2) == changed.cost_free
+    # H100 twice as dear: the cheapest plan leaves them, and no start at all keeps them for no more than they cost.
+    gpus["H100"]["price"] = 6.0
+    kept = serving.replan(asked, before, rate={"chat": 20.0}, slack=1.0, **options)
+    assert (kept.starts, kept.plan.cost, kept.cost_free) == (0, pytest.approx(48), pytest.approx(36))
+    assert kept.plan.message == "fewest starts within slack"
 
 
 # ---- documents and the console --------------------------------------------------------------------------------------
@@ -460,7 +573,7 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file, out, again, points = (tmp_path / name for name in ("request.json", "plan.json", "again.json", "curve.json"))
     file.write_text(json.dumps(request()))
     words = ["--rate", "chat=8,code=2", "--ttft-p90", "1.5", "--tpot-p90", "0.1", "--machines"]
-    assert cli.main(["plan-serving", str(file), *words, "-o", str(out)]) == 0
+    assert cli.main(["plan-serving", str(file), *words, "--price-ranges", "-o", str(out)]) == 0
     printed = capsys.readouterr().out
     for part in ("layers", "kept", "rent ", "stays the cheapest while H100 costs", "no plan of these deployments costs less"):
         assert part in printed

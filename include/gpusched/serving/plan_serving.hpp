@@ -67,12 +67,16 @@ struct PlannerOptions {
     /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
     int max_deployments = 40;
     bool measured_only = false;  ///< plan with deployments and workloads that were measured, and nothing else
+    /// Consider pipelines that were not measured on GPU types where their model was measured, but no pipeline of it.
+    bool unmeasured_pipelines = false;
     bool machines = false;  ///< rent whole machines (`GpuType::per_machine` GPUs); off = any number of GPUs
     Goal goal = Goal::cheapest;  ///< of requests with rates
     LatencyTargets targets{};    ///< of requests with rates: for all kinds, before the targets of their own
     /// Requests with rates: part of its throughput that a replica may be asked for at most, 0.01 .. 1.
     double utilization = 0.9;
-    int simulated_requests = 6000;  ///< requests with targets: how many a simulation has, 100 .. 1,000,000
+    /// Requests with targets: how many a simulation has, 100 .. 1,000,000; more, up to 300,000, where a kind is so rare that
+    /// fewer than 250 of it would count.
+    int simulated_requests = 6000;
     /// How the serving problem is solved. With a time limit, half of it at most goes into plans of one GPU type first.
     ServingSearchOptions search{.tolerance = 1e-3};
 };
@@ -86,6 +90,7 @@ constexpr void visit_fields(std::type_identity<PlannerOptions>, F&& field) {
     field("deadline", &PlannerOptions::deadline);
     field("max_deployments", &PlannerOptions::max_deployments, at_least(0));
     field("measured_only", &PlannerOptions::measured_only);
+    field("unmeasured_pipelines", &PlannerOptions::unmeasured_pipelines);
     field("machines", &PlannerOptions::machines);
     field("goal", &PlannerOptions::goal);
     field("targets", &PlannerOptions::targets, Inlined{});
@@ -114,7 +119,9 @@ constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
     field("cost", &RentedGpus::cost);
 }
 
-/// Latencies of one kind of requests, simulated with the plan's own arrivals.
+/// Latencies of one kind of requests, simulated with the plan's own arrivals. Where `source` is `measured`, the percentiles that
+/// have targets are the measured ones at the load of the busiest replicas; of a kind so rare that no request of it was simulated,
+/// all are those of an idle replica.
 struct PlannedLatency {
     std::string model{};
     std::string workload{};

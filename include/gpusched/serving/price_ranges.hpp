@@ -18,6 +18,8 @@ struct PriceRange {
     double price = 0;                                       ///< $/h of one GPU, today's
     double low = 0;                                         ///< $/h: below it another rental is cheaper
     double high = std::numeric_limits<double>::infinity();  ///< $/h: above it another rental is cheaper
+    /// Both ends were found; where a limit of the solver strikes first, the range is today's price alone.
+    bool proven = true;
     bool operator==(const PriceRange&) const = default;
 };
 template <class F>
@@ -26,13 +28,16 @@ constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
     field("price", &PriceRange::price);
     field("low", &PriceRange::low);
     field("high", &PriceRange::high);
+    field("proven", &PriceRange::proven);
 }
 
 /// For every GPU type the range of its usual price within which a plan for rates stays the cheapest one.
 ///
 /// The least cost is a concave function of one price, the plan's own cost a line that touches it today: the ends are found
 /// exactly, by following the line of the plan that is cheaper at a trial price to where both cost the same, and trying there. The
-/// capacities within the targets are those of the plan (they do not depend on prices).
+/// capacities within the targets are those of the plan (they do not depend on prices). Of the deployments, those count that
+/// `max_deployments` keeps at today's prices, whatever the budget; with targets, a rental that the program finds cheaper
+/// beyond an end may miss them in the simulation of the whole plan.
 /// @param plan of this request and these options, with goal `cheapest`
 /// @throws InvalidInput with everything that is wrong, and for a plan that serves nothing or is not about rates; BackendError
 ///     where the solver is missing

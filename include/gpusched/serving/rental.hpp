@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -45,7 +46,8 @@ struct RentalProblem {
     std::vector<WorkloadRequests> workloads{};
     std::vector<ServingConfiguration> configurations{};       ///< `gpus` has one entry per offer
     double budget = std::numeric_limits<double>::infinity();  ///< $/h, >= 0
-    std::vector<int> running{};  ///< replicas of each configuration that run already; empty = none
+    std::vector<int> running{};       ///< replicas of each configuration that run already; empty = none
+    std::optional<int> max_starts{};  ///< replicas beyond those that run at most, >= 0; absent = any number
     bool operator==(const RentalProblem&) const = default;
 };
 template <class F>
@@ -55,6 +57,7 @@ constexpr void visit_fields(std::type_identity<RentalProblem>, F&& field) {
     field("configurations", &RentalProblem::configurations);
     field("budget", &RentalProblem::budget);
     field("running", &RentalProblem::running);
+    field("max_starts", &RentalProblem::max_starts, at_least(0));
 }
 
 /// @throws InvalidInput with everything that is negative, not finite (but for the budget), of the wrong length or named twice
@@ -77,7 +80,8 @@ constexpr auto enum_names(RentalGoal) {
 /// The rental problem as a mixed-integer program. Columns: x(c, w) (the multiple of w's rate that c serves), y(c) replicas,
 /// usual(n) and spot(n) pieces, some(n) (1 = any is rented) where there is a minimum, start(c), and r, the multiple of all rates (1
 /// but for `rate`). Rows, by group: `coverage` sum_c x_cw = r; `time` sum_w rate_w / h_cw x_cw <= y_c; `pieces`
-/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` y_c - start_c <= running_c.
+/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` y_c - start_c <= running_c, and
+/// sum_c start_c <= max_starts.
 /// @throws InvalidInput for a malformed problem
 [[nodiscard]] milp::Model rental_model(const RentalProblem& problem, RentalGoal goal = RentalGoal::cost);
 
@@ -113,7 +117,7 @@ constexpr void visit_fields(std::type_identity<RentalSolution>, F&& field) {
     field("message", &RentalSolution::message);
 }
 
-/// Solves the rental problem, with presolve and without: the better plan and the weaker bound count.
+/// Solves the rental problem. That it is infeasible is believed after a second answer, without presolve.
 /// @throws InvalidInput for malformed problems and options; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,

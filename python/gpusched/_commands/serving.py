@@ -32,6 +32,7 @@ def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
             )  # fmt: skip
     option("machines", "rent whole machines")
     option("measured_only", "plan with what was measured and nothing else")
+    option("unmeasured_pipelines", "consider pipelines, too, where only deployments without were measured")
     option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
 
 
@@ -92,8 +93,8 @@ def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
     return OK if any(plan.makespan is not None for plan in plans.values()) else FAILED
 
 
-def say_rental(plan: serving.ServingPlan) -> None:
-    """A plan of rentals: what runs, what it means, latencies, what it costs and how far prices may move."""
+def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
+    """A plan of rentals: what runs, what it means, latencies, what it costs and, if asked for, how far prices may move."""
     rows = [
         (
             replicas["deployment"],
@@ -134,7 +135,10 @@ def say_rental(plan: serving.ServingPlan) -> None:
     else:
         proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
         say(f"all requests are done after {plan.makespan:.4g} s; {proof}")
-    for each in plan.price_ranges:
+    for each in plan.price_ranges if ranges else ():
+        if not each["proven"]:
+            say(f"how far the price of {each['gpu']} may move was not found within the limits of the solver")
+            continue
         high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
         say(f"stays the cheapest while {each['gpu']} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
 
@@ -195,6 +199,7 @@ def plan_serving_options(p: Parser) -> None:
     anew("composition")
     anew("routing")
     anew("uniform_tp", "all replicas are tensor-parallel groups of one degree")
+    p.add_argument("--price-ranges", action="store_true", help="with rates: say how far each price may move until another rental is cheaper")
     p.add_argument("--replan-from", metavar="PLAN.json", help="change this plan as little as possible")
     replan("max_starts", "with --replan-from: start so many replicas at most")
     replan("slack", "with --replan-from: accept this much more time for fewer starts", metavar="PART")
@@ -212,6 +217,8 @@ def plan_serving(args: argparse.Namespace) -> int:
     options = given(args, "serving.replan" if args.replan_from is not None else "serving.plan_serving", "progress")
     if args.replan_from is not None:
         asked = given(args, "serving.plan_serving", "budgets")
+        if args.price_ranges:
+            asked["price_ranges"] = True
         refused = [f"--{name.replace('_', '-')}" for name in asked if name not in options and asked[name] != "optimized"]
         with problems.collect():
             if refused:
@@ -224,6 +231,9 @@ def plan_serving(args: argparse.Namespace) -> int:
             rental = [f"--{name.replace('_', '-').removesuffix('-s')}" for name in RENTAL if getattr(args, name) is not None]
             if args.budgets is not None and rental:
                 raise InvalidInput(f"{', '.join(rental)}: not with --budgets, which are of a batch; see serving-curve")
+        with problems.collect():
+            if args.price_ranges and (args.budgets is not None or args.goal == "most_rate"):
+                raise InvalidInput("--price-ranges: of the cheapest plan for rates alone")
         with problems.collect():
             if args.budgets is not None and args.deadline is not None:
                 raise InvalidInput("--deadline: not with --budgets: the cheapest plan is the same for each that pays it")
@@ -243,7 +253,7 @@ def plan_serving(args: argparse.Namespace) -> int:
         plan = changed.plan
     else:
         plan = serving.plan_serving(request, **options)
-    document = serving.plan_to_dict(plan, changed)
+    document = serving.plan_to_dict(plan, changed, price_ranges=args.price_ranges)
     if args.output:
         write_json(args.output, document)
     if plan.makespan is None:
@@ -252,7 +262,7 @@ def plan_serving(args: argparse.Namespace) -> int:
             say(f"  {reason}")
         return FAILED
     if plan.rate or any(rented["spot"] or rented["per_rental"] > 1 for rented in plan.rentals):
-        say_rental(plan)
+        say_rental(plan, args.price_ranges)
         if changed is not None:
             say(f"starts {counted(changed.starts, 'replica')} and stops {changed.stops}")
             say(f"the cheapest plan costs {changed.cost_free:.2f} $/h")

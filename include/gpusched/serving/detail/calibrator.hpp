@@ -85,6 +85,7 @@ class Calibrator {
                                                   .requests_per_s;
                 auto& best = best_[row.model][static_cast<std::size_t>(type)][d];
                 const double each = rate / gpus_of(row.deployment);
+                if (each <= 0) continue;  // what this deployment cannot serve, a larger one may
                 best = best == unlimited ? each : std::max(best, each);
             }
         }
@@ -101,6 +102,21 @@ class Calibrator {
     [[nodiscard]] bool any(std::size_t model, const std::string& deployment) const {
         return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
             return row.model == model && row.deployment.name == deployment;
+        });
+    }
+
+    /// Whether a deployment is a pipeline nobody measured, on a type where the model was measured without pipelines alone: no
+    /// measurement says what its stages lose to each other.
+    [[nodiscard]] bool unmeasured_pipeline(std::size_t model, const Deployment& deployment) const {
+        if (deployment.stages.size() < 2 || any(model, deployment.name)) return false;
+        return std::any_of(deployment.stages.begin(), deployment.stages.end(), [&](const auto& stage) {
+            bool single = false, pipeline = false;
+            for (const auto& row : rows_) {
+                if (row.model != model) continue;
+                for (const auto& other : row.deployment.stages)
+                    if (other.gpu == stage.gpu) (row.deployment.stages.size() > 1 ? pipeline : single) = true;
+            }
+            return single && !pipeline;
         });
     }
 

@@ -74,6 +74,7 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
         }
         for (auto& deployment : found) {
             if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
+            if (!options.unmeasured_pipelines && calibrator.unmeasured_pipeline(i, deployment)) continue;
             ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
                                    std::vector<int>(request.gpus.size(), 0),
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};

@@ -88,8 +88,12 @@ class RatePlanner {
             const double gap = std::max({options_.search.solve.mip_gap, options_.search.tolerance, 1e-6});
             best.optimal = goal == RentalGoal::rate ? bound.bound * total() - best.rate <= gap * best.rate
                                                     : best.cost - best.cost_bound <= gap * best.cost;
-            if (!best.optimal && best.message.empty())
-                best.message = "the bound does not count queueing; a cheaper plan may keep the targets";
+            if (cheapest_ && best.cost > cheapest_->cost * (1 + gap))
+                best.message = "fewest starts within slack";
+            else if (!best.optimal && best.message.empty())
+                best.message = any_targets_
+                                   ? "the bound does not count queueing; a cheaper plan may keep the targets"
+                                   : "the solver stopped before this was proved to be the best";
         } else if (explain && (bound.status == milp::Status::infeasible || bound.has_plan())) {
             best.binding = why_not();
         }
@@ -342,8 +346,17 @@ class RatePlanner {
     /// Simulates a plan; whether all targets are kept.
     bool simulate(ServingPlan& plan) const {
         if (!rates_ || plan.rate <= 0) return true;
-        LatencyOptions o{
-            .rate = plan.rate, .requests = options_.simulated_requests, .seed = 0, .warm_up = 0.2};
+        // A percentile of a rare kind needs requests of it.
+        double least = 1;
+        for (std::size_t w = 0; w < kinds_.size(); ++w)
+            if (const double part = instance_.problem.workloads[w].requests / total();
+                part > 0 && !targets_[w].empty())
+                least = std::min(least, part);
+        const double enough = std::min(std::ceil(rare_requests / 0.8 / least), 1.0 * most_simulated);
+        LatencyOptions o{.rate = plan.rate,
+                         .requests = std::max(options_.simulated_requests, static_cast<int>(enough)),
+                         .seed = 0,
+                         .warm_up = 0.2};
         o.estimate = estimate_;
         o.memory_fraction = options_.deployments.memory_fraction;
         const auto found = simulate_latency(request_, plan.replicas, o);
@@ -363,19 +376,62 @@ class RatePlanner {
             for (const auto& r : plan.replicas) {
                 const auto d = kinds_[w].workload;
                 if (r.model != kind.model || r.share[d] <= 0) continue;
+                if (kind.latency.empty()) alone(l, r, w);
                 const auto served =
                     std::count_if(r.share.begin(), r.share.end(), [](double share) { return share > 0; });
                 measured = measured && served == 1 && r.latency_source[d] == Source::measured;
                 calibrated = calibrated && r.latency_source[d] != Source::estimated;
             }
             l.source = measured ? Source::measured : calibrated ? Source::calibrated : Source::estimated;
-            for (const auto& target : targets_[w])
-                l.met = l.met && (measured || percentile_of(target.first_token ? kind.ttft : kind.tpot,
-                                                            target.percent) <= target.seconds);
+            for (const auto& target : targets_[w]) {
+                double& value = l.*field_of(target);
+                if (measured) value = measured_latency(plan, w, l.rate, target.first_token);
+                l.met = l.met && value <= target.seconds * (1 + 1e-9);
+            }
             all = all && l.met;
             plan.latencies.push_back(std::move(l));
         }
         return all;
+    }
+
+    static double PlannedLatency::*field_of(const LatencyTarget& target) {
+        using L = PlannedLatency;
+        if (target.first_token)
+            return target.percent < 75   ? &L::ttft_p50_s
+                   : target.percent < 95 ? &L::ttft_p90_s
+                                         : &L::ttft_p99_s;
+        return target.percent < 75 ? &L::tpot_p50_s : target.percent < 95 ? &L::tpot_p90_s : &L::tpot_p99_s;
+    }
+
+    /// A kind so rare that none of its requests was simulated: what an idle replica takes.
+    void alone(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
+        for (std::size_t c = 0; c < instance_.deployments.size(); ++c) {
+            if (instance_.problem.configurations[c].model != replicas.model ||
+                instance_.deployments[c].name != replicas.deployment.name)
+                continue;
+            const auto t = times(instance_, c, w);
+            for (auto* value : {&latency.ttft_p50_s, &latency.ttft_p90_s, &latency.ttft_p99_s})
+                *value = std::max(*value, t.prefill_s + t.lag_s);
+            for (auto* value : {&latency.tpot_p50_s, &latency.tpot_p90_s, &latency.tpot_p99_s})
+                *value = std::max(*value, t.steps > 0 ? t.step_s : 0);
+        }
+    }
+
+    /// The longest of the measured latencies of a kind's replicas at their loads.
+    [[nodiscard]] double measured_latency(const ServingPlan& plan, std::size_t w, double rate,
+                                          bool first_token) const {
+        double longest = 0;
+        for (const auto& r : plan.replicas) {
+            const double share =
+                r.model == request_.models[kinds_[w].model].model.name ? r.share[kinds_[w].workload] : 0.0;
+            if (share <= 0) continue;
+            for (std::size_t c = 0; c < instance_.deployments.size(); ++c)
+                if (instance_.problem.configurations[c].model == r.model &&
+                    instance_.deployments[c].name == r.deployment.name)
+                    longest = std::max(longest, latency_at(measured_rows(instance_, c, w), first_token,
+                                                           share * rate / r.count));
+        }
+        return longest;
     }
 
     /// Solves one rental and keeps it where it keeps the targets and is the best so far.
@@ -389,11 +445,18 @@ class RatePlanner {
         if (kept && goal == RentalGoal::cost && !running_.empty() && !separate) {
             if (!cheapest_ || plan.cost < cheapest_->cost) cheapest_ = plan;
             p.budget = std::min(p.budget, s.cost * (1 + slack_) * (1 + 1e-9));
-            if (const auto few = solve(p, RentalGoal::starts); few.has_plan() && few.starts < starts) {
-                auto changed = planned(p, few, false);
-                if (simulate(changed)) {
+            const auto few = solve(p, RentalGoal::starts);
+            // The fewest starts whose plan keeps the targets, and of the plans with so many the cheapest.
+            int low = few.has_plan() ? few.starts - 1 : starts;
+            for (int middle = low + 1; starts - low > 1; middle = (low + starts) / 2) {
+                p.max_starts = middle;
+                const auto cheap = solve(p, RentalGoal::cost);
+                auto changed = cheap.has_plan() ? planned(p, cheap, false) : ServingPlan{};
+                if (cheap.has_plan() && simulate(changed)) {
                     plan = std::move(changed);
-                    starts = few.starts;
+                    starts = cheap.starts;
+                } else {
+                    low = middle;
                 }
             }
         }
@@ -428,7 +491,7 @@ class RatePlanner {
         std::vector<std::string> found;
         auto plenty = request_;
         for (auto& count : plenty.available) count = std::max(count, most_gpus);
-        if (rates_) plenty.budget = std::numeric_limits<double>::infinity();
+        plenty.budget = std::numeric_limits<double>::infinity();
         const auto all = all_deployments(plenty, options_);
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
             if (instance_.problem.workloads[w].requests <= 0) continue;
@@ -436,14 +499,15 @@ class RatePlanner {
             const auto owner = "workload " + gpusched::quoted(instance_.problem.workloads[w].name) + " of " +
                                gpusched::quoted(served.model.name);
             double first = std::numeric_limits<double>::infinity(), step = first;
-            bool possible = false, keeps_all = false;
+            bool possible = false, keeps_all = false, told = false;
             for (std::size_t c = 0; c < all.deployments.size(); ++c) {
                 if (all.problem.configurations[c].throughput[w] <= 0) continue;
                 possible = true;
                 const auto t = times(all, c, w);
-                first = std::min(first, t.prefill_s + t.lag_s);
-                step = std::min(step, t.step_s);
-                const auto known = measured_capacity(measured_rows(all, c, w), targets_[w]);
+                const auto rows = measured_rows(all, c, w);
+                const auto known = measured_capacity(rows, targets_[w]);
+                first = std::min(first, known ? latency_at(rows, true, 0) : t.prefill_s + t.lag_s);
+                step = std::min(step, known ? latency_at(rows, false, 0) : t.step_s);
                 keeps_all = keeps_all || (known ? *known > 0 : idle_keeps(t, targets_[w]));
             }
             if (!possible) {
@@ -454,54 +518,114 @@ class RatePlanner {
             }
             if (keeps_all) continue;
             for (const auto& target : targets_[w])
-                if ((target.first_token ? first : step) > target.seconds)
+                if ((target.first_token ? first : step) > target.seconds) {
+                    told = true;
                     found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
-                                    " s is less than " + short_text(target.first_token ? first : step) +
+                                    " s is less than " + rounded_up(target.first_token ? first : step) +
                                     " s, what the quickest idle deployment takes");
-            if (found.empty())
-                found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
+                }
+            if (!told) found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
         }
         if (!found.empty()) return found;
-        const auto without = [&](const ServingRequest& changed) {
-            return RatePlanner(changed, options_, solver_, context_).run(false);
-        };
-        if (rates_ && std::isfinite(request_.budget)) {
-            auto rich = request_;
-            rich.budget = std::numeric_limits<double>::infinity();
-            if (const auto plan = without(rich); plan.has_plan())
-                found.push_back("budget: " + number_text(request_.budget) + " $/h; " + short_text(plan.cost) +
+        auto rich = request_;
+        rich.budget = std::numeric_limits<double>::infinity();
+        if (std::isfinite(request_.budget))
+            if (const auto cost = least_budget(rich))
+                found.push_back("budget: " + number_text(request_.budget) + " $/h; " + rounded_up(*cost) +
                                 " $/h would do");
-        }
-        for (std::size_t g = 0; g < request_.gpus.size(); ++g) {
-            auto more = request_;
-            more.available[g] = std::max(more.available[g], most_gpus);
-            if (const auto plan = without(more); plan.has_plan())
-                for (const auto& rented : plan.rentals)
-                    if (rented.gpu == request_.gpus[g].name)
-                        found.push_back("GPU type " + gpusched::quoted(rented.gpu) + ": " +
-                                        std::to_string(request_.available[g]) + " available; " +
-                                        std::to_string(rented.count) + " would do");
-        }
-        if (any_targets_ && found.empty()) {
+        for (std::size_t g = 0; g < request_.gpus.size(); ++g)
+            if (const auto count = fewest_gpus(g))
+                found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
+                                std::to_string(request_.available[g]) + " available; " +
+                                std::to_string(*count) + " would do");
+        if (any_targets_) {
             auto lax = request_;
             for (auto& served : lax.models)
                 for (auto& workload : served.workloads) workload.targets = {};
             auto options = options_;
             options.targets = {};
             if (const auto plan = RatePlanner(lax, options, solver_, context_).run(false); plan.has_plan())
-                found.emplace_back("targets: without them there is a plan for " + short_text(plan.cost) +
-                                   " $/h");
+                found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) +
+                                " $/h");
         }
-        if (found.empty()) found.emplace_back("no single limit: budget and GPUs must both grow");
+        if (!found.empty()) return found;
+        // No single limit: all GPU types together, then the budget, too.
+        auto more = request_;
+        more.available = plenty.available;
+        const auto rents = [](const ServingPlan& plan) {
+            std::string text;
+            for (const auto& rented : plan.rentals)
+                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " +
+                        rented.gpu;
+            return text + " for " + rounded_up(plan.cost) + " $/h would do";
+        };
+        if (request_.gpus.size() > 1)
+            if (const auto plan = RatePlanner(more, options_, solver_, context_).run(false); plan.has_plan())
+                found.push_back("no single limit: GPUs of several types must be more; " + rents(plan));
+        if (found.empty() && std::isfinite(request_.budget)) {
+            more.budget = rich.budget;
+            auto options = options_;
+            options.goal = Goal::cheapest;  // the most of everything has no end
+            if (!rates_) {
+                found.emplace_back("no single limit: budget and GPUs must both grow");
+            } else if (const auto plan = RatePlanner(more, options, solver_, context_).run(false);
+                       plan.has_plan()) {
+                found.push_back("no single limit: budget and GPUs must both grow; " + rents(plan));
+            }
+        }
+        if (found.empty())
+            found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
         return found;
     }
-    static std::string short_text(double value) {
+
+    /// $/h of the cheapest plan of a request without a budget; for the highest rate, of the cheapest one that serves anything.
+    [[nodiscard]] std::optional<double> least_budget(const ServingRequest& rich) const {
+        RatePlanner planner(rich, options_, solver_, context_);
+        const auto plan = planner.run(false);
+        if (!plan.has_plan()) return std::nullopt;
+        if (planner.wanted() == RentalGoal::cost) return plan.cost;
+        auto little = planner.problem(plan.capacity, plan.separate);
+        for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
+        const auto least = planner.solve(little, RentalGoal::cost);
+        return least.has_plan() ? std::optional(least.cost) : std::nullopt;
+    }
+
+    /// The fewest GPUs of a type at its usual price with which there is a plan, all else as it is.
+    [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
+        auto changed = request_;
+        changed.available[g] = std::max(changed.available[g], most_gpus);
+        RatePlanner planner(changed, options_, solver_, context_);
+        const auto plan = planner.run(false);
+        if (!plan.has_plan()) return std::nullopt;
+        auto p = planner.problem(plan.capacity, plan.separate);
+        int low = request_.available[g] / p.offers[g].gpus, high = low + 1;
+        for (const auto& rented : plan.rentals)
+            if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
+        const int rented = high;
+        while (high - low > 1) {
+            const int middle = low + (high - low) / 2;
+            p.offers[g].available = middle;
+            (planner.solve(p, planner.wanted()).has_plan() ? high : low) = middle;
+        }
+        // Queueing may ask for more than the program.
+        changed.available[g] = high * p.offers[g].gpus;
+        if (high < rented && !RatePlanner(changed, options_, solver_, context_).run(false).has_plan())
+            high = rented;
+        return high * p.offers[g].gpus;
+    }
+
+    /// Six digits, none of them too low: what is named as enough is enough.
+    static std::string rounded_up(double value) {
+        if (!(value > 0)) return number_text(value);
+        const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
         std::array<char, 32> text{};
-        std::snprintf(text.data(), text.size(), "%.4g", value);
+        std::snprintf(text.data(), text.size(), "%.6g", std::ceil(value / unit - 1e-6) * unit);
         return text.data();
     }
 
-    static constexpr int most_gpus = 4096;
+    static constexpr int most_gpus = 1'000'000;
+    static constexpr double rare_requests = 250;  ///< of the rarest kind with targets that a simulation has
+    static constexpr int most_simulated = 300'000;
     const ServingRequest& request_;
     const PlannerOptions& options_;
     const milp::AnySolver& solver_;

@@ -85,6 +85,24 @@ inline std::optional<double> measured_capacity(std::vector<MeasuredThroughput> r
     return most;
 }
 
+/// The measured latency at a load, linear between the loads of the rows and that of the nearest row beyond them.
+/// @param rows of one deployment and workload; those without this latency do not count
+inline double latency_at(std::vector<MeasuredThroughput> rows, bool first_token, double load) {
+    const auto value = [&](const MeasuredThroughput& row) { return first_token ? row.ttft_s : row.tpot_s; };
+    std::erase_if(rows, [&](const MeasuredThroughput& row) { return !value(row); });
+    if (rows.empty()) return 0;
+    std::sort(rows.begin(), rows.end(),
+              [](const auto& a, const auto& b) { return a.requests_per_s < b.requests_per_s; });
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (load > rows[i].requests_per_s) continue;
+        if (i == 0) return *value(rows[0]);
+        const double part =
+            (load - rows[i - 1].requests_per_s) / (rows[i].requests_per_s - rows[i - 1].requests_per_s);
+        return *value(rows[i - 1]) + part * (*value(rows[i]) - *value(rows[i - 1]));
+    }
+    return *value(rows.back());
+}
+
 /// Times between arrivals of a Poisson process of one request per second.
 inline std::vector<double> poisson_spacing(int requests) {
     std::vector<double> spacing;

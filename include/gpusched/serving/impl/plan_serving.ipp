@@ -19,7 +19,6 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
         for (const auto& problem : error.problems()) problems.add(problem);
     }
     check_fields(problems, options);
-    check_fields(problems, options.targets);
     detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),

@@ -18,10 +18,12 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
     validate(options);
     if (!request.has_rates() || options.goal != Goal::cheapest || !plan.has_plan())
         throw InvalidInput("plan: expected a plan of a request with rates, with goal 'cheapest'");
-    const detail::RatePlanner planner(request, options, solver, context);
+    // At another price the budget pays for other deployments; those of the plan are among them in any case.
+    auto rich = request;
+    rich.budget = std::numeric_limits<double>::infinity();
+    const detail::RatePlanner planner(rich, options, solver, context, plan.replicas);
     auto problem = planner.problem(plan.capacity, plan.separate);
-    problem.budget = std::numeric_limits<double>::infinity();
-    double cost = plan.cost;
+    const double cost = plan.cost;
     std::vector<PriceRange> ranges;
     for (std::size_t g = 0; g < request.gpus.size(); ++g) {
         auto& offer = problem.offers[g];
@@ -37,9 +39,11 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
                 offer.price = price;
                 const auto other = planner.solve(problem, RentalGoal::cost);
                 const double own = rest + pieces * price;
-                if (!other.has_plan() ||
-                    other.cost >= own - std::max(1e-6, options.search.solve.mip_gap) * own)
-                    return price;
+                if (!other.has_plan() || !other.optimal) {  // nothing is known of this price
+                    range.proven = false;
+                    return today;
+                }
+                if (other.cost >= own - std::max(1e-6, options.search.solve.mip_gap) * own) return price;
                 const int theirs = other.usual[g];
                 if (theirs == pieces) break;
                 const double meet = (other.cost - theirs * price - rest) / (pieces - theirs);
@@ -48,10 +52,12 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
             }
             return today;
         };
-        range.low = end(0) / offer.gpus;
         const double far = 1000 * (today + cost + 1);
-        const double high = end(far);
-        range.high = high >= far ? std::numeric_limits<double>::infinity() : high / offer.gpus;
+        const double low = end(0), high = range.proven ? end(far) : today;
+        range.low = (range.proven ? low : today) / offer.gpus;
+        range.high = !range.proven ? today / offer.gpus
+                     : high >= far ? std::numeric_limits<double>::infinity()
+                                   : high / offer.gpus;
         offer.price = today;
         ranges.push_back(std::move(range));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/rental.hpp>
 
@@ -30,6 +31,7 @@ GPUSCHED_INLINE void validate(const RentalProblem& problem) {
         problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
                                std::to_string(problem.configurations.size()) + ", one per configuration"));
     for (const auto count : problem.running) check_at_least(problems, "running", count, 0);
+    if (problem.max_starts) check_at_least(problems, "max_starts", *problem.max_starts, 0);
     problems.throw_if_any();
 }
 
@@ -56,9 +58,13 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
     const auto named = [](const char* what, const std::string& name) {
         return std::string(what) + "(" + name + ")";
     };
+    // A coefficient below a solver's tolerance would be served by no replica: a kind takes a millionth of one at least. What takes more
+    // replicas than there may be is not served.
+    const double least = goal == RentalGoal::rate ? 0 : 1e-6;
     const auto busy = [&](int c, int w) {
         const double rate = config(c).throughput[static_cast<std::size_t>(w)];
-        return rate > 0 ? workload(w).requests / rate : 0.0;
+        const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
+        return replicas > 1e9 ? 0.0 : replicas > 0 ? std::max(replicas, least) : 0.0;
     };
     std::vector<int> most;
     std::vector<double> highest(static_cast<std::size_t>(W), 0.0);
@@ -152,13 +158,19 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
             "minimum", named("minimum", offer(n).name),
             std::vector<milp::Entry>{{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer(n).minimum}}, 0);
     }
-    if (goal == RentalGoal::starts)
+    if (goal == RentalGoal::starts || p.max_starts)
         for (int c = 0; c < C; ++c) {
             const int runs = p.running.empty() ? 0 : p.running[static_cast<std::size_t>(c)];
-            at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity, 1);
+            at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity,
+                                   goal == RentalGoal::starts ? 1 : 0);
             b.at_most("starts", named("starts", config(c).name),
                       std::vector<milp::Entry>{{at.y(c), 1}, {at.start(c), -1}}, runs);
         }
+    if (p.max_starts) {
+        row.clear();
+        for (int c = 0; c < C; ++c) row.push_back({at.start(c), 1});
+        b.at_most("starts", "starts", row, *p.max_starts);
+    }
     b.set_sense(goal == RentalGoal::rate ? milp::Sense::maximise : milp::Sense::minimise);
     for (const auto* map : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*map);
     return b.finish();
@@ -178,22 +190,14 @@ GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, Rental
     validate(problem);
     detail::RentalColumns at;
     const auto model = detail::build_rental(problem, goal, at);
-    // Solvers have called dear plans optimal and possible ones infeasible, with presolve; the better answer counts, and of the
-    // bounds the weaker one.
+    const Budget budget(context, options.time_limit);
     auto found = milp::solve(model, options, solver, context);
-    if (options.presolve &&
-        (found.status == milp::Status::optimal || found.status == milp::Status::infeasible)) {
+    // Solvers have called possible plans infeasible, with presolve: a no is asked for twice.
+    if (options.presolve && found.status == milp::Status::infeasible) {
         auto plain = options;
         plain.presolve = false;
-        auto again = milp::solve(model, plain, solver, context);
-        const double sign = goal == RentalGoal::rate ? -1 : 1;
-        const double bound = sign * std::min(sign * found.bound, sign * again.bound);
-        if (again.has_solution() &&
-            (!found.has_solution() || sign * again.objective < sign * found.objective))
-            found = std::move(again);
-        else if (!found.has_solution() && again.status != milp::Status::infeasible)
-            found.status = again.status;  // one says no, the other one does not know
-        if (found.has_solution()) found.bound = bound;
+        if (plain.time_limit) plain.time_limit = std::max(0.0, *plain.time_limit - budget.elapsed_s());
+        found = milp::solve(model, plain, solver, context);
     }
     RentalSolution result;
     result.status = found.status;
@@ -251,6 +255,13 @@ GPUSCHED_INLINE std::vector<std::string> violations(const RentalProblem& problem
     const auto wrong = [&](bool right, std::string text) {
         if (!right) found.push_back(std::move(text));
     };
+    if (problem.max_starts) {
+        std::int64_t starts = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            starts += std::max(0, solution.replicas[c] - (problem.running.empty() ? 0 : problem.running[c]));
+        wrong(starts <= *problem.max_starts,
+              bad_value("starts", std::to_string(starts), "at most " + std::to_string(*problem.max_starts)));
+    }
     double spent = 0;
     for (std::size_t n = 0; n < problem.offers.size(); ++n) {
         const auto& offer = problem.offers[n];
