@@ -228,8 +228,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("Admission on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results.", argc,
-                            argv);
+    bench::CommandLine line(
+        "Admission on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results.", argc, argv);
     std::string data = bench::data_path("kai-admission");
     bool generated = false, preempt = false;
     int repeat = line.smoke() ? 1 : 10, seeds = 1;

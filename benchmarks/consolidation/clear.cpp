@@ -89,29 +89,28 @@ int measure(const Arguments& arguments) {
                 con::Result result;
                 double least_s = std::numeric_limits<double>::infinity();
                 for (int run = 0; run < arguments.repeats; ++run)
-                    least_s = std::min(
-                        least_s, bench::seconds([&] { result = con::consolidate(cluster, options); }));
+                    least_s = std::min(least_s,
+                                       bench::seconds([&] { result = con::consolidate(cluster, options); }));
                 const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
                 all_valid = all_valid && valid;
                 const auto& s = result.stats;
-                bench::print(
-                    {{"scenario", scenario.name},
-                     {"seed", seed},
-                     {"clear", options.clear->size()},
-                     {"preset", preset},
-                     {"valid", valid},
-                     {"vacated_nodes", s.vacated_nodes},
-                     {"vacated_gpus", s.vacated_gpus},
-                     {"bound_method", bound.method},
-                     {"nodes_at_most", bound.vacated_nodes_at_most},
-                     {"gpus_at_most", bound.vacated_gpus_at_most},
-                     {"gpus_percent",
-                      bench::rounded(bench::percent(s.vacated_gpus, bound.vacated_gpus_at_most), 3)},
-                     {"moves", s.moves},
-                     {"waves", s.waves},
-                     {"hops", s.hops},
-                     {"dropped_chains", s.dropped_chains},
-                     {"ms", bench::rounded(1e3 * least_s, 3)}});
+                bench::print({{"scenario", scenario.name},
+                              {"seed", seed},
+                              {"clear", options.clear->size()},
+                              {"preset", preset},
+                              {"valid", valid},
+                              {"vacated_nodes", s.vacated_nodes},
+                              {"vacated_gpus", s.vacated_gpus},
+                              {"bound_method", bound.method},
+                              {"nodes_at_most", bound.vacated_nodes_at_most},
+                              {"gpus_at_most", bound.vacated_gpus_at_most},
+                              {"gpus_percent",
+                               bench::rounded(bench::percent(s.vacated_gpus, bound.vacated_gpus_at_most), 3)},
+                              {"moves", s.moves},
+                              {"waves", s.waves},
+                              {"hops", s.hops},
+                              {"dropped_chains", s.dropped_chains},
+                              {"ms", bench::rounded(1e3 * least_s, 3)}});
             }
         }
     });

@@ -68,61 +68,61 @@ int main(int argc, char** argv) {
                 "|---|---|---|---|---|---|---|---|---|---|---|\n");
     bool all_valid = true;
     runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
-            con::Frontier frontier;
-            const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options, context); });
-            if (frontier.points.empty()) return;
-            for (const auto& point : frontier.points)
-                all_valid = all_valid && verify::plan(spec, to_spec(point.result.plan, cluster)).ok;
-            const auto total = static_cast<double>(frontier.points.back().result.stats.relocation_cost);
-            std::printf("| %s | %llu | %zu | %.2f", scenario.name, static_cast<unsigned long long>(seed),
- frontier.points.size(), time_s);
-            for (const double part : {0.25, 0.5, 0.75, 1.0}) {
-                const auto& nearest = *std::min_element(
-                    frontier.points.begin(), frontier.points.end(), [&](const auto& a, const auto& b) {
-                        const auto off = [&](const auto& point) {
-                            return std::abs(static_cast<double>(point.result.stats.relocation_cost) -
-                                            part * total);
-                        };
-                        return off(a) < off(b);
-                    });
-                const auto most = static_cast<double>(nearest.weight_at_most);
-                std::printf(" | %.1f",
-                            percent(most - static_cast<double>(nearest.result.stats.vacated_weight), most));
+        con::Frontier frontier;
+        const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options, context); });
+        if (frontier.points.empty()) return;
+        for (const auto& point : frontier.points)
+            all_valid = all_valid && verify::plan(spec, to_spec(point.result.plan, cluster)).ok;
+        const auto total = static_cast<double>(frontier.points.back().result.stats.relocation_cost);
+        std::printf("| %s | %llu | %zu | %.2f", scenario.name, static_cast<unsigned long long>(seed),
+                    frontier.points.size(), time_s);
+        for (const double part : {0.25, 0.5, 0.75, 1.0}) {
+            const auto& nearest = *std::min_element(
+                frontier.points.begin(), frontier.points.end(), [&](const auto& a, const auto& b) {
+                    const auto off = [&](const auto& point) {
+                        return std::abs(static_cast<double>(point.result.stats.relocation_cost) -
+                                        part * total);
+                    };
+                    return off(a) < off(b);
+                });
+            const auto most = static_cast<double>(nearest.weight_at_most);
+            std::printf(" | %.1f",
+                        percent(most - static_cast<double>(nearest.result.stats.vacated_weight), most));
+        }
+        if (const auto row = paper.find({scenario.name, seed}); row != paper.end() && runs.nodes == 37'707) {
+            double gpus = 0, moves = total, most = std::numeric_limits<double>::infinity();
+            for (const auto& point : frontier.points) {
+                const auto& stats = point.result.stats;
+                if (static_cast<double>(stats.relocation_cost) <= row->second.moves)
+                    gpus = static_cast<double>(stats.vacated_gpus);
+                // No plan with that many moves vacates more, whatever the price of the bound.
+                most = std::min(most, (static_cast<double>(point.value_at_most_milli) +
+                                       static_cast<double>(stats.price) * row->second.moves) /
+                                          1000);
+                if (static_cast<double>(stats.vacated_gpus) >= row->second.gpus)
+                    moves = std::min(moves, static_cast<double>(stats.relocation_cost));
             }
-            if (const auto row = paper.find({scenario.name, seed}); row != paper.end() && runs.nodes == 37'707) {
-                double gpus = 0, moves = total, most = std::numeric_limits<double>::infinity();
-                for (const auto& point : frontier.points) {
-                    const auto& stats = point.result.stats;
-                    if (static_cast<double>(stats.relocation_cost) <= row->second.moves)
-                        gpus = static_cast<double>(stats.vacated_gpus);
-                    // No plan with that many moves vacates more, whatever the price of the bound.
-                    most = std::min(most, (static_cast<double>(point.value_at_most_milli) +
-                                           static_cast<double>(stats.price) * row->second.moves) /
-                                              1000);
-                    if (static_cast<double>(stats.vacated_gpus) >= row->second.gpus)
-                        moves = std::min(moves, static_cast<double>(stats.relocation_cost));
-                }
-                std::printf(" | %.1f | %.1f", percent(gpus - row->second.gpus, most - row->second.gpus),
-                            percent(row->second.moves - moves, row->second.moves));
-            } else {
-                std::printf(" | | ");
+            std::printf(" | %.1f | %.1f", percent(gpus - row->second.gpus, most - row->second.gpus),
+                        percent(row->second.moves - moves, row->second.moves));
+        } else {
+            std::printf(" | | ");
+        }
+        double better = 0;
+        if (own)
+            for (std::size_t i = 0; i < frontier.points.size(); ++i) {
+                const auto& stats = frontier.points[i].result.stats;
+                if (i + 1 < frontier.points.size() &&
+                    frontier.points[i + 1].result.stats.price == stats.price)
+                    continue;  // on the way to that price
+                const auto alone = con::consolidate(cluster, {.threads = options.threads,
+                                                              .price = stats.price,
+                                                              .bound_method = con::BoundMethod::none});
+                better =
+                    std::max(better, percent(static_cast<double>(alone.stats.value_milli - stats.value_milli),
+                                             static_cast<double>(alone.stats.value_milli)));
             }
-            double better = 0;
-            if (own)
-                for (std::size_t i = 0; i < frontier.points.size(); ++i) {
-                    const auto& stats = frontier.points[i].result.stats;
-                    if (i + 1 < frontier.points.size() &&
-                        frontier.points[i + 1].result.stats.price == stats.price)
-                        continue;  // on the way to that price
-                    const auto alone = con::consolidate(cluster, {.threads = options.threads,
-                                                                  .price = stats.price,
-                                                                  .bound_method = con::BoundMethod::none});
-                    better = std::max(
-                        better, percent(static_cast<double>(alone.stats.value_milli - stats.value_milli),
-                                        static_cast<double>(alone.stats.value_milli)));
-                }
-            std::printf(own ? " | %.2f |\n" : " | |\n", better);
-            std::fflush(stdout);
+        std::printf(own ? " | %.2f |\n" : " | |\n", better);
+        std::fflush(stdout);
     });
     return all_valid ? 0 : 1;
 }

@@ -63,8 +63,8 @@ int main(int argc, char** argv) {
                         all_valid = all_valid && verify::plan(spec, to_spec(result.plan, cluster)).ok;
                 }
                 std::printf("| %lld | %zu | %zu | %s | %.3f | %.2f | %lld | %lld | %.2f |\n",
-                            static_cast<long long>(nodes), cluster.task_slots(), count,
-                            algorithm.c_str(), s, s * 1e6 / static_cast<double>(nodes), gpus, moves,
+                            static_cast<long long>(nodes), cluster.task_slots(), count, algorithm.c_str(), s,
+                            s * 1e6 / static_cast<double>(nodes), gpus, moves,
                             bench::peak_memory_kib() / static_cast<double>(nodes));
                 std::fflush(stdout);
             }

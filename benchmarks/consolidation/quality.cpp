@@ -35,8 +35,8 @@ namespace {
 
 struct Arguments {
     bench::Runs runs{.seeds = {1, 2, 3, 4, 5}};
-    std::vector<std::string> algorithms{"first_fit", "random_eviction", "highest_utilisation",
-                                        "ipc",       "fast",            "best"};
+    std::vector<std::string> algorithms{"first_fit", "random_eviction", "highest_utilisation", "ipc", "fast",
+                                        "best"};
     bool no_lp = false, deadlines = false, gates = false;
     std::string summary{};
 };
@@ -114,23 +114,23 @@ void print_row(const bench::Scenario& scenario, std::uint64_t seed, const std::s
 
 int measure(const Arguments& arguments) {
     bool all_valid = true;
-    arguments.runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec,
-                            const Cluster& cluster) {
-        const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
-        const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
-        std::vector<std::optional<double>> limits{std::nullopt};
-        if (arguments.deadlines) limits = {0.02, 0.2, 2.0};
-        const auto threads = arguments.runs.threads;
-        for (const auto& algorithm : arguments.algorithms)
-            for (const auto limit : limits) {
-                con::Result result;
-                const double ms =
-                    1e3 * bench::seconds([&] { result = run(algorithm, cluster, seed, threads, limit); });
-                const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
-                all_valid = all_valid && valid;
-                print_row(scenario, seed, algorithm, result, bound, ms, threads, limit, valid);
-            }
-    });
+    arguments.runs.each(
+        [&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
+            const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
+            const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
+            std::vector<std::optional<double>> limits{std::nullopt};
+            if (arguments.deadlines) limits = {0.02, 0.2, 2.0};
+            const auto threads = arguments.runs.threads;
+            for (const auto& algorithm : arguments.algorithms)
+                for (const auto limit : limits) {
+                    con::Result result;
+                    const double ms =
+                        1e3 * bench::seconds([&] { result = run(algorithm, cluster, seed, threads, limit); });
+                    const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
+                    all_valid = all_valid && valid;
+                    print_row(scenario, seed, algorithm, result, bound, ms, threads, limit, valid);
+                }
+        });
     return all_valid ? 0 : 1;
 }
 

@@ -217,7 +217,8 @@ void put_trace(sim::HostScenario& scenario, const std::string& path) {
 
 int main(int argc, char** argv) {
     bench::CommandLine line("The controller on the simulated host.", argc, argv);
-    std::vector<std::string> names{"table3"}, variants{"static", "guards", "placement", "mig", "full", "ours"};
+    std::vector<std::string> names{"table3"},
+        variants{"static", "guards", "placement", "mig", "full", "ours"};
     auto trace = bench::data_path("azure-llm-2023/AzureLLMInferenceTrace_conv.csv");
     bool overrides = false, all = false, oracle = false;
     std::size_t count = line.smoke() ? 1 : 7;
@@ -232,7 +233,7 @@ int main(int argc, char** argv) {
     line.flag("--oracle", oracle, "the best fixed placement too");
     line.read();
     if (all) {
-        names = {"table3",     "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults",
+        names = {"table3",       "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults",
                  "two_services", "mixed",          "llm"};
         overrides = true;
     }

@@ -202,14 +202,16 @@ void measure(const Case& c, int windows, bool paced) {
         stderr,
         "%-10s %5d requests (%d)  %-9s  %-12s %s %7.3f ms (median %.3f, p99 %.3f), %.3f in the kernel;"
         " NVML calls %d to %d, mean %.0f: %.3f %% of a core\n",
-        c.load.source.c_str(), c.load.requests, c.load.per_datagram, load, proc, paced ? "a second" : "at once ", mean, at(0.5), at(0.99),
-        kernel, least, most, mean_calls, 0.1 * mean);
+        c.load.source.c_str(), c.load.requests, c.load.per_datagram, load, proc,
+        paced ? "a second" : "at once ", mean, at(0.5), at(0.99), kernel, least, most, mean_calls,
+        0.1 * mean);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What the controller of a real host costs, reading its signals included.", argc, argv);
+    bench::CommandLine line("What the controller of a real host costs, reading its signals included.", argc,
+                            argv);
     int seconds = 0;
     std::string source;
     line.option("--source", source, "of the latencies; all without it")

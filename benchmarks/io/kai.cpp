@@ -49,7 +49,8 @@ std::string snapshot(int nodes, int pods) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto size = gpusched::bench::reading_size("How fast a snapshot of KAI-Scheduler is read.", argc, argv);
+    const auto size =
+        gpusched::bench::reading_size("How fast a snapshot of KAI-Scheduler is read.", argc, argv);
     const auto text = snapshot(size.nodes, size.tasks);
     return gpusched::bench::report_reading(size, text.size(),
                                            [&] { return gpusched::io::kai_snapshot_from_text(text); });

@@ -76,7 +76,8 @@ struct Part {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What the Eigen view of a model's matrix costs against loops by hand.", argc, argv);
+    bench::CommandLine line("What the Eigen view of a model's matrix costs against loops by hand.", argc,
+                            argv);
     const bool smoke = line.smoke();
     int repeat = smoke ? 1 : 20;
     line.option("--repeat", repeat, "runs, the median of which counts")->check(CLI::PositiveNumber);

@@ -142,7 +142,9 @@ int main(int argc, char** argv) {
 
     const auto per_node = static_cast<double>(copied) / nodes;
     const auto per_task = static_cast<double>(built) / static_cast<double>(cluster.task_count());
-    const auto mib = [](std::size_t bytes) { return bench::rounded(static_cast<double>(bytes) / 1048576, 1); };
+    const auto mib = [](std::size_t bytes) {
+        return bench::rounded(static_cast<double>(bytes) / 1048576, 1);
+    };
     bench::print({{"nodes", nodes},
                   {"gpus", 4 * nodes},
                   {"tasks", cluster.task_count()},

@@ -120,8 +120,9 @@ int main(int argc, char** argv) {
             for (std::size_t s = 0; json.is_open() && s < ours.size(); ++s)
                 for (const auto* policy : {&theirs, &ours}) {
                     const auto& point = (*policy)[s][p];
-json << bench::Row{{"list", list},
-                                       {"placement", policy == &ours ? arguments.placement : arguments.against},
+                    json << bench::Row{{"list", list},
+                                       {"placement",
+                                        policy == &ours ? arguments.placement : arguments.against},
                                        {"seed", arguments.first + static_cast<int>(s)},
                                        {"load_pct", load},
                                        {"allocated_pct", point.allocated},

@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
                 const auto run = run_once(trace, placement, static_cast<std::uint64_t>(seed), capacity_milli);
                 runs[placement].push_back(run);
                 if (json.is_open())
-json << bench::Row{{"list", list},
+                    json << bench::Row{{"list", list},
                                        {"placement", placement},
                                        {"seed", seed},
                                        {"allocated_pct_100", run.allocated_100},

@@ -127,7 +127,7 @@ void hit_rates(int seeds, std::ofstream& json) {
                         row(independent).c_str(), row(in_turn).c_str(),
                         static_cast<double>(in_turn.evicted) / in_turn.decisions);
             if (json.is_open())
-json << bench::Row{{"table", "hits"},
+                json << bench::Row{{"table", "hits"},
                                    {"method", method.name},
                                    {"start", layout},
                                    {"independent_hits", independent.hits},
@@ -182,15 +182,9 @@ void print_row(std::int64_t nodes, const char* workload, const std::string& engi
     std::printf("%6lld  %-4s %-30s %-10s %12.2f %12.2f %12.2f\n", static_cast<long long>(nodes), workload,
                 engine.c_str(), what, p50, p90, p99);
     if (json.is_open())
-        json << bench::Row{{"table", "latency"},
-                           {"nodes", nodes},
-                           {"workload", workload},
-                           {"engine", engine},
-                           {"what", what},
-                           {"count", us.size()},
-                           {"p50_us", p50},
-                           {"p90_us", p90},
-                           {"p99_us", p99}}
+        json << bench::Row{{"table", "latency"}, {"nodes", nodes}, {"workload", workload},
+                           {"engine", engine},   {"what", what},   {"count", us.size()},
+                           {"p50_us", p50},      {"p90_us", p90},  {"p99_us", p99}}
              << '\n';
 }
 
@@ -287,7 +281,8 @@ int main(int argc, char** argv) {
     std::string path;
     line.option("--seeds", seeds, "starts of the hit rates")->check(CLI::PositiveNumber);
     line.option("--nodes", sizes, "sizes of the clusters of the latencies")->check(CLI::PositiveNumber);
-    line.option("--decisions", decisions, "decisions to measure, at least 20")->check(CLI::Range(20, 10'000'000));
+    line.option("--decisions", decisions, "decisions to measure, at least 20")
+        ->check(CLI::Range(20, 10'000'000));
     line.option("--json", path, "file for one line per row");
     line.read();
     std::ofstream json;

@@ -99,8 +99,8 @@ void harvest(int seeds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("What each mechanism of ASI's spot scheduler gains, and how much spot jobs harvest.",
-                            argc, argv);
+    bench::CommandLine line(
+        "What each mechanism of ASI's spot scheduler gains, and how much spot jobs harvest.", argc, argv);
     int seeds = line.smoke() ? 2 : 10;
     std::int64_t days = line.smoke() ? 1 : 7;
     sim::SpotTraceOptions jobs;

@@ -5,9 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
-#include <iostream>
 #include <string>
-#include <type_traits>
 
 namespace gpusched::bench {
 
@@ -23,7 +21,7 @@ class CommandLine {
     CommandLine(const std::string& what, int argc, const char* const* argv)
         : app_(what), argc_(argc), argv_(argv) {
         for (int i = 1; i < argc; ++i) smoke_ = smoke_ || std::string(argv[i]) == "--smoke";
-        app_.add_flag("--smoke", "a run as brief as can be, whose figures mean nothing");
+        app_.add_flag("--smoke", smoke_, "a run as brief as can be, whose figures mean nothing");
     }
     [[nodiscard]] bool smoke() const { return smoke_; }
 
@@ -33,12 +31,12 @@ class CommandLine {
     CLI::Option* option(const std::string& name, T& value, const std::string& help) {
         auto* const made = app_.add_option(name, value, help)->capture_default_str();
         auto otherwise = made->get_default_str();
-        if constexpr (CLI::detail::is_mutable_container<T>::value && !std::is_same_v<T, std::string>) {
-            made->expected(1)->take_all()->delimiter(',');
+        if constexpr (CLI::detail::is_mutable_container<T>::value) {
+            made->expected(1)->allow_extra_args(false)->take_all()->delimiter(',');
             otherwise = otherwise.substr(1, otherwise.size() - 2);  // without brackets
         }
-        return made->default_str("")->description(help + "; default: " +
-                                                  (otherwise.empty() ? "none" : otherwise));
+        return made->default_str("")->description(help +
+                                                  "; default: " + (otherwise.empty() ? "none" : otherwise));
     }
     CLI::Option* flag(const std::string& name, bool& value, const std::string& help) {
         return app_.add_flag(name, value, help);

@@ -13,7 +13,8 @@
 using namespace gpusched;
 
 int main(int argc, char** argv) {
-    bench::CommandLine line("Time to check a consolidation plan of a generated ASI-like cluster.", argc, argv);
+    bench::CommandLine line("Time to check a consolidation plan of a generated ASI-like cluster.", argc,
+                            argv);
     line.read();
     sim::GeneratorOptions cluster_options;
     if (line.smoke()) cluster_options.nodes = 500;
