@@ -237,9 +237,9 @@ int main(int argc, char** argv) {
     if (line.smoke()) sizes = {50};
     line.option("--data", data, "folder of the clusters and of kai-results.json");
     line.flag("--generate", generated, "clusters of the same kinds, made here");
-    line.option("--nodes", sizes, "sizes of those")->check(CLI::PositiveNumber);
-    line.option("--seeds", seeds, "how many of each kind")->check(CLI::PositiveNumber);
-    line.option("--repeat", repeat, "runs, the fastest of which counts")->check(CLI::PositiveNumber);
+    line.option("--nodes", sizes, "sizes of those")->check(bench::at_least(1));
+    line.option("--seeds", seeds, "how many of each kind")->check(bench::at_least(1));
+    line.option("--repeat", repeat, "runs, the fastest of which counts")->check(bench::at_least(1));
     line.flag("--preempt", preempt, "preempt_gang too");
     line.read();
     if (generated || line.smoke()) {

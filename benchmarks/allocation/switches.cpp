@@ -267,9 +267,8 @@ int main(int argc, char** argv) {
     int instances = smoke ? 2 : 100;
     std::int64_t nodes = smoke ? 2000 : 37'707;
     std::string json;
-    line.option("--instances", instances, "instances, at least 2")->check(CLI::Range(2, 1'000'000));
-    line.option("--nodes", nodes, "nodes of the cluster of the gang, at least 100")
-        ->check(CLI::Range(100, 1'000'000));
+    line.option("--instances", instances, "instances")->check(bench::at_least(2));
+    line.option("--nodes", nodes, "nodes of the cluster of the gang")->check(bench::at_least(100));
     line.option("--json", json, "file for the rows");
     line.read();
     std::vector<Row> rows;

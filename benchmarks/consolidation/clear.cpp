@@ -52,7 +52,7 @@ Arguments parse(int argc, char** argv) {
     line.option("--presets", arguments.presets, "presets of consolidation")
         ->check(CLI::IsMember(arguments.presets));
     line.option("--repeats", arguments.repeats, "runs, the fastest of which counts")
-        ->check(CLI::PositiveNumber);
+        ->check(bench::at_least(1));
     line.flag("--no-lp", arguments.no_lp, "the counting bound instead of the LP's");
     auto* const summary = line.option("--summary", arguments.summary, "rows to print a table of");
     line.option("--before", arguments.before, "rows that those may not fall behind")->needs(summary);

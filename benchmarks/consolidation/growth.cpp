@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> algorithms{"fast", "best", "bound"};
     std::string name = "random.80";
     std::uint64_t seed = 1;
-    line.option("--nodes", sizes, "sizes of the clusters")->check(CLI::PositiveNumber);
+    line.option("--nodes", sizes, "sizes of the clusters")->check(bench::at_least(1));
     line.option("--threads", threads, "numbers of threads");
     line.option("--algorithms", algorithms, "what to measure")->check(CLI::IsMember(algorithms));
     line.option("--scenario", name, "kind of cluster")->check(CLI::IsMember(bench::scenario_names(true)));

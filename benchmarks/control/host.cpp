@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
     line.option("--scenarios", names, "scenarios of the host");
     line.option("--variants", variants, "variants of the controller")->check(CLI::IsMember(variants));
     line.flag("--overrides", overrides, "the rows of the sensitivity table too");
-    line.option("--seeds", count, "how many seeds")->check(CLI::PositiveNumber);
+    line.option("--seeds", count, "how many seeds")->check(bench::at_least(1));
     line.option("--first", first, "first seed");
     line.option("--llm", trace, "recorded trace of LLM mode");
     line.flag("--all", all, "every scenario and override, LLM mode too");

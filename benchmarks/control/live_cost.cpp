@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
     std::string source;
     line.option("--source", source, "of the latencies; all without it")
         ->check(CLI::IsMember({"file", "socket", "prometheus"}));
-    line.option("--paced", seconds, "windows, one a second instead of at once")->check(CLI::PositiveNumber);
+    line.option("--paced", seconds, "windows, one a second instead of at once")->check(bench::at_least(1));
     line.read();
     const Case cases[] = {{{"file", 100, 8}},        {{"file", 1000, 8}},      {{"file", 1000, 30}},
                           {{"socket", 100, 8}},      {{"socket", 1000, 8}},    {{"socket", 1000, 8, 20}},

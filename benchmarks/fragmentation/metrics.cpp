@@ -92,9 +92,9 @@ int main(int argc, char** argv) {
     std::int64_t nodes = options.smoke() ? 500 : 37'707;
     std::uint64_t seed = 0;
     int runs = options.smoke() ? 1 : 21;
-    options.option("--nodes", nodes, "nodes of the cluster")->check(CLI::PositiveNumber);
+    options.option("--nodes", nodes, "nodes of the cluster")->check(bench::at_least(1));
     options.option("--seed", seed, "seed of the cluster");
-    options.option("--runs", runs, "runs, the median of which counts")->check(CLI::PositiveNumber);
+    options.option("--runs", runs, "runs, the median of which counts")->check(bench::at_least(1));
     options.read();
     const auto spec = sim::generate_cluster({.nodes = nodes, .seed = seed});
     const auto built = Cluster::build(spec);

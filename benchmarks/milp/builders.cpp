@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
     bench::CommandLine line("How long every model builder takes and how large its models get.", argc, argv);
     int most = line.smoke() ? 10 : 1600;
     if (line.smoke()) repeat = 1;
-    line.option("--repeat", repeat, "builds, the median of which counts")->check(CLI::PositiveNumber);
+    line.option("--repeat", repeat, "builds, the median of which counts")->check(bench::at_least(1));
     line.option("--max-size", most, "most of what an instance is measured by");
     line.read();
     struct Size {

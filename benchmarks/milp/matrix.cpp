@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
                             argv);
     const bool smoke = line.smoke();
     int repeat = smoke ? 1 : 20;
-    line.option("--repeat", repeat, "runs, the median of which counts")->check(CLI::PositiveNumber);
+    line.option("--repeat", repeat, "runs, the median of which counts")->check(bench::at_least(1));
     line.read();
     const int rows = smoke ? 200 : 20'000, columns = smoke ? 300 : 30'000, per_row = 8;
     const auto model = build(rows, columns, per_row);

@@ -113,10 +113,10 @@ int main(int argc, char** argv) {
     int seeds = 10;
     double time_limit = 60;
     if (line.smoke()) nodes = {10}, loads = {1.0}, seeds = 1, time_limit = 5;
-    line.option("--nodes", nodes, "sizes of the clusters")->check(CLI::PositiveNumber);
-    line.option("--seeds", seeds, "how many seeds")->check(CLI::PositiveNumber);
-    line.option("--load", loads, "loads of the clusters")->check(CLI::PositiveNumber);
-    line.option("--time-limit", time_limit, "seconds of the solver")->check(CLI::PositiveNumber);
+    line.option("--nodes", nodes, "sizes of the clusters")->check(bench::at_least(1));
+    line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
+    line.option("--load", loads, "loads of the clusters")->check(bench::at_least(0));
+    line.option("--time-limit", time_limit, "seconds of the solver")->check(bench::at_least(0));
     line.read();
     if (milp::available_solvers().empty()) {
         std::fprintf(stderr, "no MILP solver was compiled in: nothing to compare with\n");

@@ -36,7 +36,7 @@ Arguments parse(int argc, char** argv) {
     Arguments out;
     if (line.smoke()) out.trace.seeds = 2;
     out.trace.options(line);
-    line.option("--first", out.first, "first seed")->check(CLI::NonNegativeNumber);
+    line.option("--first", out.first, "first seed")->check(bench::at_least(0));
     line.option("--placement", out.placement, "policy");
     line.option("--against", out.against, "the one beside it");
     line.read();

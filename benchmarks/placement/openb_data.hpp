@@ -24,7 +24,7 @@ struct OpenbData {
     void options(CommandLine& line) {
         if (line.smoke()) lists = {"default"};
         line.option("--data", data, "folder with openb_node_list_all_node.csv and openb_pod_list_*.csv");
-        line.option("--seeds", seeds, "how many seeds")->check(CLI::PositiveNumber);
+        line.option("--seeds", seeds, "how many seeds")->check(at_least(1));
         line.option("--list", lists, "lists of pods");
         line.option("--json", json, "file for one line per run");
     }

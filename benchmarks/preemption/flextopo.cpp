@@ -279,10 +279,9 @@ int main(int argc, char** argv) {
     std::vector<std::int64_t> sizes{100, 1000, 10'000};
     if (line.smoke()) sizes = {100};
     std::string path;
-    line.option("--seeds", seeds, "starts of the hit rates")->check(CLI::PositiveNumber);
-    line.option("--nodes", sizes, "sizes of the clusters of the latencies")->check(CLI::PositiveNumber);
-    line.option("--decisions", decisions, "decisions to measure, at least 20")
-        ->check(CLI::Range(20, 10'000'000));
+    line.option("--seeds", seeds, "starts of the hit rates")->check(bench::at_least(1));
+    line.option("--nodes", sizes, "sizes of the clusters of the latencies")->check(bench::at_least(1));
+    line.option("--decisions", decisions, "decisions to measure")->check(bench::at_least(20));
     line.option("--json", path, "file for one line per row");
     line.read();
     std::ofstream json;

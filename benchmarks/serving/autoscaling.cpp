@@ -57,9 +57,9 @@ int main(int argc, char** argv) {
     DailyCurve curve{.mean_rate = 10};
     if (line.smoke()) curve.mean_rate = 2, curve.hours = 2;
     auto path = bench::data_path("azure-llm-2023/AzureLLMInferenceTrace_conv.csv");
-    line.option("--days", days, "days, each with a seed")->check(CLI::PositiveNumber);
+    line.option("--days", days, "days, each with a seed")->check(bench::at_least(1));
     line.option("--first", first, "seed of the first day");
-    line.option("--rate", curve.mean_rate, "mean requests a second")->check(CLI::PositiveNumber);
+    line.option("--rate", curve.mean_rate, "mean requests a second")->check(bench::at_least(0));
     line.option("--trace", path, "recorded requests");
     line.read();
 

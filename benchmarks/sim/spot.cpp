@@ -107,9 +107,9 @@ int main(int argc, char** argv) {
     jobs.nodes = line.smoke() ? 16 : 128;
     bool no_harvest = false;
     std::string path;
-    line.option("--seeds", seeds, "how many seeds")->check(CLI::PositiveNumber);
+    line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
     line.option("--nodes", jobs.nodes, "nodes of the cluster");
-    line.option("--days", days, "days that are measured")->check(CLI::PositiveNumber);
+    line.option("--days", days, "days that are measured")->check(bench::at_least(1));
     line.option("--lp-load", jobs.lp_load, "GPUs that spot jobs ask for, as a share of all");
     line.option("--no-checkpoint", jobs.no_checkpoint, "share of spot jobs without checkpoints");
     line.flag("--no-harvest", no_harvest, "leaves the simulation of standby out");

@@ -9,6 +9,16 @@
 
 namespace gpusched::bench {
 
+/// A check of a number.
+inline CLI::Validator at_least(int least) {
+    const auto check = [least](const std::string& text) {
+        double number = 0;
+        const bool fine = CLI::detail::lexical_cast(text, number) && number >= least;
+        return fine ? std::string() : text + "; expected at least " + std::to_string(least);
+    };
+    return {check, "", "at least"};
+}
+
 /// Options of CLI11 beside --smoke, which every benchmark has and which is known from the start, because defaults depend on
 /// it; options that are given count all the same:
 ///
