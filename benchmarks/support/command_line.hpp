@@ -16,7 +16,7 @@ inline CLI::Validator at_least(int least) {
         const bool fine = CLI::detail::lexical_cast(text, number) && number >= least;
         return fine ? std::string() : text + "; expected at least " + std::to_string(least);
     };
-    return {check, "", "at least"};
+    return {check, "at least " + std::to_string(least), "at least"};
 }
 
 /// Options of CLI11 beside --smoke, which every benchmark has and which is known from the start, because defaults depend on
