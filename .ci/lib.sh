@@ -12,6 +12,8 @@ export CCACHE_BASEDIR="$GS_ROOT"
 GS_APT_BUILD="g++ cmake ninja-build ccache libeigen3-dev libboost-dev nlohmann-json3-dev libfccp-dev coinor-libclp-dev
   coinor-libcbc-dev libpugixml-dev libyaml-dev python3 python3-venv python3-dev ca-certificates"
 GS_APT_TEST="catch2 coinor-cbc glpk-utils libhwloc-dev"
+# And what the benchmarks need.
+GS_APT_BENCHMARK="libcli11-dev libbenchmark-dev valgrind"
 
 # As in pyproject.toml.
 GS_NUMPY="numpy>=1.23"

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // admit on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results where they are here. One JSON line per case.
 //
-//   bench_admission_admit [--data FOLDER] [--generate] [--nodes N]... [--seeds N] [--repeat N] [--preempt] [--smoke]
-//
-// Without --generate: the clusters in FOLDER (default $GPUSCHED_DATA/kai-admission, or ../shared/data/kai-admission), each beside
-// what kai-results.json says of it. With it: clusters of the same kinds, made here: "rnd" places at random, "spr" on the node with
+// Without --generate: the clusters in the folder of --data, each beside what kai-results.json says of it. With it: clusters of the same kinds, made here: "rnd" places at random, "spr" on the node with
 // the most idle GPUs, "fig" fills every node with 4+2 or 4+1+1, "full" uses every GPU; pending are one 8-GPU pod (x1), a gang of four
 // (x4), and both with a higher priority than all others (hi1, hi4). "counted" is with prices that count tasks, "priced" with
 // the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --preempt adds
 // preempt_gang by the policy spot_exact, with and without placing its victims again, and what its plans cost at the default prices.
+#include "../support/command_line.hpp"
+#include "../support/data.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/admission/admit.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -19,11 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,17 +31,11 @@ using namespace gpusched;
 
 namespace {
 
-double processor_ms() { return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
 struct Kai {
     std::int64_t disturbed = 0, lost = 0;
     double ms = 0;
 };
 
-std::string read_text(const std::filesystem::path& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
 // Compressed: through gzip, since the library reads text.
 std::string read_compressed(const std::filesystem::path& path) {
     std::string text;
@@ -58,17 +51,10 @@ std::string read_compressed(const std::filesystem::path& path) {
 // {"case": {"moved_plus_evicted": 3, "evicted_without_place": 1, "cpu_ms": 1.5}, ...}
 std::map<std::string, Kai> read_kai(const std::string& text) {
     std::map<std::string, Kai> found;
-    for (std::size_t at = 0; (at = text.find("\"moved_plus_evicted\"", at)) != std::string::npos; ++at) {
-        const auto open = text.rfind('{', at);
-        const auto end = text.rfind('"', open), begin = text.rfind('"', end - 1) + 1;
-        const auto number = [&](const char* key) {
-            const auto where = text.find(key, open);
-            return std::strtod(text.c_str() + text.find(':', where) + 1, nullptr);
-        };
-        found[text.substr(begin, end - begin)] = {
-            static_cast<std::int64_t>(number("\"moved_plus_evicted\"")),
-            static_cast<std::int64_t>(number("\"evicted_without_place\"")), number("\"cpu_ms\"")};
-    }
+    for (const auto& [name, result] : bench::Row::parse(text).items())
+        found[name] = {result.at("moved_plus_evicted").get<std::int64_t>(),
+                       result.at("evicted_without_place").get<std::int64_t>(),
+                       result.at("cpu_ms").get<double>()};
     return found;
 }
 
@@ -162,9 +148,9 @@ Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs,
         Outcome out;
         Cluster cluster(start);
         for (std::size_t j = 0; j < jobs.size(); ++j) {
-            const auto before = processor_ms();
+            const double before = bench::processor_s();
             auto made = admission::admit(cluster, jobs[j], options);
-            out.ms += processor_ms() - before;
+            out.ms += 1e3 * (bench::processor_s() - before);
             out.moves += static_cast<std::int64_t>(made.plan.moves.size());
             out.evictions += static_cast<std::int64_t>(made.plan.evictions.size());
             out.lost += static_cast<std::int64_t>(made.lost.size());
@@ -183,16 +169,17 @@ Outcome run(const Cluster& start, const std::vector<std::vector<TaskId>>& jobs,
     return best;
 }
 
-void print(const char* name, const Outcome& out) {
-    std::printf(
-        ", \"%s\": {\"admitted\": %s, \"moves\": %lld, \"evictions\": %lld, \"lost\": %lld, \"cost_gpu_s\": "
-        "%.3f, "
-        "\"proven\": %s, \"lower_bound_gpu_s\": %.3f, \"steps\": %lld, \"ms\": %.3f, \"verified\": %s}",
-        name, out.admitted ? "true" : "false", static_cast<long long>(out.moves),
-        static_cast<long long>(out.evictions), static_cast<long long>(out.lost),
-        static_cast<double>(out.cost) / 1000, out.proven ? "true" : "false",
-        static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000, static_cast<long long>(out.steps),
-        out.ms, out.ok ? "true" : "false");
+bench::Row row_of(const Outcome& out) {
+    return {{"admitted", out.admitted},
+            {"moves", out.moves},
+            {"evictions", out.evictions},
+            {"lost", out.lost},
+            {"cost_gpu_s", static_cast<double>(out.cost) / 1000},
+            {"proven", out.proven},
+            {"lower_bound_gpu_s", static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000},
+            {"steps", out.steps},
+            {"ms", bench::rounded(out.ms, 3)},
+            {"verified", out.ok}};
 }
 
 void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, int repeat, bool preempt) {
@@ -202,23 +189,21 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
         if (!cluster.is_placed(task)) by_job[cluster.inventory().tasks.job[index(task)]].push_back(task);
     std::vector<std::vector<TaskId>> jobs;
     for (auto& [job, pods] : by_job) jobs.push_back(std::move(pods));
-    std::printf("{\"case\": \"%s\", \"nodes\": %zu, \"tasks\": %zu", name.c_str(), spec.nodes.size(),
-                spec.tasks.size());
+    bench::Row row{{"case", name}, {"nodes", spec.nodes.size()}, {"tasks", spec.tasks.size()}};
     if (kai != nullptr)
-        std::printf(", \"kai\": {\"disturbed\": %lld, \"lost\": %lld, \"ms\": %.2f}",
-                    static_cast<long long>(kai->disturbed), static_cast<long long>(kai->lost), kai->ms);
+        row["kai"] = {{"disturbed", kai->disturbed}, {"lost", kai->lost}, {"ms", bench::rounded(kai->ms, 2)}};
     admission::Options counted{
         .move_price_s = 0, .restart_s = 0, .loss_s = 0, .recall_price_s = 0, .task_price_s = 1};
     counted.work = false;
-    print("counted", run(cluster, jobs, counted, repeat));
-    print("priced", run(cluster, jobs, {}, repeat));
+    row["counted"] = row_of(run(cluster, jobs, counted, repeat));
+    row["priced"] = row_of(run(cluster, jobs, {}, repeat));
     if (preempt && jobs.size() == 1)
         for (const bool again : {false, true}) {
             preemption::Options options{.policy = preemption::Policy::spot_exact};
             options.replace_victims = again;
-            const auto before = processor_ms();
+            const double before = bench::processor_s();
             const auto found = preemption::preempt_gang(cluster, jobs.front(), options).decision;
-            const auto ms = processor_ms() - before;
+            const auto ms = 1e3 * (bench::processor_s() - before);
             std::int64_t lost = 0, cost = 0;
             if (found) {
                 cost = found->cost;
@@ -230,51 +215,34 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
                     cost += cluster.gpu_milli(task) * (runs ? prices.restart_s : prices.loss_s);
                 }
             }
-            std::printf(", \"preempt_gang%s\": {\"admitted\": %s, \"evictions\": %zu, \"lost\": %lld, "
-                        "\"cost_gpu_s\": %.3f, \"ms\": %.3f}",
-                        again ? " and places again" : "", found ? "true" : "false",
-                        found ? found->victims.size() : 0, static_cast<long long>(lost),
-                        static_cast<double>(cost) / 1000, ms);
+            row[again ? "preempt_gang and places again" : "preempt_gang"] = {
+                {"admitted", found.has_value()},
+                {"evictions", found ? found->victims.size() : 0},
+                {"lost", lost},
+                {"cost_gpu_s", static_cast<double>(cost) / 1000},
+                {"ms", bench::rounded(ms, 3)}};
         }
-    std::printf("}\n");
-    std::fflush(stdout);
+    bench::print(row);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto* root = std::getenv("GPUSCHED_DATA");
-    std::filesystem::path data =
-        std::filesystem::path(root != nullptr ? root : "../shared/data") / "kai-admission";
+    bench::CommandLine line(
+        "Admission on fragmented clusters of 8-GPU nodes, beside KAI-Scheduler's results.", argc, argv);
+    std::string data = bench::data_path("kai-admission");
     bool generated = false, preempt = false;
-    int repeat = 10, seeds = 1;
-    std::vector<int> sizes;
-    for (int a = 1; a < argc; ++a) {
-        const std::string given = argv[a];
-        const auto next = [&] { return a + 1 < argc ? argv[++a] : ""; };
-        if (given == "--data") {
-            data = next();
-        } else if (given == "--generate") {
-            generated = true;
-        } else if (given == "--nodes") {
-            sizes.push_back(std::atoi(next()));
-        } else if (given == "--seeds") {
-            seeds = std::atoi(next());
-        } else if (given == "--repeat") {
-            repeat = std::max(1, std::atoi(next()));
-        } else if (given == "--preempt") {
-            preempt = true;
-        } else if (given == "--smoke") {
-            generated = true;
-            repeat = 1;
-            sizes = {50};
-        } else {
-            std::fprintf(stderr, "unknown argument %s\n", given.c_str());
-            return 2;
-        }
-    }
-    if (generated) {
-        if (sizes.empty()) sizes = {500, 4000, 40'000};
+    int repeat = line.smoke() ? 1 : 10, seeds = 1;
+    std::vector<int> sizes{500, 4000, 40'000};
+    if (line.smoke()) sizes = {50};
+    line.option("--data", data, "folder of the clusters and of kai-results.json");
+    line.flag("--generate", generated, "clusters of the same kinds, made here");
+    line.option("--nodes", sizes, "sizes of those")->check(bench::at_least(1));
+    line.option("--seeds", seeds, "how many of each kind")->check(bench::at_least(1));
+    line.option("--repeat", repeat, "runs, the fastest of which counts")->check(bench::at_least(1));
+    line.flag("--preempt", preempt, "preempt_gang too");
+    line.read();
+    if (generated || line.smoke()) {
         for (const int nodes : sizes)
             for (const char* kind : {"rnd", "spr", "fig", "full"})
                 for (const char* pending : {"x1", "x4", "hi1", "hi4"})
@@ -292,7 +260,7 @@ int main(int argc, char** argv) {
                      data.c_str());
         return 1;
     }
-    const auto kai = read_kai(read_text(data / "kai-results.json"));
+    const auto kai = read_kai(read_file(data + "/kai-results.json"));
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(data))
         if (entry.path().extension() == ".gz") files.push_back(entry.path());

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation over switches: time and quality of the rules for one job, gangs on a large cluster, several jobs at once.
 //
-//   bench_allocation_switches [--instances N] [--nodes N] [--json FILE] [--smoke]
-//
 // "counts": random capacities of 1,000 switches, with and without narrow ranges. "single": uneven trees (leaf groups of 1
 // to 64 nodes of 8 GPUs), 60 to 95 % of the GPUs taken in whole nodes and parts of nodes, one job of 64 to 2,048 GPUs per
 // instance; besides the two policies the usual rules on the same capacities: the tightest domain that holds everything, else the
 // largest ones (best_fit), the fullest domain first (least_free), any order (random). "gang": 2,048 GPUs in pods of 8 on a
 // generated cluster, placed in the cluster itself and rolled back. "joint": 50 jobs that ask for 80 to 95 % of what is free, sorted
 // by size against the joint search, paired by instance; intervals are 95 %, by Student's t.
+#include "../support/command_line.hpp"
+#include "../support/interval.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/allocate_many.hpp>
 #include <gpusched/allocation/job_request.hpp>
@@ -18,14 +21,10 @@
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -36,44 +35,8 @@ namespace {
 
 using namespace gpusched;
 using namespace gpusched::allocation;
-using Clock = std::chrono::steady_clock;
+using bench::interval, bench::quantile, bench::Row, bench::rounded, bench::seconds;
 using Counts = std::vector<std::int64_t>;
-
-double microseconds_since(Clock::time_point from) {
-    return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
-}
-
-double quantile(std::vector<double> values, double q) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1,
-                           static_cast<std::size_t>(q * static_cast<double>(values.size())))];
-}
-
-/// Mean and half the width of its 95 % interval; 1.96 stands for t, which it is within 2 % from 60 instances on.
-struct Mean {
-    double mean = 0, half = 0;
-    explicit Mean(const std::vector<double>& values) {
-        const auto n = static_cast<double>(values.size());
-        if (values.empty()) return;
-        mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-        double squares = 0;
-        for (const double v : values) squares += (v - mean) * (v - mean);
-        if (n > 1) half = 1.96 * std::sqrt(squares / (n - 1) / n);
-    }
-};
-
-struct Row {
-    std::string text{};
-    void add(const std::string& name, double value) {
-        char number[64];
-        std::snprintf(number, sizeof number, "%.6g", value);
-        text += (text.empty() ? "" : ", ") + ("\"" + name + "\": " + number);
-    }
-    void name(const std::string& key, const std::string& value) {
-        text += (text.empty() ? "" : ", ") + ("\"" + key + "\": \"" + value + "\"");
-    }
-};
 
 // Baselines -----------------------------------------------------------------------------------------------------
 
@@ -115,24 +78,20 @@ void counts_rows(int repeats, std::vector<Row>& rows) {
             Counts capacity(1000);
             for (auto& c : capacity) c = rng.between(0, largest);
             const auto pods = rng.between(1, largest * 40);
-            auto start = Clock::now();
-            sum += static_cast<double>(least_entropy(capacity, pods)->front());
-            exact.push_back(microseconds_since(start));
-            start = Clock::now();
-            sum += static_cast<double>(entropy_greedy(capacity, pods)->front());
-            greedy.push_back(microseconds_since(start));
+            exact.push_back(
+                1e6 * seconds([&] { sum += static_cast<double>(least_entropy(capacity, pods)->front()); }));
+            greedy.push_back(
+                1e6 * seconds([&] { sum += static_cast<double>(entropy_greedy(capacity, pods)->front()); }));
         }
-        Row row;
-        row.name("part", "counts");
-        row.add("switches", 1000);
-        row.add("largest", static_cast<double>(largest));
-        row.add("jobs", repeats);
-        row.add("exact_p50_us", quantile(exact, .5));
-        row.add("exact_p99_us", quantile(exact, .99));
-        row.add("algorithm_2_p50_us", quantile(greedy, .5));
-        row.add("algorithm_2_p99_us", quantile(greedy, .99));
-        row.add("check", sum);
-        rows.push_back(row);
+        rows.push_back({{"part", "counts"},
+                        {"switches", 1000},
+                        {"largest", largest},
+                        {"jobs", repeats},
+                        {"exact_p50_us", rounded(quantile(exact, .5), 3)},
+                        {"exact_p99_us", rounded(quantile(exact, .99), 3)},
+                        {"algorithm_2_p50_us", rounded(quantile(greedy, .5), 3)},
+                        {"algorithm_2_p99_us", rounded(quantile(greedy, .99), 3)},
+                        {"check", sum}});
     }
 }
 
@@ -196,18 +155,18 @@ void single_rows(int instances, std::vector<Row>& rows) {
         differ += gain.back() > 1e-9;
     }
     for (const auto& [name, values] : entropies) {
-        Row row;
-        row.name("part", "single");
-        row.name("rule", name);
-        row.add("instances", instances);
-        row.add("placed", placed);
-        row.add("entropy", Mean(values).mean);
-        row.add("entropy_interval", Mean(values).half);
-        row.add("within_one_switch", Mean(one[name]).mean);
+        const auto entropy = interval(values);
+        Row row{{"part", "single"},
+                {"rule", name},
+                {"instances", instances},
+                {"placed", placed},
+                {"entropy", rounded(entropy.mean, 6)},
+                {"entropy_interval", rounded(entropy.half, 6)},
+                {"within_one_switch", rounded(interval(one[name]).mean, 6)}};
         if (name == "algorithm_2") {
-            row.add("minus_exact", Mean(gain).mean);
-            row.add("minus_exact_interval", Mean(gain).half);
-            row.add("not_optimal", static_cast<double>(differ) / placed);
+            row["minus_exact"] = rounded(interval(gain).mean, 6);
+            row["minus_exact_interval"] = rounded(interval(gain).half, 6);
+            row["not_optimal"] = rounded(static_cast<double>(differ) / placed, 6);
         }
         rows.push_back(row);
     }
@@ -224,22 +183,19 @@ void gang_rows(std::int64_t nodes, int repeats, std::vector<Row>& rows) {
         Allocation found;
         const auto start_of_log = with.cluster.checkpoint();
         for (int i = 0; i < repeats; ++i) {
-            const auto start = Clock::now();
-            found = place_gang(with.cluster, with.pods, {.policy = policy});
-            times.push_back(microseconds_since(start));
+            times.push_back(
+                1e6 * seconds([&] { found = place_gang(with.cluster, with.pods, {.policy = policy}); }));
             with.cluster.rollback(start_of_log);
         }
-        Row row;
-        row.name("part", "gang");
-        row.name("policy", policy == AllocatePolicy::exact ? "exact" : "algorithm_2");
-        row.add("nodes", static_cast<double>(with.cluster.node_count()));
-        row.add("gpus", 2048);
-        row.add("placed", found.placed);
-        row.add("switches", static_cast<double>(found.per_domain.size()));
-        row.add("entropy", found.entropy);
-        row.add("p50_us", quantile(times, .5));
-        row.add("p99_us", quantile(times, .99));
-        rows.push_back(row);
+        rows.push_back({{"part", "gang"},
+                        {"policy", policy == AllocatePolicy::exact ? "exact" : "algorithm_2"},
+                        {"nodes", with.cluster.node_count()},
+                        {"gpus", 2048},
+                        {"placed", found.placed},
+                        {"switches", found.per_domain.size()},
+                        {"entropy", rounded(found.entropy, 6)},
+                        {"p50_us", rounded(quantile(times, .5), 3)},
+                        {"p99_us", rounded(quantile(times, .99), 3)}});
     }
 }
 
@@ -271,9 +227,9 @@ void joint_rows(int instances, int jobs, int nodes, std::vector<Row>& rows) {
         std::vector<GangRequest> gangs;
         for (const auto& job : with.jobs) gangs.push_back({job.pods, {}});
         const auto simple = allocate_many(with.cluster, gangs, {.policy = JointPolicy::size_sorted});
-        const auto start = std::clock();
+        const double start = bench::processor_s();
         const auto joint = allocate_many(with.cluster, gangs, {.seed = static_cast<std::uint64_t>(i)});
-        times.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+        times.push_back(bench::processor_s() - start);
         placed_gain.push_back(static_cast<double>(joint.placed - simple.placed));
         sorted_placed.push_back(static_cast<double>(simple.placed));
         joint_placed.push_back(static_cast<double>(joint.placed));
@@ -284,60 +240,44 @@ void joint_rows(int instances, int jobs, int nodes, std::vector<Row>& rows) {
         entropy_gain.push_back(simple.entropy - joint.entropy);
         worse += entropy_gain.back() < -1e-9;
     }
-    Row row;
-    row.name("part", "joint");
-    row.add("instances", instances);
-    row.add("jobs", jobs);
-    row.add("nodes", nodes);
-    row.add("sorted_placed", Mean(sorted_placed).mean);
-    row.add("joint_placed", Mean(joint_placed).mean);
-    row.add("placed_gain", Mean(placed_gain).mean);
-    row.add("placed_gain_interval", Mean(placed_gain).half);
-    row.add("equally_many", static_cast<double>(entropy_gain.size()));
-    row.add("sorted_entropy", Mean(sorted_entropy).mean);
-    row.add("joint_entropy", Mean(joint_entropy).mean);
-    row.add("entropy_gain", Mean(entropy_gain).mean);
-    row.add("entropy_gain_interval", Mean(entropy_gain).half);
-    row.add("worse", worse);
-    row.add("p50_cpu_s", quantile(times, .5));
-    row.add("max_cpu_s", quantile(times, 1));
-    rows.push_back(row);
+    const auto more = interval(placed_gain), less = interval(entropy_gain);
+    rows.push_back({{"part", "joint"},
+                    {"instances", instances},
+                    {"jobs", jobs},
+                    {"nodes", nodes},
+                    {"sorted_placed", rounded(interval(sorted_placed).mean, 6)},
+                    {"joint_placed", rounded(interval(joint_placed).mean, 6)},
+                    {"placed_gain", rounded(more.mean, 6)},
+                    {"placed_gain_interval", rounded(more.half, 6)},
+                    {"equally_many", entropy_gain.size()},
+                    {"sorted_entropy", rounded(interval(sorted_entropy).mean, 6)},
+                    {"joint_entropy", rounded(interval(joint_entropy).mean, 6)},
+                    {"entropy_gain", rounded(less.mean, 6)},
+                    {"entropy_gain_interval", rounded(less.half, 6)},
+                    {"worse", worse},
+                    {"p50_cpu_s", rounded(quantile(times, .5), 6)},
+                    {"max_cpu_s", rounded(quantile(times, 1), 6)}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    int instances = 100;
-    std::int64_t nodes = 37'707;
-    bool smoke = false;
+    bench::CommandLine line("Allocation over switches.", argc, argv);
+    const bool smoke = line.smoke();
+    int instances = smoke ? 2 : 100;
+    std::int64_t nodes = smoke ? 2000 : 37'707;
     std::string json;
-    for (int i = 1; i < argc; ++i) {
-        const std::string arg = argv[i];
-        const auto next = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-        if (arg == "--instances")
-            instances = std::max(2, std::atoi(next().c_str()));
-        else if (arg == "--nodes")
-            nodes = std::max(100, std::atoi(next().c_str()));
-        else if (arg == "--json")
-            json = next();
-        else if (arg == "--smoke")
-            smoke = true;
-        else {
-            std::fprintf(stderr, "unknown argument: %s\n", arg.c_str());
-            return 2;
-        }
-    }
-    if (smoke) {
-        instances = 2;
-        nodes = 2000;
-    }
+    line.option("--instances", instances, "instances")->check(bench::at_least(2));
+    line.option("--nodes", nodes, "nodes of the cluster of the gang")->check(bench::at_least(100));
+    line.option("--json", json, "file for the rows");
+    line.read();
     std::vector<Row> rows;
     counts_rows(smoke ? 10 : 2000, rows);
     single_rows(smoke ? 10 : 10 * instances, rows);
     gang_rows(nodes, smoke ? 3 : 200, rows);
     joint_rows(instances, 50, smoke ? 300 : 2000, rows);
     std::string text;
-    for (const auto& row : rows) text += "{" + row.text + "}\n";
+    for (const auto& row : rows) text += row.dump() + "\n";
     std::fputs(text.c_str(), stdout);
     if (!json.empty()) std::ofstream(json) << text;
     return 0;

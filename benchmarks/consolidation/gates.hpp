@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the presets are held to: shares of the LP bound by scenario, moves, and nodes that are not full.
 #pragma once
 
@@ -51,16 +52,16 @@ inline int check_gates(const Means& means) {
     }
     for (const auto* algorithm : {"fast", "best"}) {
         double sum = 0, memory = 0;
-        int scenarios = 0;
+        int counted = 0;
         for (const auto& [key, columns] : means) {
             if (key.second != algorithm) continue;
             sum += columns.at("moves_per_node");
             memory = std::max(memory, columns.at("peak_mib"));
-            ++scenarios;
+            ++counted;
         }
-        if (scenarios == 0) continue;
-        gate(std::string(algorithm) + ": moves a node, mean of " + std::to_string(scenarios) + " scenarios",
-             sum / scenarios, false, 2.1);
+        if (counted == 0) continue;
+        gate(std::string(algorithm) + ": moves a node, mean of " + std::to_string(counted) + " scenarios",
+             sum / counted, false, 2.1);
         gate(std::string(algorithm) + ": peak memory, MiB", memory, false, 1024);
     }
     std::printf("%d gates missed; %d of %zu rows of gates had no runs\n", missed, left_out,

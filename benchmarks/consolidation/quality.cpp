@@ -1,105 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quality and speed of consolidation on generated clusters: one JSON line per run, or a summary table of such lines.
-//
-//   bench_consolidation_quality [--nodes N] [--seeds a,b,...] [--scenarios name,...] [--algorithms name,...]
-//                               [--threads N] [--no-lp] [--deadlines] [--smoke] > rows.jsonl
-//   bench_consolidation_quality --summary rows.jsonl [--gates]
+// Quality and speed of consolidation on generated clusters: one JSON line per run, or a summary table of such lines (--summary).
 //
 // With --gates the summary is compared with what the presets are held to; the exit status is 1 when a gate is missed.
 // rows/quality_before.jsonl holds the rows of ipc, fast and best on seeds 1 to 20, without the LP, as they were before moves had a price: what
 // they may not fall behind.
 //
 // Scenarios: those of docs/consolidation.md (the default set); constrained.80, with every kind of constraint.
-// Algorithms: first_fit, random_eviction, highest_utilisation, ipc, fast, best (the default set); ipc_without_memory,
-// best_with_fractions_gathered.
+#include "../support/memory.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
 #include "baselines.hpp"
 #include "gates.hpp"
-#include "rows.hpp"
-#include "scenarios.hpp"
+#include "runs.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/verify/plan.hpp>
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;
-using bench::field, bench::Scenario, bench::scenarios, bench::split;
 
 namespace {
 
-double peak_memory_mib() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_maxrss) / 1024.0;
-}
-
 struct Arguments {
-    std::int64_t nodes = 37'707;
-    std::vector<std::string> seeds{"1", "2", "3", "4", "5"}, scenarios,
-        algorithms{"first_fit", "random_eviction", "highest_utilisation", "ipc", "fast", "best"};
-    std::size_t threads = 2;
-    bool lp = true, deadlines = false;
-    std::string summary;
-    bool gates = false;
+    bench::Runs runs{.seeds = {1, 2, 3, 4, 5}};
+    std::vector<std::string> algorithms{"first_fit", "random_eviction", "highest_utilisation", "ipc", "fast",
+                                        "best"};
+    bool no_lp = false, deadlines = false, gates = false;
+    std::string summary{};
 };
 
 Arguments parse(int argc, char** argv) {
+    bench::CommandLine line("Quality and speed of consolidation on generated clusters.", argc, argv);
     Arguments arguments;
-    for (const auto& scenario : scenarios)
-        if (!scenario.constrained()) arguments.scenarios.emplace_back(scenario.name);
-    for (int i = 1; i < argc; ++i) {
-        const std::string name = argv[i];
-        const auto value = [&]() -> std::string {
-            if (++i < argc) return argv[i];
-            std::cerr << name << " needs a value\n";
-            std::exit(2);
-        };
-        if (name == "--nodes")
-            arguments.nodes = std::atoll(value().c_str());
-        else if (name == "--seeds")
-            arguments.seeds = split(value());
-        else if (name == "--scenarios")
-            arguments.scenarios = split(value());
-        else if (name == "--algorithms")
-            arguments.algorithms = split(value());
-        else if (name == "--threads")
-            arguments.threads = static_cast<std::size_t>(std::atoll(value().c_str()));
-        else if (name == "--no-lp")
-            arguments.lp = false;
-        else if (name == "--deadlines")
-            arguments.deadlines = true;
-        else if (name == "--smoke")
-            arguments.nodes = 600, arguments.seeds = {"1"},
-            arguments.scenarios.emplace_back("constrained.80");
-        else if (name == "--summary")
-            arguments.summary = value();
-        else if (name == "--gates")
-            arguments.gates = true;
-        else {
-            std::cerr << "unknown argument " << name << '\n';
-            std::exit(2);
-        }
-    }
-    if (arguments.gates && arguments.summary.empty()) {
-        std::cerr << "--gates: looks at measured rows; expected --summary rows.jsonl beside it\n";
-        std::exit(2);
-    }
+    auto known = arguments.algorithms;
+    known.insert(known.end(), {"ipc_without_memory", "best_with_fractions_gathered"});
+    auto& runs = arguments.runs;
+    if (line.smoke()) runs.nodes = 600, runs.seeds = {1}, runs.wanted = bench::scenario_names(true);
+    runs.options(line);
+    line.option("--algorithms", arguments.algorithms, "what to compare")->check(CLI::IsMember(known));
+    line.flag("--no-lp", arguments.no_lp, "the counting bound instead of the LP's");
+    line.flag("--deadlines", arguments.deadlines, "within 20, 200 and 2000 ms instead of without a limit");
+    auto* const summary = line.option("--summary", arguments.summary, "rows to print a table of");
+    line.flag("--gates", arguments.gates, "exit status 1 when a gate is missed")->needs(summary);
+    line.read();
     return arguments;
 }
 
@@ -122,102 +77,83 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
         policies.switches.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
-    static const std::map<std::string, con::Preset> presets{
-        {"ipc", con::Preset::ipc}, {"fast", con::Preset::fast}, {"best", con::Preset::best}};
-    const auto preset = presets.find(algorithm);
-    if (preset == presets.end()) {
-        std::cerr << "unknown algorithm " << algorithm << '\n';
-        std::exit(2);
-    }
-    options.preset = preset->second;
+    options.preset = bench::preset_of(algorithm);
     return con::consolidate(cluster, options);
 }
 
-void print_row(const Scenario& scenario, const std::string& seed, const std::string& algorithm,
+void print_row(const bench::Scenario& scenario, std::uint64_t seed, const std::string& algorithm,
                const con::Result& result, const Bound& bound, double ms, std::size_t threads,
                std::optional<double> time_limit, bool valid) {
-    const auto percent = [](std::int64_t part, std::int64_t whole) {
-        return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 100.0;
-    };
+    using bench::percent, bench::rounded;
     const auto& s = result.stats;
-    std::printf(
-        "{\"scenario\": \"%s\", \"seed\": %s, \"algorithm\": \"%s\", \"threads\": %zu, \"valid\": %s, "
-        "\"stop_reason\": \"%s\", \"vacated_nodes\": %lld, \"vacated_gpus\": %lld, \"relocation_cost\": "
-        "%lld, \"bound_method\": \"%s\", "
-        "\"nodes_percent\": %.3f, \"gpus_percent\": %.3f, \"moves_per_node\": %.4f, "
-        "\"not_full_fall_percent\": %.3f, "
-        "\"waves\": %lld, \"first_wave_share\": %.4f, \"hops\": %lld, \"dropped_chains\": %lld, \"ms\": "
-        "%.2f, "
-        "\"time_limit_ms\": %.1f, \"peak_mib\": %.1f}\n",
-        scenario.name, seed.c_str(), algorithm.c_str(), threads, valid ? "true" : "false",
-        enum_name(result.stop_reason), static_cast<long long>(s.vacated_nodes),
-        static_cast<long long>(s.vacated_gpus), static_cast<long long>(s.relocation_cost),
-        bound.method.c_str(), percent(s.vacated_nodes, bound.vacated_nodes_at_most),
-        percent(s.vacated_gpus, bound.vacated_gpus_at_most), s.moves_per_vacated_node(),
-        percent(s.not_fully_occupied_before - s.not_fully_occupied_after, s.not_fully_occupied_before),
-        static_cast<long long>(s.waves), s.first_wave_share(), static_cast<long long>(s.hops),
-        static_cast<long long>(s.dropped_chains), ms, time_limit.value_or(0) * 1e3, peak_memory_mib());
-    std::fflush(stdout);
+    bench::print(
+        {{"scenario", scenario.name},
+         {"seed", seed},
+         {"algorithm", algorithm},
+         {"threads", threads},
+         {"valid", valid},
+         {"stop_reason", enum_name(result.stop_reason)},
+         {"vacated_nodes", s.vacated_nodes},
+         {"vacated_gpus", s.vacated_gpus},
+         {"relocation_cost", s.relocation_cost},
+         {"bound_method", bound.method},
+         {"nodes_percent", rounded(percent(s.vacated_nodes, bound.vacated_nodes_at_most), 3)},
+         {"gpus_percent", rounded(percent(s.vacated_gpus, bound.vacated_gpus_at_most), 3)},
+         {"moves_per_node", rounded(s.moves_per_vacated_node(), 4)},
+         {"not_full_fall_percent", rounded(percent(s.not_fully_occupied_before - s.not_fully_occupied_after,
+                                                   s.not_fully_occupied_before),
+                                           3)},
+         {"waves", s.waves},
+         {"first_wave_share", rounded(s.first_wave_share(), 4)},
+         {"hops", s.hops},
+         {"dropped_chains", s.dropped_chains},
+         {"ms", rounded(ms, 2)},
+         {"time_limit_ms", 1e3 * time_limit.value_or(0)},
+         {"peak_mib", rounded(bench::peak_memory_kib() / 1024, 1)}});
 }
 
 int measure(const Arguments& arguments) {
     bool all_valid = true;
-    for (const auto& scenario : scenarios) {
-        if (std::find(arguments.scenarios.begin(), arguments.scenarios.end(), scenario.name) ==
-            arguments.scenarios.end())
-            continue;
-        for (const auto& seed : arguments.seeds) {
-            const auto spec = scenario.generate(arguments.nodes, std::strtoull(seed.c_str(), nullptr, 10));
-            const auto cluster = Cluster::build(spec);
-            const auto method = arguments.lp ? con::BoundMethod::lp : con::BoundMethod::counting;
+    arguments.runs.each(
+        [&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
+            const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
             const auto bound = con::bound(cluster, method, {}, {.lp = milp::clp()});
-            for (const auto& algorithm : arguments.algorithms) {
-                std::vector<std::optional<double>> limits{std::nullopt};
-                if (arguments.deadlines) limits = {0.02, 0.2, 2.0};
+            std::vector<std::optional<double>> limits{std::nullopt};
+            if (arguments.deadlines) limits = {0.02, 0.2, 2.0};
+            const auto threads = arguments.runs.threads;
+            for (const auto& algorithm : arguments.algorithms)
                 for (const auto limit : limits) {
-                    const auto start = std::chrono::steady_clock::now();
-                    const auto result = run(algorithm, cluster, std::strtoull(seed.c_str(), nullptr, 10),
-                                            arguments.threads, limit);
+                    con::Result result;
                     const double ms =
-                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                            .count();
+                        1e3 * bench::seconds([&] { result = run(algorithm, cluster, seed, threads, limit); });
                     const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
                     all_valid = all_valid && valid;
-                    print_row(scenario, seed, algorithm, result, bound, ms, arguments.threads, limit, valid);
+                    print_row(scenario, seed, algorithm, result, bound, ms, threads, limit, valid);
                 }
-            }
-        }
-    }
+        });
     return all_valid ? 0 : 1;
 }
 
 int summarise(const std::string& path, bool gates) {
-    std::ifstream file(path);
-    if (!file) {
-        std::cerr << "cannot read " << path << '\n';
-        return 2;
-    }
     struct Cells {
         std::map<std::string, std::vector<double>> columns;
         int invalid = 0;
     };
     const std::vector<std::string> columns{"nodes_percent",         "gpus_percent", "moves_per_node",
                                            "not_full_fall_percent", "ms",           "peak_mib"};
-    std::map<std::tuple<std::string, std::string, std::string>, Cells> table;
-    for (std::string line; std::getline(file, line);) {
-        if (field(line, "scenario").empty()) continue;
-        auto& cells =
-            table[{field(line, "scenario"), field(line, "algorithm"), field(line, "time_limit_ms")}];
-        for (const auto& column : columns)
-            cells.columns[column].push_back(std::atof(field(line, column).c_str()));
-        cells.invalid += field(line, "valid") != "true";
+    std::map<std::tuple<std::string, std::string, double>, Cells> table;
+    for (const auto& row : bench::read_rows(path)) {
+        auto& cells = table[{row.at("scenario").get<std::string>(), row.at("algorithm").get<std::string>(),
+                             row.at("time_limit_ms").get<double>()}];
+        for (const auto& column : columns) cells.columns[column].push_back(row.at(column).get<double>());
+        cells.invalid += !row.at("valid").get<bool>();
     }
     std::printf("| scenario | algorithm | limit ms | runs | nodes %% of bound | GPUs %% of bound | moves per "
                 "node | not-full fall %% | ms (min..max) | MiB | invalid |\n"
                 "|---|---|---|---|---|---|---|---|---|---|---|\n");
     bench::Means means;
     for (const auto& [key, cells] : table) {
-        if (std::get<2>(key) == "0.0")
+        if (std::get<2>(key) == 0)
             for (const auto& [column, values] : cells.columns)
                 means[{std::get<0>(key), std::get<1>(key)}][column] =
                     std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -236,8 +172,8 @@ int summarise(const std::string& path, bool gates) {
         auto ms = cells.columns.at("ms");
         std::sort(ms.begin(), ms.end());
         const auto& memory = cells.columns.at("peak_mib");
-        std::printf("| %s | %s | %s | %zu | %s | %s | %s | %s | %.0f (%.0f..%.0f) | %.0f | %d |\n",
-                    std::get<0>(key).c_str(), std::get<1>(key).c_str(), std::get<2>(key).c_str(), ms.size(),
+        std::printf("| %s | %s | %.1f | %zu | %s | %s | %s | %s | %.0f (%.0f..%.0f) | %.0f | %d |\n",
+                    std::get<0>(key).c_str(), std::get<1>(key).c_str(), std::get<2>(key), ms.size(),
                     spread("nodes_percent").c_str(), spread("gpus_percent").c_str(),
                     spread("moves_per_node").c_str(), spread("not_full_fall_percent").c_str(),
                     ms[ms.size() / 2], ms.front(), ms.back(), *std::max_element(memory.begin(), memory.end()),

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // The generated clusters that consolidation is measured on.
 #pragma once
 
 #include <gpusched/sim/generator.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusched::bench {
 
@@ -33,5 +36,13 @@ inline constexpr Scenario scenarios[] = {{"random.80", sim::Layout::random, 1.0,
                                          {"random.90", sim::Layout::random, 1.15, false},
                                          {"cpu-tight", sim::Layout::random, 0.95, true},
                                          {"constrained.80", sim::Layout::random, 1.0, false, "constrained"}};
+
+/// Their names, those with every kind of constraint only with `all`.
+inline std::vector<std::string> scenario_names(bool all) {
+    std::vector<std::string> names;
+    for (const auto& scenario : scenarios)
+        if (all || !scenario.constrained()) names.emplace_back(scenario.name);
+    return names;
+}
 
 }  // namespace gpusched::bench

@@ -3,30 +3,24 @@
 // ours. One JSON line per run on standard output; on standard error tables of means with 95 % intervals, differences
 // paired by seed: each variant against static, full against the paper's others, and ours against full.
 //
-//   bench_control_host [--scenarios name,...] [--overrides] [--variants name,...] [--seeds N] [--first SEED]
-//                      [--llm FILE.csv] [--oracle] [--all] [--smoke]
-//
 // above %: windows with a p99 above the target (requests lost or held up by a pause count as above).
 // --oracle: adds the best fixed placement, that of all with the fewest windows above under these very seeds, without
 // guards, and the same with the client's quota at 50 %: what no choice of a place could better.
-// Scenarios: those of sim::host_scenario (default table3). --overrides adds the rows of the sensitivity table. --all:
-// every scenario and override, and LLM mode with the recorded trace. LLM mode takes AzureLLMInferenceTrace_conv.csv
-// below $GPUSCHED_DATA, or ../shared/data, or the file given; where there is none it says so and generates one.
-#include "../interval.hpp"
+// Scenarios: those of sim::host_scenario. --overrides adds the rows of the sensitivity table. LLM mode takes the recorded
+// trace of --llm; where there is none it says so and generates one.
+#include "../support/command_line.hpp"
+#include "../support/data.hpp"
+#include "../support/interval.hpp"
+#include "../support/rows.hpp"
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/sim/host.hpp>
 
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,13 +36,6 @@ struct Run {
     double t1 = 1, system = 1;
     double above = 0;  ///< % of the windows
 };
-
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> out;
-    std::stringstream list(text);
-    for (std::string name; std::getline(list, name, ',');) out.push_back(name);
-    return out;
-}
 
 using Number = std::function<double(const Run&)>;
 
@@ -66,15 +53,26 @@ Interval paired(const std::vector<Run>& a, const std::vector<Run>& b,
 
 void print_run(const std::string& name, const std::string& variant, std::uint64_t seed, const Run& x) {
     const auto& r = x.r;
-    std::printf("{\"scenario\":\"%s\",\"variant\":\"%s\",\"seed\":%llu,\"miss_rate\":%.6f,"
-                "\"miss_rate_completed\":%.6f,\"p95_ms\":%.4f,\"p99_ms\":%.4f,\"p999_ms\":%.4f,"
-                "\"throughput\":%.6f,\"system_throughput\":%.6f,\"structural_actions_per_hour\":%.3f,"
-                "\"throttles\":%d,\"quota_changes\":%d,\"rollbacks\":%d,\"shed\":%lld,\"violation_s\":%.0f,"
-                "\"slice_s\":%.0f,\"excess_ms\":%.4f,\"above_percent\":%.4f}\n",
-                name.c_str(), variant.c_str(), static_cast<unsigned long long>(seed), r.miss_rate,
-                r.miss_rate_completed, r.p95_ms, r.p99_ms, r.p999_ms, x.t1, x.system,
-                r.structural_actions_per_hour, r.throttles, r.quota_changes, r.rollbacks,
-                static_cast<long long>(r.shed), r.violation_s, r.slice_s, r.excess_ms, x.above);
+    using bench::rounded;
+    bench::print({{"scenario", name},
+                  {"variant", variant},
+                  {"seed", seed},
+                  {"miss_rate", rounded(r.miss_rate, 6)},
+                  {"miss_rate_completed", rounded(r.miss_rate_completed, 6)},
+                  {"p95_ms", rounded(r.p95_ms, 4)},
+                  {"p99_ms", rounded(r.p99_ms, 4)},
+                  {"p999_ms", rounded(r.p999_ms, 4)},
+                  {"throughput", rounded(x.t1, 6)},
+                  {"system_throughput", rounded(x.system, 6)},
+                  {"structural_actions_per_hour", rounded(r.structural_actions_per_hour, 3)},
+                  {"throttles", r.throttles},
+                  {"quota_changes", r.quota_changes},
+                  {"rollbacks", r.rollbacks},
+                  {"shed", r.shed},
+                  {"violation_s", rounded(r.violation_s, 0)},
+                  {"slice_s", rounded(r.slice_s, 0)},
+                  {"excess_ms", rounded(r.excess_ms, 4)},
+                  {"above_percent", rounded(x.above, 4)}});
 }
 
 std::vector<Run> run_all(const std::string& name, const sim::HostScenario& scenario,
@@ -95,7 +93,6 @@ std::vector<Run> run_all(const std::string& name, const sim::HostScenario& scena
         print_run(name, variant, seeds[k], x);
         out.push_back(x);
     }
-    std::fflush(stdout);
     return out;
 }
 
@@ -207,61 +204,43 @@ void report(const std::string& name, const sim::HostScenario& scenario,
 }
 
 /// The recorded trace; a generated one, loudly, where there is none.
-void put_trace(sim::HostScenario& scenario, std::string path) {
-    if (path.empty()) {
-        const auto* given = std::getenv("GPUSCHED_DATA");
-        const auto folder =
-            given != nullptr ? std::filesystem::path(given) : std::filesystem::path("../shared/data");
-        path = (folder / "azure-llm-2023" / "AzureLLMInferenceTrace_conv.csv").string();
-    }
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
+void put_trace(sim::HostScenario& scenario, const std::string& path) {
+    if (!std::filesystem::exists(path)) {
         std::fprintf(stderr, "NO RECORDED TRACE: %s cannot be read; requests are generated\n", path.c_str());
         return;
     }
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    scenario.llm_requests = sim::read_llm_trace(text);
+    scenario.llm_requests = sim::read_llm_trace(read_file(path));
     std::fprintf(stderr, "%zu requests from %s\n", scenario.llm_requests.size(), path.c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string names = "table3", variants = "static,guards,placement,mig,full,ours", trace;
-    bool overrides = false, smoke = false, oracle = false;
-    std::size_t count = 7;
+    bench::CommandLine line("The controller on the simulated host.", argc, argv);
+    std::vector<std::string> names{"table3"},
+        variants{"static", "guards", "placement", "mig", "full", "ours"};
+    auto trace = bench::data_path("azure-llm-2023/AzureLLMInferenceTrace_conv.csv");
+    bool overrides = false, all = false, oracle = false;
+    std::size_t count = line.smoke() ? 1 : 7;
     std::uint64_t first = 0;
-    for (int i = 1; i < argc; ++i) {
-        const bool more = i + 1 < argc;
-        const auto is = [&](const char* option) { return !std::strcmp(argv[i], option); };
-        if (is("--scenarios") && more)
-            names = argv[++i];
-        else if (is("--variants") && more)
-            variants = argv[++i];
-        else if (is("--overrides"))
-            overrides = true;
-        else if (is("--seeds") && more)
-            count = std::strtoul(argv[++i], nullptr, 10);
-        else if (is("--first") && more)
-            first = std::strtoull(argv[++i], nullptr, 10);
-        else if (is("--llm") && more)
-            trace = argv[++i];
-        else if (is("--all"))
-            names =
-                "table3,noisy_counters,no_counters,quota_at_restart,neighbours,faults,two_services,mixed,llm",
-            overrides = true;
-        else if (is("--oracle"))
-            oracle = true;
-        else if (is("--smoke"))
-            smoke = true;
-        else
-            return std::fprintf(stderr, "unknown argument %s\n", argv[i]), 2;
+    line.option("--scenarios", names, "scenarios of the host");
+    line.option("--variants", variants, "variants of the controller")->check(CLI::IsMember(variants));
+    line.flag("--overrides", overrides, "the rows of the sensitivity table too");
+    line.option("--seeds", count, "how many seeds")->check(bench::at_least(1));
+    line.option("--first", first, "first seed");
+    line.option("--llm", trace, "recorded trace of LLM mode");
+    line.flag("--all", all, "every scenario and override, LLM mode too");
+    line.flag("--oracle", oracle, "the best fixed placement too");
+    line.read();
+    if (all) {
+        names = {"table3",       "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults",
+                 "two_services", "mixed",          "llm"};
+        overrides = true;
     }
-    if (count == 0) return std::fprintf(stderr, "--seeds: 0; expected at least 1\n"), 2;
-    std::vector<std::uint64_t> seeds(smoke ? 1 : count);
+    std::vector<std::uint64_t> seeds(count);
     std::iota(seeds.begin(), seeds.end(), first);
     std::vector<std::pair<std::string, sim::HostScenario>> scenarios;
-    for (const auto& name : split(names)) {
+    for (const auto& name : names) {
         scenarios.emplace_back(name, sim::host_scenario(name));
         if (name == "llm") put_trace(scenarios.back().second, trace);
     }
@@ -280,7 +259,7 @@ int main(int argc, char** argv) {
         add("pause_mode = queue", [](auto& s) { s.pause_mode = sim::PauseMode::queue; });
     }
     for (auto& [name, scenario] : scenarios) {
-        if (smoke) scenario.duration_s = 120;
-        report(name, scenario, split(variants), seeds, oracle);
+        if (line.smoke()) scenario.duration_s = 120;
+        report(name, scenario, variants, seeds, oracle);
     }
 }

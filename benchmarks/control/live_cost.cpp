@@ -2,8 +2,6 @@
 // What the controller of a real host costs, reading its signals included: CPU time of a window of `LiveController`, which
 // is what `gpusched control` runs, with 32 protected tenants in MIG instances of 8 GPUs.
 //
-//   bench_control_live_cost [--source file|socket|prometheus] [--paced SECONDS] [--smoke]
-//
 // Real: files, sockets, /proc/interrupts and /proc/diskstats of this machine, the audit log, the journal, programs that
 // are started. Not real: the driver (the NVML of the tests, whose calls cost nothing; their number is told), and the
 // control groups, which are files of a temporary folder. `256 cores` stands for /proc of a large host, as files too.
@@ -11,6 +9,9 @@
 // User and system time of all of the process, threads of sockets included; what writes the latencies is another process.
 // Windows follow at once; with --paced there are as many as the seconds given, one a second, where caches are cold.
 // Loads: quiet, and all tenants above their targets. One JSON line per case; on standard error the same as a table.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
 #include "live_servers.hpp"
 
 #include <gpusched/host/live.hpp>
@@ -18,8 +19,8 @@
 #include <support/fake_nvml_state.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -139,11 +140,7 @@ struct Host {
     }
 };
 
-double cpu_ms() {
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
-}
+double cpu_ms() { return 1e3 * bench::processor_s(); }
 /// Of the CPU time so far, what was spent in the kernel, ms.
 double kernel_ms() {
     rusage used{};
@@ -178,53 +175,53 @@ void measure(const Case& c, int windows, bool paced) {
     kernel = (kernel_ms() - kernel) / windows;
     const double mean = std::accumulate(ms.begin(), ms.end(), 0.0) / windows;
     const double mean_calls = std::accumulate(calls.begin(), calls.end(), 0.0) / windows;
-    std::sort(ms.begin(), ms.end());
-    const auto at = [&](double q) { return ms[static_cast<std::size_t>(q * (windows - 1))]; };
+    const auto at = [&](double q) { return bench::quantile(ms, q); };
     const auto least = *std::min_element(calls.begin(), calls.end()),
                most = *std::max_element(calls.begin(), calls.end());
-    std::printf("{\"source\":\"%s\",\"requests\":%d,\"per_datagram\":%d,\"load\":\"%s\",\"proc\":\"%s\","
-                "\"paced\":%s,\"tenants\":%d,"
-                "\"windows\":%d,\"mean_ms\":%.4f,\"median_ms\":%.4f,\"p99_ms\":%.4f,\"kernel_ms\":%.4f,"
-                "\"nvml_calls\":%.1f,\"nvml_calls_least\":%d,\"nvml_calls_most\":%d,\"lines\":%zu,"
-                "\"core_share_at_1s\":%.6f}\n",
-                c.load.source.c_str(), c.load.requests, c.load.per_datagram,
-                c.above() ? "all above" : "quiet", c.large ? "256 cores" : "this machine",
-                paced ? "true" : "false", tenants, windows, mean, at(0.5), at(0.99), kernel, mean_calls,
-                least, most, lines, 1e-3 * mean);
-    std::fflush(stdout);
+    using bench::rounded;
+    const auto* const load = c.above() ? "all above" : "quiet";
+    const auto* const proc = c.large ? "256 cores" : "this machine";
+    bench::print({{"source", c.load.source},
+                  {"requests", c.load.requests},
+                  {"per_datagram", c.load.per_datagram},
+                  {"load", load},
+                  {"proc", proc},
+                  {"paced", paced},
+                  {"tenants", tenants},
+                  {"windows", windows},
+                  {"mean_ms", rounded(mean, 4)},
+                  {"median_ms", rounded(at(0.5), 4)},
+                  {"p99_ms", rounded(at(0.99), 4)},
+                  {"kernel_ms", rounded(kernel, 4)},
+                  {"nvml_calls", rounded(mean_calls, 1)},
+                  {"nvml_calls_least", least},
+                  {"nvml_calls_most", most},
+                  {"lines", lines},
+                  {"core_share_at_1s", rounded(1e-3 * mean, 6)}});
     std::fprintf(
         stderr,
         "%-10s %5d requests (%d)  %-9s  %-12s %s %7.3f ms (median %.3f, p99 %.3f), %.3f in the kernel;"
         " NVML calls %d to %d, mean %.0f: %.3f %% of a core\n",
-        c.load.source.c_str(), c.load.requests, c.load.per_datagram, c.above() ? "all above" : "quiet",
-        c.large ? "256 cores" : "this machine", paced ? "a second" : "at once ", mean, at(0.5), at(0.99),
-        kernel, least, most, mean_calls, 0.1 * mean);
+        c.load.source.c_str(), c.load.requests, c.load.per_datagram, load, proc,
+        paced ? "a second" : "at once ", mean, at(0.5), at(0.99), kernel, least, most, mean_calls,
+        0.1 * mean);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    bool smoke = false;
+    bench::CommandLine line("What the controller of a real host costs, reading its signals included.", argc,
+                            argv);
     int seconds = 0;
     std::string source;
-    for (int k = 1; k < argc; ++k) {
-        const std::string_view name = argv[k];
-        if (name == "--smoke")
-            smoke = true;
-        else if (name == "--paced" && k + 1 < argc && std::atoi(argv[k + 1]) > 0)
-            seconds = std::atoi(argv[++k]);
-        else if (name == "--source" && k + 1 < argc)
-            source = argv[++k];
-        else
-            return std::fprintf(stderr,
-                                "usage: %s [--source file|socket|prometheus] [--paced SECONDS] [--smoke]\n",
-                                argv[0]),
-                   2;
-    }
+    line.option("--source", source, "of the latencies; all without it")
+        ->check(CLI::IsMember({"file", "socket", "prometheus"}));
+    line.option("--paced", seconds, "windows, one a second instead of at once")->check(bench::at_least(1));
+    line.read();
     const Case cases[] = {{{"file", 100, 8}},        {{"file", 1000, 8}},      {{"file", 1000, 30}},
                           {{"socket", 100, 8}},      {{"socket", 1000, 8}},    {{"socket", 1000, 8, 20}},
                           {{"prometheus", 1000, 8}}, {{"file", 1000, 8}, true}};
     for (const auto& c : cases)
         if (source.empty() || c.load.source == source)
-            measure(c, smoke ? 5 : seconds > 0 ? seconds : 500, seconds > 0);
+            measure(c, line.smoke() ? 5 : seconds > 0 ? seconds : 500, seconds > 0);
 }

@@ -3,16 +3,17 @@
 // a core that the runner takes at one window a second. CPU time, so that
 // other programs on the machine are not in it; medians of repetitions, with the quartiles.
 //
-//   bench_control_step_cost [--smoke]
-//
 // Two loads: quiet, and one where every tenant is above its target all the time, so that levers are looked for in every
 // window. Signals come from memory; bench_control_live_cost reads them from a host.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/control/control.hpp>
 
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -77,22 +78,17 @@ struct Seconds {
     double wall_s() { return now; }
 };
 
-double cpu_seconds() {
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-void report(const char* what, const char* variant, bool loaded, std::vector<double> ns) {
-    std::sort(ns.begin(), ns.end());
-    const auto at = [&](double q) {
-        return ns[static_cast<std::size_t>(q * static_cast<double>(ns.size() - 1))];
-    };
-    std::printf("{\"what\":\"%s\",\"variant\":\"%s\",\"load\":\"%s\",\"tenants\":%d,\"median_ns\":%.0f,\"q1_"
-                "ns\":%.0f,"
-                "\"q3_ns\":%.0f,\"core_share_at_1s\":%.8f}\n",
-                what, variant, loaded ? "all above" : "quiet", tenants, at(0.5), at(0.25), at(0.75),
-                at(0.5) * 1e-9);
+void report(const char* what, const char* variant, bool loaded, const std::vector<double>& ns) {
+    using bench::rounded;
+    const auto at = [&](double q) { return bench::quantile(ns, q); };
+    bench::print({{"what", what},
+                  {"variant", variant},
+                  {"load", loaded ? "all above" : "quiet"},
+                  {"tenants", tenants},
+                  {"median_ns", rounded(at(0.5), 0)},
+                  {"q1_ns", rounded(at(0.25), 0)},
+                  {"q3_ns", rounded(at(0.75), 0)},
+                  {"core_share_at_1s", rounded(at(0.5) * 1e-9, 8)}});
     std::fprintf(stderr,
                  "%-30s %-5s %-9s %9.0f ns (%.0f to %.0f): %.4f %% of a core at one window a second\n", what,
                  variant, loaded ? "all above" : "quiet", at(0.5), at(0.25), at(0.75), at(0.5) * 1e-7);
@@ -117,18 +113,18 @@ void measure(const char* variant, bool loaded, int repetitions, int windows) {
             source.read(seen);
             seen.window = w;
             seen.time_s = w + 1;
-            const double start = cpu_seconds();
+            const double start = bench::processor_s();
             control::step(state, seen, o, result);
-            spent += 1e9 * (cpu_seconds() - start);
+            spent += 1e9 * (bench::processor_s() - start);
         }
         steps.push_back(spent / windows);
         NoActuator actuator;
         CountingSink sink;
         Seconds clock;
         control::Runner all(o, source, actuator, clock, sink);
-        const double before = cpu_seconds();
+        const double before = bench::processor_s();
         for (int w = 0; w < windows; ++w) all.window();
-        runner.push_back(1e9 * (cpu_seconds() - before) / windows);
+        runner.push_back(1e9 * (bench::processor_s() - before) / windows);
         if (sink.bytes == 0) std::fprintf(stderr, "no audit lines\n");
     }
     report("step, CPU", variant, loaded, steps);
@@ -138,8 +134,9 @@ void measure(const char* variant, bool loaded, int repetitions, int windows) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool smoke = argc > 1 && !std::strcmp(argv[1], "--smoke");
-    if (argc > (smoke ? 2 : 1)) return std::fprintf(stderr, "unknown argument %s\n", argv[argc - 1]), 2;
+    bench::CommandLine line("What a step of the controller costs.", argc, argv);
+    line.read();
+    const bool smoke = line.smoke();
     for (const char* variant : {"full", "ours"})
         for (const bool loaded : {false, true}) measure(variant, loaded, smoke ? 2 : 9, smoke ? 50 : 1000);
 }

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time of every fragmentation metric on a generated ASI-like cluster: whole, and per changed node when kept up to date.
-//
-//   bench_fragmentation_metrics [--nodes N] [--seed S] [--runs R] [--smoke]      (defaults: 37707, 0, 21)
 //
 // One JSON line per metric. `whole_ms` is one evaluation from scratch, tables included; `update_ns` is one
 // `Incremental::usage_changed` of a node after a task has left it or come back.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -12,11 +15,9 @@
 #include <gpusched/topology/network_tree.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,28 +26,13 @@ namespace {
 using namespace gpusched;
 using namespace gpusched::fragmentation;
 
-double now_ns() {
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
-double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                     values.end());
-    return values[values.size() / 2];
-}
-
 std::size_t sink = 0;  // keeps results alive
 
 template <class F>
 double median_ns(int runs, F&& run) {
     std::vector<double> times;
-    for (int r = 0; r < runs; ++r) {
-        const double start = now_ns();
-        sink += run();
-        times.push_back(now_ns() - start);
-    }
-    return median(times);
+    for (int r = 0; r < runs; ++r) times.push_back(1e9 * bench::seconds([&] { sink += run(); }));
+    return bench::median(std::move(times));
 }
 
 struct Scene {
@@ -72,8 +58,10 @@ double update_ns(const Scene& scene, const M& metric) {
 template <class Whole, class M>
 void line(const Scene& scene, const char* name, Whole&& whole, const M& metric) {
     const double ms = median_ns(scene.runs, whole) / 1e6;
-    std::printf("{\"metric\": \"%s\", \"nodes\": %zu, \"whole_ms\": %.3f, \"update_ns\": %.0f}\n", name,
-                scene.cluster.node_count(), ms, update_ns(scene, metric));
+    bench::print({{"metric", name},
+                  {"nodes", scene.cluster.node_count()},
+                  {"whole_ms", bench::rounded(ms, 3)},
+                  {"update_ns", bench::rounded(update_ns(scene, metric), 0)}});
 }
 
 // One placement's best GPUs by gradient, on every node that can take the task.
@@ -90,37 +78,27 @@ void gradient_line(const Scene& scene, const char* name, const Fgd& metric, Task
             best = std::min(best, metric.best(cluster, task, node, candidates).delta);
         return static_cast<std::size_t>(best);
     });
-    std::printf(
-        "{\"metric\": \"fgd gradient, %s\", \"nodes\": %zu, \"candidates\": %zu, \"per_node_ns\": %.1f}\n",
-        name, cluster.node_count(), choices.size(),
-        ns / static_cast<double>(std::max<std::size_t>(1, choices.size())));
+    bench::print({{"metric", std::string("fgd gradient, ") + name},
+                  {"nodes", cluster.node_count()},
+                  {"candidates", choices.size()},
+                  {"per_node_ns",
+                   bench::rounded(ns / static_cast<double>(std::max<std::size_t>(1, choices.size())), 1)}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::int64_t nodes = 37707;
+    bench::CommandLine options("Time of every fragmentation metric, whole and per changed node.", argc, argv);
+    std::int64_t nodes = options.smoke() ? 500 : 37'707;
     std::uint64_t seed = 0;
-    int runs = 21;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view flag = argv[i];
-        if (flag == "--smoke") {
-            nodes = 500;
-            runs = 1;
-        } else if (flag == "--nodes" && i + 1 < argc) {
-            nodes = std::atoll(argv[++i]);
-        } else if (flag == "--seed" && i + 1 < argc) {
-            seed = static_cast<std::uint64_t>(std::atoll(argv[++i]));
-        } else if (flag == "--runs" && i + 1 < argc) {
-            runs = std::atoi(argv[++i]);
-        } else {
-            std::fprintf(stderr, "unknown flag, or no value: %s\n", argv[i]);
-            return 2;
-        }
-    }
+    int runs = options.smoke() ? 1 : 21;
+    options.option("--nodes", nodes, "nodes of the cluster")->check(bench::at_least(1));
+    options.option("--seed", seed, "seed of the cluster");
+    options.option("--runs", runs, "runs, the median of which counts")->check(bench::at_least(1));
+    options.read();
     const auto spec = sim::generate_cluster({.nodes = nodes, .seed = seed});
     const auto built = Cluster::build(spec);
-    Scene scene{built, built, {}, std::max(1, runs)};
+    Scene scene{built, built, {}, runs};
     auto& cluster = scene.cluster;
     const auto& inv = cluster.inventory();
     for (const auto node : cluster.nodes())
@@ -135,8 +113,9 @@ int main(int argc, char** argv) {
     const auto workload = typical_workload(spec.tasks);
 
     const double tree = median_ns(scene.runs, [&] { return topology::NetworkTree(inv).vertex_count(); });
-    std::printf("{\"metric\": \"network tree\", \"nodes\": %zu, \"build_ms\": %.3f}\n", cluster.node_count(),
-                tree / 1e6);
+    bench::print({{"metric", "network tree"},
+                  {"nodes", cluster.node_count()},
+                  {"build_ms", bench::rounded(tree / 1e6, 3)}});
 
     const ReportOptions by_model{.max_gpus_per_node = 8, .by = GroupBy::gpu_model};
     line(
@@ -163,12 +142,13 @@ int main(int argc, char** argv) {
         scene, "fragment rate",
         [&] { return static_cast<std::size_t>(fragment_rate(cluster).unusable_milli); },
         FragmentRateMetric{});
-    std::printf("{\"metric\": \"fgd workload\", \"shapes\": %zu}\n", workload.shapes.size());
+    bench::print({{"metric", "fgd workload"}, {"shapes", workload.shapes.size()}});
     line(
         scene, "fgd", [&] { return static_cast<std::size_t>(fgd(cluster, workload)); }, Fgd(workload, inv));
     const double entropies = median_ns(scene.runs, [&] { return job_entropies(cluster).size(); });
-    std::printf("{\"metric\": \"job entropies\", \"nodes\": %zu, \"whole_ms\": %.3f}\n", cluster.node_count(),
-                entropies / 1e6);
+    bench::print({{"metric", "job entropies"},
+                  {"nodes", cluster.node_count()},
+                  {"whole_ms", bench::rounded(entropies / 1e6, 3)}});
 
     const Fgd metric(workload, inv);
     const auto pending_like = [&](bool fraction) {

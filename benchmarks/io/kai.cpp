@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a snapshot of KAI-Scheduler is read. Prints one JSON line: seconds, the fastest of the rounds, and the most memory
-// that the program held, the text included.
-//   bench_io_kai [--smoke]
+// How fast a snapshot of KAI-Scheduler is read: see reading.hpp.
+#include "reading.hpp"
+
 #include <gpusched/io/kai.hpp>
-#include <gpusched/model/cluster.hpp>
 
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <string>
-#include <string_view>
 
 namespace {
 
@@ -56,26 +49,9 @@ std::string snapshot(int nodes, int pods) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
-    const int nodes = smoke ? 50 : 1000, pods = smoke ? 250 : 5000, rounds = smoke ? 1 : 5;
-    const auto text = snapshot(nodes, pods);
-    double best = 1e9;
-    gpusched::io::KubernetesReading reading;
-    for (int round = 0; round < rounds; ++round) {
-        const auto start = std::chrono::steady_clock::now();
-        reading = gpusched::io::kai_snapshot_from_text(text);
-        best =
-            std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    rusage after{};
-    getrusage(RUSAGE_SELF, &after);
-    const auto& cluster = reading.cluster;
-    std::printf(
-        "{\"nodes\": %zu, \"tasks\": %zu, \"bytes\": %zu, \"read_s\": %.3f, \"peak_memory_mib\": %ld}\n",
-        cluster.nodes.size(), cluster.tasks.size(), text.size(), best, after.ru_maxrss / 1024);
-    static_cast<void>(gpusched::Cluster::build(cluster));
-    return cluster.nodes.size() == static_cast<std::size_t>(nodes) &&
-                   cluster.tasks.size() == static_cast<std::size_t>(pods)
-               ? 0
-               : 1;
+    const auto size =
+        gpusched::bench::reading_size("How fast a snapshot of KAI-Scheduler is read.", argc, argv);
+    const auto text = snapshot(size.nodes, size.tasks);
+    return gpusched::bench::report_reading(size, text.size(),
+                                           [&] { return gpusched::io::kai_snapshot_from_text(text); });
 }

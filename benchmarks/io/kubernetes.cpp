@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a Kubernetes cluster is read. Prints one JSON line: seconds, the fastest of the rounds each, and the
-// most memory that the program held, the text included.
-//   bench_io_kubernetes [--smoke]
+// How fast a Kubernetes cluster is read: see reading.hpp.
+#include "reading.hpp"
+
 #include <gpusched/io/kubernetes.hpp>
-#include <gpusched/model/cluster.hpp>
 
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <string>
-#include <string_view>
 
 namespace {
-
-/// The shorter of `best` and the time that `work` takes, in seconds.
-template <class Work>
-double faster(double best, Work&& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-}
 
 std::string metadata(const std::string& name, const std::string& rest) {
     // What servers write beside the names: as much as in a cluster, so that the text is as long as a real one.
@@ -92,25 +77,8 @@ std::string cluster(int nodes, int pods) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
-    const int nodes = smoke ? 50 : 1000, pods = smoke ? 250 : 5000, rounds = smoke ? 1 : 5;
-    const auto text = cluster(nodes, pods);
-    rusage after{};
-    double read = 1e9, build = 1e9;
-    gpusched::io::KubernetesReading reading;
-    for (int round = 0; round < rounds; ++round) {
-        read = faster(read, [&] { reading = gpusched::io::kubernetes_from_text(text); });
-        build = faster(build, [&] { static_cast<void>(gpusched::Cluster::build(reading.cluster)); });
-    }
-    getrusage(RUSAGE_SELF, &after);
-    const auto& cluster = reading.cluster;
-    std::printf("{\"nodes\": %zu, \"tasks\": %zu, \"budgets\": %zu, \"bytes\": %zu, \"read_s\": %.3f, "
-                "\"build_s\": %.3f, "
-                "\"peak_memory_mib\": %ld}\n",
-                cluster.nodes.size(), cluster.tasks.size(), cluster.budgets.size(), text.size(), read, build,
-                after.ru_maxrss / 1024);
-    return cluster.nodes.size() == static_cast<std::size_t>(nodes) &&
-                   cluster.tasks.size() == static_cast<std::size_t>(pods)
-               ? 0
-               : 1;
+    const auto size = gpusched::bench::reading_size("How fast a Kubernetes cluster is read.", argc, argv);
+    const auto text = cluster(size.nodes, size.tasks);
+    return gpusched::bench::report_reading(size, text.size(),
+                                           [&] { return gpusched::io::kubernetes_from_text(text); });
 }

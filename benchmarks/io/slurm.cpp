@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a Slurm cluster is read. Prints one JSON line: seconds, the fastest of the rounds, and the most memory that the
-// program held, the text included.
-//   bench_io_slurm [--smoke]
+// How fast a Slurm cluster is read: see reading.hpp.
+#include "reading.hpp"
+
 #include <gpusched/io/slurm.hpp>
-#include <gpusched/model/cluster.hpp>
 
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -91,29 +85,10 @@ constexpr std::string_view partitions_text = R"(PartitionName=gpu
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
-    const int nodes = smoke ? 50 : 1000, jobs = smoke ? 250 : 5000, rounds = smoke ? 1 : 5;
-    const auto of_nodes = nodes_text(nodes), of_jobs = jobs_text(nodes, jobs);
+    const auto size = gpusched::bench::reading_size("How fast a Slurm cluster is read.", argc, argv);
+    const auto of_nodes = nodes_text(size.nodes), of_jobs = jobs_text(size.nodes, size.tasks);
     const std::array<gpusched::io::NamedText, 3> texts{
         {{of_nodes, "nodes"}, {of_jobs, "jobs"}, {partitions_text, "partitions"}}};
-    double best = 1e9;
-    gpusched::io::SlurmReading reading;
-    for (int round = 0; round < rounds; ++round) {
-        const auto start = std::chrono::steady_clock::now();
-        reading = gpusched::io::slurm_from_texts(texts, {});
-        best =
-            std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    rusage after{};
-    getrusage(RUSAGE_SELF, &after);
-    const auto& cluster = reading.cluster;
-    std::printf(
-        "{\"nodes\": %zu, \"tasks\": %zu, \"bytes\": %zu, \"read_s\": %.3f, \"peak_memory_mib\": %ld}\n",
-        cluster.nodes.size(), cluster.tasks.size(), of_nodes.size() + of_jobs.size(), best,
-        after.ru_maxrss / 1024);
-    static_cast<void>(gpusched::Cluster::build(cluster));
-    return cluster.nodes.size() == static_cast<std::size_t>(nodes) &&
-                   cluster.tasks.size() == static_cast<std::size_t>(jobs)
-               ? 0
-               : 1;
+    return gpusched::bench::report_reading(size, of_nodes.size() + of_jobs.size(),
+                                           [&] { return gpusched::io::slurm_from_texts(texts, {}); });
 }

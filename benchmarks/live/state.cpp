@@ -2,13 +2,16 @@
 // What changes of a live cluster of 40,000 nodes, 160,000 GPUs and 200,000 tasks cost, alone and with all built-in followers in
 // step after every change.
 //
-//   bench_live_state [--smoke] [--soak EVENTS]
-//
 // One JSON line per kind of change: nanoseconds of processor time, least of ten rounds, without and with followers, and
 // allocations per change in the last round. `--soak` instead makes that many random changes at a steady population, followers in
 // step every 16 changes, and prints memory and the time per change at every tenth of them; at every hundredth the cluster is
 // compared with one built anew.
-#include "../large_cluster.hpp"
+#include "../support/allocations.hpp"
+#include "../support/command_line.hpp"
+#include "../support/large_cluster.hpp"
+#include "../support/memory.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
@@ -23,39 +26,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <new>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Not inlined, so that the compiler does not take them for a pair that does not match.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* p = std::malloc(size)) return p;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
 using namespace gpusched;
 
-double nanoseconds(std::clock_t since) {
-    return static_cast<double>(std::clock() - since) * 1e9 / CLOCKS_PER_SEC;
-}
+double nanoseconds(double since) { return 1e9 * (bench::processor_s() - since); }
 
 // The large cluster, half of its tasks preemptible, and a task that waits.
 ClusterSpec make(int nodes, int per_node) {
-    auto spec = benchmarks::large_cluster(nodes, per_node);
+    auto spec = bench::large_cluster(nodes, per_node);
     for (std::size_t i = 0; i < spec.tasks.size(); i += 2) spec.tasks[i].preemptible = true;
     spec.tasks.push_back({.name = "waits", .cpu_milli = 16'000, .gpu_count = 2, .priority = 100});
     return spec;
@@ -147,8 +130,8 @@ void churn(Cluster& cluster, int count) {
         const bool followed = round % 2 == 1;
         auto endings = draw(cluster, rng, count, round);
         const auto each = [&](Cost& cost, auto& items, auto&& change) {
-            const auto before = allocations;
-            const auto begin = std::clock();
+            const auto before = bench::allocations;
+            const auto begin = bench::processor_s();
             for (auto& item : items) {
                 change(item);
                 if (followed) followers.catch_up(cluster);
@@ -156,7 +139,7 @@ void churn(Cluster& cluster, int count) {
             auto& least = followed ? cost.followed_ns : cost.alone_ns;
             least = std::min(least, nanoseconds(begin) / static_cast<double>(items.size()));
             (followed ? cost.followed_allocations : cost.allocations) =
-                static_cast<double>(allocations - before) / static_cast<double>(items.size());
+                static_cast<double>(bench::allocations - before) / static_cast<double>(items.size());
         };
         each(remove, endings, [&](Ending& e) { cluster.remove_task(e.task); });
         each(add, endings, [&](Ending& e) { e.task = cluster.add_task(e.next); });
@@ -177,10 +160,11 @@ void churn(Cluster& cluster, int count) {
         (void)followers.preemption.decide(cluster, followers.waits);
     }
     for (const auto& cost : {add, bind, unbind, remove, update})
-        std::printf("{\"change\": \"%s\", \"alone_ns\": %.0f, \"followed_ns\": %.0f, \"allocations\": %.2f, "
-                    "\"followed_allocations\": %.2f}\n",
-                    cost.change, cost.alone_ns, cost.followed_ns, cost.allocations,
-                    cost.followed_allocations);
+        bench::print({{"change", cost.change},
+                      {"alone_ns", bench::rounded(cost.alone_ns, 0)},
+                      {"followed_ns", bench::rounded(cost.followed_ns, 0)},
+                      {"allocations", bench::rounded(cost.allocations, 2)},
+                      {"followed_allocations", bench::rounded(cost.followed_allocations, 2)}});
 }
 
 ClusterSpec normal(ClusterSpec spec) {
@@ -196,7 +180,7 @@ bool soak(Cluster& cluster, std::uint64_t events) {
     Followers followers(cluster);
     Rng rng(3);
     std::uint64_t named = 0;
-    auto start = std::clock();
+    auto start = bench::processor_s();
     const auto first = cluster.events()->version();
     for (std::uint64_t done = 0, told = 0, compared = 0; done < events;) {
         const auto task = make_id<TaskId>(rng.below(cluster.task_slots()));
@@ -227,17 +211,16 @@ bool soak(Cluster& cluster, std::uint64_t events) {
         told = done;
         if (done * 100 / events > compared) {
             compared = done * 100 / events;
-            if (compared % 10 == 0) {
-                std::printf("{\"events\": %llu, \"heap_mib\": %.1f, \"ns_per_event\": %.0f}\n",
-                            static_cast<unsigned long long>(done),
-                            static_cast<double>(benchmarks::heap_bytes()) / 1048576,
-                            nanoseconds(start) / (static_cast<double>(events) / 10));
-                std::fflush(stdout);
-            }
-            const auto begin = std::clock();
+            if (compared % 10 == 0)
+                bench::print(
+                    {{"events", done},
+                     {"heap_mib", bench::rounded(static_cast<double>(bench::heap_bytes()) / 1048576, 1)},
+                     {"ns_per_event",
+                      bench::rounded(nanoseconds(start) / (static_cast<double>(events) / 10), 0)}});
+            const auto begin = bench::processor_s();
             const auto spec = cluster.to_spec();
             if (normal(Cluster::build(spec).to_spec()) != normal(spec)) return false;
-            start = compared % 10 == 0 ? std::clock() : start + (std::clock() - begin);
+            start = compared % 10 == 0 ? bench::processor_s() : start + (bench::processor_s() - begin);
         }
     }
     return true;
@@ -246,13 +229,11 @@ bool soak(Cluster& cluster, std::uint64_t events) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bool smoke = false;
+    bench::CommandLine line("What changes of a large live cluster cost.", argc, argv);
     std::uint64_t events = 0;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view name = argv[i];
-        if (name == "--smoke") smoke = true;
-        if (name == "--soak" && i + 1 < argc) events = std::strtoull(argv[++i], nullptr, 10);
-    }
+    line.option("--soak", events, "random changes to make instead of measuring each kind");
+    line.read();
+    const bool smoke = line.smoke();
     auto cluster = Cluster::build(make(smoke ? 500 : 40'000, 5));
     cluster.keep_events();
     if (events > 0) return soak(cluster, events) ? 0 : 1;

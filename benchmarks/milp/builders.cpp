@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long every model builder takes and how large its models get: one JSON line per model.
 //
-//   bench_milp_builders [--repeat N] [--max-size N] [--smoke] > rows.jsonl
-//
 // Instances grow by doubling. Serving: GPU types, models of nine workloads, replicas of 1, 2, 4, 8 GPUs of one type, the budget
 // pays half of all GPUs. Spot: tasks of one to three pods over two nodes. The others: clusters of `sim::generate_cluster`, jobs
 // over switches of 16 nodes. Seconds are the median of `--repeat` builds; no solver is called.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
@@ -15,9 +17,6 @@
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,24 +28,27 @@ int repeat = 5;
 
 template <class Build>
 void row(const char* builder, const char* form, const char* unit, int size, const Build& build) {
-    std::vector<double> seconds;
+    std::vector<double> times;
     int rows = 0, columns = 0;
     std::size_t nonzeros = 0;
     for (int i = 0; i < repeat; ++i) {
-        const auto start = std::chrono::steady_clock::now();
+        const double start = bench::clock_s();
         const auto model = build();
-        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        times.push_back(bench::clock_s() - start);
         rows = model.rows();
         columns = model.columns();
         nonzeros = model.nonzeros();
     }
-    std::sort(seconds.begin(), seconds.end());
-    std::printf("{\"benchmark\": \"milp_builders\", \"builder\": \"%s\", \"form\": \"%s\", \"size\": %d, "
-                "\"of\": \"%s\", "
-                "\"rows\": %d, \"columns\": %d, \"nonzeros\": %zu, \"build_s\": %.6f, \"least_s\": %.6f}\n",
-                builder, form, size, unit, rows, columns, nonzeros, seconds[seconds.size() / 2],
-                seconds.front());
-    std::fflush(stdout);
+    bench::print({{"benchmark", "milp_builders"},
+                  {"builder", builder},
+                  {"form", form},
+                  {"size", size},
+                  {"of", unit},
+                  {"rows", rows},
+                  {"columns", columns},
+                  {"nonzeros", nonzeros},
+                  {"build_s", bench::rounded(bench::median(times), 6)},
+                  {"least_s", bench::rounded(bench::quantile(times, 0), 6)}});
 }
 
 serving::ServingProblem serving_problem(int types, int models, int gpus) {
@@ -120,21 +122,12 @@ ClusterSpec with_pending(int nodes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int most = 1600;
-    for (int i = 1; i < argc; ++i) {
-        const std::string option = argv[i];
-        if (option == "--smoke") {
-            most = 10;
-            repeat = 1;
-        } else if (i + 1 < argc && option == "--repeat") {
-            repeat = std::max(1, std::atoi(argv[++i]));
-        } else if (i + 1 < argc && option == "--max-size") {
-            most = std::atoi(argv[++i]);
-        } else {
-            std::fprintf(stderr, "unknown option %s\n", argv[i]);
-            return 2;
-        }
-    }
+    bench::CommandLine line("How long every model builder takes and how large its models get.", argc, argv);
+    int most = line.smoke() ? 10 : 1600;
+    if (line.smoke()) repeat = 1;
+    line.option("--repeat", repeat, "builds, the median of which counts")->check(bench::at_least(1));
+    line.option("--max-size", most, "most of what an instance is measured by");
+    line.read();
     struct Size {
         int types, models, gpus;
     };

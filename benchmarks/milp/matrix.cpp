@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Eigen view of a model's matrix costs against loops by hand: one JSON line per operation and model.
 //
-//   bench_milp_matrix [--repeat N] [--smoke] > rows.jsonl
-//
 // Operations: A x by columns; the matrix by rows; and what is built on them: `evaluate`, `to_lp`, `ModelBuilder::finish`.
 // Each is a function of its own, so that `benchmarks/instructions.py` can count its instructions.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
 #include <gpusched/milp/write.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -77,20 +76,12 @@ struct Part {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int repeat = 20;
-    bool smoke = false;
-    for (int i = 1; i < argc; ++i) {
-        const std::string option = argv[i];
-        if (option == "--smoke") {
-            smoke = true;
-            repeat = 1;
-        } else if (i + 1 < argc && option == "--repeat") {
-            repeat = std::max(1, std::atoi(argv[++i]));
-        } else {
-            std::fprintf(stderr, "unknown option %s\n", argv[i]);
-            return 2;
-        }
-    }
+    bench::CommandLine line("What the Eigen view of a model's matrix costs against loops by hand.", argc,
+                            argv);
+    const bool smoke = line.smoke();
+    int repeat = smoke ? 1 : 20;
+    line.option("--repeat", repeat, "runs, the median of which counts")->check(bench::at_least(1));
+    line.read();
     const int rows = smoke ? 200 : 20'000, columns = smoke ? 300 : 30'000, per_row = 8;
     const auto model = build(rows, columns, per_row);
     Rng rng(8);
@@ -98,17 +89,14 @@ int main(int argc, char** argv) {
     for (auto& value : x) value = static_cast<double>(rng.between(0, 10));
     double sink = 0;
     const auto row = [&](const char* operation, const auto& work) {
-        std::vector<double> seconds;
-        for (int i = 0; i < repeat; ++i) {
-            const auto start = std::chrono::steady_clock::now();
-            sink += work();
-            seconds.push_back(
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-        }
-        std::sort(seconds.begin(), seconds.end());
-        std::printf("{\"benchmark\": \"milp_matrix\", \"operation\": \"%s\", \"rows\": %d, \"columns\": %d, "
-                    "\"nonzeros\": %zu, \"median_s\": %.6f}\n",
-                    operation, rows, columns, model.nonzeros(), seconds[seconds.size() / 2]);
+        std::vector<double> times;
+        for (int i = 0; i < repeat; ++i) times.push_back(bench::seconds([&] { sink += work(); }));
+        bench::print({{"benchmark", "milp_matrix"},
+                      {"operation", operation},
+                      {"rows", rows},
+                      {"columns", columns},
+                      {"nonzeros", model.nonzeros()},
+                      {"median_s", bench::rounded(bench::median(times), 6)}});
     };
     row("activity by hand", [&] { return activity_by_hand(model, x).back(); });
     row("activity by Eigen", [&] { return activity_by_eigen(model, x)[rows - 1]; });

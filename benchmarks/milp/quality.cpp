@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation heuristics against the optimum of the model: one JSON line per run, and a summary on standard error.
 //
-//   bench_milp_quality [--nodes a,b,...] [--seeds N] [--load a,b,...] [--time-limit seconds] [--smoke] > rows.jsonl
-//
 // The model's optimum ignores the order of moves and network constraints, so gaps are "at most". Where the solver has to
 // stop, the gap is against what it proved until then or the counting bound, and counts as bounded.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/consolidation.hpp>
@@ -12,21 +14,14 @@
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <sstream>
-#include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Sums {
     int runs = 0, optimal = 0;
@@ -42,25 +37,25 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
     for (const auto node : cluster.nodes()) occupied += cluster.occupants(node) > 0 ? 1 : 0;
     const auto bound =
         gpusched::consolidation::bound(cluster, gpusched::consolidation::BoundMethod::counting);
-    auto start = std::chrono::steady_clock::now();
+    double start = bench::clock_s();
     const auto model = milp::consolidation(cluster, {.form = milp::ConsolidationForm::classes,
                                                      .goal = milp::ConsolidationGoal::nodes,
                                                      .occupied_at_least = bound.occupied_nodes_at_least});
-    const double build = seconds_since(start);
+    const double build = bench::clock_s() - start;
 
     // The heuristics first: the better plan is where the solver starts.
     std::size_t left[2] = {0, 0};
     double seconds[2] = {0, 0};
     std::vector<NodeId> placement = model.home;
     for (const int k : {0, 1}) {
-        start = std::chrono::steady_clock::now();
+        start = bench::clock_s();
         const auto result = gpusched::consolidation::consolidate(
             cluster,
             {.preset = k == 0 ? gpusched::consolidation::Preset::fast : gpusched::consolidation::Preset::best,
              .seed = seed,
              .threads = 1,
              .objective = gpusched::consolidation::Objective::nodes});
-        seconds[k] = seconds_since(start);
+        seconds[k] = bench::clock_s() - start;
         left[k] = static_cast<std::size_t>(occupied) - result.plan.vacated_nodes.size();
         if (k == 0 || left[1] < left[0]) {
             placement = model.home;
@@ -74,22 +69,30 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
         const InvalidInput&) {  // a plan may use what the model leaves out, such as nodes that were empty
         from = model.encode(model.home);
     }
-    start = std::chrono::steady_clock::now();
+    start = bench::clock_s();
     const auto solution = milp::solve(model, {.time_limit = time_limit, .start = from}, "auto");
-    const double solve = seconds_since(start);
+    const double solve = bench::clock_s() - start;
     const bool optimal = solution.status == milp::Status::optimal;
     const double proved = std::isfinite(solution.bound) ? std::ceil(solution.bound - 1e-6) : 0;
     const double least =
         optimal ? solution.objective : std::max(proved, static_cast<double>(bound.occupied_nodes_at_least));
-    std::printf(
-        "{\"benchmark\": \"consolidation\", \"nodes\": %d, \"load\": %.2f, \"seed\": %llu, \"occupied\": %d, "
-        "\"rows\": %d, \"columns\": %d, \"build_s\": %.4f, \"solve_s\": %.2f, \"status\": \"%s\", "
-        "\"found\": %.0f, \"at_least\": %.0f, \"counting_bound\": %lld, \"fast\": %zu, \"fast_s\": %.4f, "
-        "\"best\": %zu, \"best_s\": %.4f}\n",
-        nodes, load, static_cast<unsigned long long>(seed), occupied, model.rows(), model.columns(), build,
-        solve, enum_name(solution.status), solution.has_solution() ? solution.objective : -1.0, least,
-        static_cast<long long>(bound.occupied_nodes_at_least), left[0], seconds[0], left[1], seconds[1]);
-    std::fflush(stdout);
+    bench::print({{"benchmark", "consolidation"},
+                  {"nodes", nodes},
+                  {"load", load},
+                  {"seed", seed},
+                  {"occupied", occupied},
+                  {"rows", model.rows()},
+                  {"columns", model.columns()},
+                  {"build_s", bench::rounded(build, 4)},
+                  {"solve_s", bench::rounded(solve, 2)},
+                  {"status", enum_name(solution.status)},
+                  {"found", std::round(solution.has_solution() ? solution.objective : -1.0)},
+                  {"at_least", std::round(least)},
+                  {"counting_bound", bound.occupied_nodes_at_least},
+                  {"fast", left[0]},
+                  {"fast_s", bench::rounded(seconds[0], 4)},
+                  {"best", left[1]},
+                  {"best_s", bench::rounded(seconds[1], 4)}});
     ++sums.runs;
     sums.optimal += optimal ? 1 : 0;
     sums.solve_s += solve;
@@ -101,42 +104,20 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
     }
 }
 
-template <class T>
-std::vector<T> numbers(const char* text) {
-    std::vector<T> result;
-    std::stringstream list(text);
-    for (std::string part; std::getline(list, part, ',');)
-        result.push_back(static_cast<T>(std::atof(part.c_str())));
-    return result;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
+    bench::CommandLine line("Consolidation heuristics against the optimum of the model.", argc, argv);
     std::vector<int> nodes{10, 25, 50, 100};
     std::vector<double> loads{1.0, 0.8};
     int seeds = 10;
     double time_limit = 60;
-    for (int i = 1; i < argc; ++i) {
-        const std::string option = argv[i];
-        if (option == "--smoke") {
-            nodes = {10};
-            loads = {1.0};
-            seeds = 1;
-            time_limit = 5;
-        } else if (i + 1 < argc && option == "--seeds") {
-            seeds = std::atoi(argv[++i]);
-        } else if (i + 1 < argc && option == "--time-limit") {
-            time_limit = std::atof(argv[++i]);
-        } else if (i + 1 < argc && option == "--nodes") {
-            nodes = numbers<int>(argv[++i]);
-        } else if (i + 1 < argc && option == "--load") {
-            loads = numbers<double>(argv[++i]);
-        } else {
-            std::fprintf(stderr, "unknown option %s\n", argv[i]);
-            return 2;
-        }
-    }
+    if (line.smoke()) nodes = {10}, loads = {1.0}, seeds = 1, time_limit = 5;
+    line.option("--nodes", nodes, "sizes of the clusters")->check(bench::at_least(1));
+    line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
+    line.option("--load", loads, "loads of the clusters")->check(bench::at_least(0));
+    line.option("--time-limit", time_limit, "seconds of the solver")->check(bench::at_least(0));
+    line.read();
     if (milp::available_solvers().empty()) {
         std::fprintf(stderr, "no MILP solver was compiled in: nothing to compare with\n");
         return 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a snapshot of 40,000 nodes, 160,000 GPUs and 200,000 tasks costs: memory, copies, changes.
 //
-//   bench_model_snapshot [--smoke]
-//
 // One JSON line. Memory is what the allocator hands out, so that its own overhead counts; `move_ns` is one feasibility
 // question and, where it says yes, one change of a random task on a random node; `undo_ns` is one undo. A second line says
 // what changes of membership cost, least of ten rounds of as many tasks and nodes as it says; `rebuild_ms` is what one of
 // them would cost without.
-#include "../large_cluster.hpp"
+#include "../support/command_line.hpp"
+#include "../support/large_cluster.hpp"
+#include "../support/memory.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -16,10 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <ctime>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,14 +26,11 @@ namespace {
 
 using namespace gpusched;
 
-// Processor time, which a busy machine disturbs least.
-double milliseconds(std::clock_t since) {
-    return static_cast<double>(std::clock() - since) * 1e3 / CLOCKS_PER_SEC;
-}
+double milliseconds(double since) { return 1e3 * (bench::processor_s() - since); }
 
 // The large cluster, two fifths of its tasks locked.
 ClusterSpec make(int nodes, int per_node) {
-    auto spec = benchmarks::large_cluster(nodes, per_node);
+    auto spec = bench::large_cluster(nodes, per_node);
     for (std::size_t i = 0; i < spec.tasks.size(); ++i) spec.tasks[i].locked = i % 5 < 2;
     return spec;
 }
@@ -49,7 +45,7 @@ struct MembershipCosts {
 // are repaired.
 MembershipCosts churn(Cluster& cluster, int tasks) {
     MembershipCosts costs;
-    auto start = std::clock();
+    auto start = bench::processor_s();
     cluster.set_now(1);
     cluster.update_node(cluster.handle(NodeId{0}), cluster.node_spec(NodeId{0}));
     costs.first_change_ms = milliseconds(start);
@@ -78,7 +74,7 @@ MembershipCosts churn(Cluster& cluster, int tasks) {
                                cluster.gpus_of(task)});
         }
         const auto each = [&](double& least, auto&& change) {
-            const auto begin = std::clock();
+            const auto begin = bench::processor_s();
             for (auto& ending : endings) change(ending);
             least = std::min(least, milliseconds(begin) * 1e6 / tasks);
         };
@@ -90,7 +86,7 @@ MembershipCosts churn(Cluster& cluster, int tasks) {
         std::vector<NodeSpec> nodes;
         for (int i = 0; i < tasks / 10; ++i)
             nodes.push_back(cluster.node_spec(make_id<NodeId>(rng.below(cluster.node_slots()))));
-        const auto begin = std::clock();
+        const auto begin = bench::processor_s();
         for (auto& node : nodes) {
             node.failed_gpus = {0};
             cluster.update_node(cluster.handle(cluster.find_node(node.name)), node);
@@ -99,7 +95,7 @@ MembershipCosts churn(Cluster& cluster, int tasks) {
         }
         costs.update_node_ns = std::min(costs.update_node_ns, milliseconds(begin) * 1e6 /
                                                                   (2.0 * static_cast<double>(nodes.size())));
-        start = std::clock();
+        start = bench::processor_s();
         const auto copy = cluster;
         costs.copy_ms = std::min(costs.copy_ms, milliseconds(start));
     }
@@ -109,26 +105,28 @@ MembershipCosts churn(Cluster& cluster, int tasks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
+    bench::CommandLine line("What a snapshot of a large cluster costs.", argc, argv);
+    line.read();
+    const bool smoke = line.smoke();
     const int nodes = smoke ? 1'000 : 40'000;
     const int attempts = smoke ? 10'000 : 2'000'000;
     const auto spec = make(nodes, 5);
 
-    const auto empty = benchmarks::heap_bytes();
-    auto start = std::clock();
+    const auto empty = bench::heap_bytes();
+    auto start = bench::processor_s();
     auto cluster = Cluster::build(spec);
     const auto build_ms = milliseconds(start);
-    const auto built = benchmarks::heap_bytes() - empty;
+    const auto built = bench::heap_bytes() - empty;
 
-    start = std::clock();
+    start = bench::processor_s();
     const auto copy = cluster;
     const auto copy_ms = milliseconds(start);
-    const auto copied = benchmarks::heap_bytes() - empty - built;
+    const auto copied = bench::heap_bytes() - empty - built;
 
     // Random moves to wherever there is room, all undone at the end.
     Rng rng(1);
     int moves = 0;
-    start = std::clock();
+    start = bench::processor_s();
     for (int i = 0; i < attempts; ++i) {
         const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
         const auto node = make_id<NodeId>(rng.below(cluster.node_count()));
@@ -138,34 +136,47 @@ int main(int argc, char** argv) {
         ++moves;
     }
     const auto moves_ms = milliseconds(start);
-    start = std::clock();
+    start = bench::processor_s();
     cluster.rollback(0);
     const auto undo_ms = milliseconds(start);
 
     const auto per_node = static_cast<double>(copied) / nodes;
     const auto per_task = static_cast<double>(built) / static_cast<double>(cluster.task_count());
-    std::printf("{\"nodes\": %d, \"gpus\": %d, \"tasks\": %zu, \"build_ms\": %.0f, \"snapshot_mib\": %.1f, "
-                "\"snapshot_bytes_per_task\": %.0f, \"copy_mib\": %.1f, \"copy_bytes_per_node\": %.0f, "
-                "\"copy_ms\": %.2f, "
-                "\"questions\": %d, \"moves\": %d, \"move_ns\": %.0f, \"undo_ns\": %.0f}\n",
-                nodes, 4 * nodes, cluster.task_count(), build_ms, static_cast<double>(built) / 1048576,
-                per_task, static_cast<double>(copied) / 1048576, per_node, copy_ms, attempts, moves,
-                moves_ms * 1e6 / attempts, undo_ms * 1e6 / std::max(1, moves));
+    const auto mib = [](std::size_t bytes) {
+        return bench::rounded(static_cast<double>(bytes) / 1048576, 1);
+    };
+    bench::print({{"nodes", nodes},
+                  {"gpus", 4 * nodes},
+                  {"tasks", cluster.task_count()},
+                  {"build_ms", bench::rounded(build_ms, 0)},
+                  {"snapshot_mib", mib(built)},
+                  {"snapshot_bytes_per_task", bench::rounded(per_task, 0)},
+                  {"copy_mib", mib(copied)},
+                  {"copy_bytes_per_node", bench::rounded(per_node, 0)},
+                  {"copy_ms", bench::rounded(copy_ms, 2)},
+                  {"questions", attempts},
+                  {"moves", moves},
+                  {"move_ns", bench::rounded(moves_ms * 1e6 / attempts, 0)},
+                  {"undo_ns", bench::rounded(undo_ms * 1e6 / std::max(1, moves), 0)}});
     if (!cluster.same_placement(copy)) return 1;
 
     const int changed = smoke ? 200 : 10'000;
     cluster = Cluster::build(spec);
-    const auto before = benchmarks::heap_bytes();
+    const auto before = bench::heap_bytes();
     const auto costs = churn(cluster, changed);
+    const auto lookups = bench::heap_bytes() - before;
     const auto& slow = cluster.inventory().changes;
-    std::printf("{\"changed\": %d, \"first_change_ms\": %.1f, \"remove_ns\": %.0f, \"add_ns\": %.0f, "
-                "\"bind_ns\": %.0f, "
-                "\"unbind_ns\": %.0f, \"update_node_ns\": %.0f, \"copy_ms\": %.2f, \"lookups_mib\": %.1f, "
-                "\"regroupings\": %llu, \"reclassifications\": %llu, \"rebuild_ms\": %.0f}\n",
-                changed, costs.first_change_ms, costs.remove_ns, costs.add_ns, costs.bind_ns, costs.unbind_ns,
-                costs.update_node_ns, costs.copy_ms,
-                static_cast<double>(benchmarks::heap_bytes() - before) / 1048576,
-                static_cast<unsigned long long>(slow.regroupings),
-                static_cast<unsigned long long>(slow.reclassifications), build_ms);
+    bench::print({{"changed", changed},
+                  {"first_change_ms", bench::rounded(costs.first_change_ms, 1)},
+                  {"remove_ns", bench::rounded(costs.remove_ns, 0)},
+                  {"add_ns", bench::rounded(costs.add_ns, 0)},
+                  {"bind_ns", bench::rounded(costs.bind_ns, 0)},
+                  {"unbind_ns", bench::rounded(costs.unbind_ns, 0)},
+                  {"update_node_ns", bench::rounded(costs.update_node_ns, 0)},
+                  {"copy_ms", bench::rounded(costs.copy_ms, 2)},
+                  {"lookups_mib", mib(lookups)},
+                  {"regroupings", slow.regroupings},
+                  {"reclassifications", slow.reclassifications},
+                  {"rebuild_ms", bench::rounded(build_ms, 0)}});
     return 0;
 }

@@ -1,24 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 // The published placement comparison on the openb trace: four lists x policies, allocated GPUs and fragmentation.
 //
-//   bench_placement_openb [--data FOLDER] [--seeds N] [--list NAME]... [--placement NAME]... [--json FILE] [--smoke]
-//
-// FOLDER holds openb_node_list_all_node.csv and openb_pod_list_*.csv (default: $GPUSCHED_DATA/alibaba-gpu-v2023, or
-// ../shared/data/alibaba-gpu-v2023 beside the repository). Every list is resampled to 130 % of the GPU capacity with seeds
+// Every list is resampled to 130 % of the GPU capacity with seeds
 // 0 .. N - 1 (default 10), and each policy sees the same tasks. The table gives means and half widths of 95 % intervals over
 // the seeds, the published means beside them, paired differences to FGD, and tasks per second of CPU time. --json writes
 // one line per run. Exits with 3 when there is no data.
-#include "../interval.hpp"
+#include "../support/interval.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+#include "openb_data.hpp"
 #include "published_table.hpp"
 
-#include <gpusched/io/openb.hpp>
 #include <gpusched/sim/replay.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -35,60 +32,26 @@ struct Run {
 };
 
 struct Arguments {
-    std::filesystem::path data;
-    int seeds = 10;
-    std::vector<std::string> lists, placements;
-    std::string json;
+    bench::OpenbData trace{};
+    std::vector<std::string> placements{"random",   "dot_product", "gpu_clustering", "gpu_packing",
+                                        "best_fit", "fgd",         "expected_fill"};
 };
 
-std::filesystem::path default_data() {
-    if (const char* root = std::getenv("GPUSCHED_DATA"))
-        return std::filesystem::path(root) / "alibaba-gpu-v2023";
-    // benchmarks/placement/openb.cpp -> the repository -> its neighbour
-    const auto repository = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-    return repository.parent_path() / "shared" / "data" / "alibaba-gpu-v2023";
-}
-
 Arguments parse(int argc, char** argv) {
-    Arguments out{default_data(), 10, {}, {}, {}};
-    for (int i = 1; i < argc; ++i) {
-        const std::string name = argv[i];
-        if (name == "--smoke") {
-            out.seeds = 1;
-            out.lists = {"default"};
-            continue;
-        }
-        if (i + 1 >= argc) {
-            std::fprintf(stderr, "%s needs a value\n", name.c_str());
-            std::exit(2);
-        }
-        const std::string value = argv[++i];
-        if (name == "--data")
-            out.data = value;
-        else if (name == "--seeds")
-            out.seeds = std::max(1, std::atoi(value.c_str()));
-        else if (name == "--list")
-            out.lists.push_back(value);
-        else if (name == "--placement")
-            out.placements.push_back(value);
-        else if (name == "--json")
-            out.json = value;
-        else {
-            std::fprintf(stderr, "unknown argument %s\n", name.c_str());
-            std::exit(2);
-        }
-    }
-    if (out.lists.empty()) out.lists = {"default", "cpu250", "gpushare100", "multigpu50"};
-    if (out.placements.empty())
-        out.placements = {"random",   "dot_product", "gpu_clustering", "gpu_packing",
-                          "best_fit", "fgd",         "expected_fill"};
+    bench::CommandLine line("The published placement comparison on the openb trace.", argc, argv);
+    Arguments out;
+    if (line.smoke()) out.trace.seeds = 1;
+    out.trace.options(line);
+    line.option("--placement", out.placements, "policies");
+    line.read();
+    out.trace.require(line.smoke());
     return out;
 }
 
 Run run_once(const Trace& trace, const std::string& placement, std::uint64_t seed, double capacity_milli) {
-    const auto start = std::clock();
+    const double start = bench::processor_s();
     const auto result = sim::replay(trace, {.placement = placement, .resample_to = 1.3, .seed = seed});
-    const double cpu_s = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const double cpu_s = bench::processor_s() - start;
     const auto& t = result.timeline;
     // The last arrival before the demand passes the capacity.
     const auto at_100 =
@@ -148,37 +111,34 @@ void print_row(const std::string& list, const std::string& placement, const std:
 
 int main(int argc, char** argv) {
     const auto arguments = parse(argc, argv);
-    const auto nodes = arguments.data / "openb_node_list_all_node.csv";
-    if (!std::filesystem::exists(nodes)) {
-        std::fprintf(stderr, "no data: %s is missing; set GPUSCHED_DATA or --data\n", nodes.string().c_str());
-        return argc == 2 && std::string(argv[1]) == "--smoke" ? 0 : 3;
-    }
     std::ofstream json;
-    if (!arguments.json.empty()) json.open(arguments.json);
+    if (!arguments.trace.json.empty()) json.open(arguments.trace.json);
 
     std::printf("Allocated GPUs in %% of all, when the demand passes 100 %% and at 130 %%; %d seeds, ± is a "
                 "95 %% interval.\n",
-                arguments.seeds);
+                arguments.trace.seeds);
     std::printf("%-11s %-14s %12s %12s  %13s  %11s  %13s  %7s  %s\n", "list", "placement", "at 100 %",
                 "at 130 %", "published", "fragmented", "(published)", "tasks/s", "minus FGD, paired");
     double worst = 0;
-    for (const auto& list : arguments.lists) {
-        const auto trace =
-            io::read_openb(nodes.string(), (arguments.data / ("openb_pod_list_" + list + ".csv")).string());
-        double capacity_milli = 0;
-        for (const auto& node : trace.nodes) capacity_milli += 1000 * static_cast<double>(node.gpu_count);
+    for (const auto& list : arguments.trace.lists) {
+        const auto trace = arguments.trace.read(list);
+        const double capacity_milli = bench::capacity_milli(trace);
         std::map<std::string, std::vector<Run>> runs;
         for (const auto& placement : arguments.placements)
-            for (int seed = 0; seed < arguments.seeds; ++seed) {
+            for (int seed = 0; seed < arguments.trace.seeds; ++seed) {
                 const auto run = run_once(trace, placement, static_cast<std::uint64_t>(seed), capacity_milli);
                 runs[placement].push_back(run);
                 if (json.is_open())
-                    json << "{\"list\": \"" << list << "\", \"placement\": \"" << placement
-                         << "\", \"seed\": " << seed << ", \"allocated_pct_100\": " << run.allocated_100
-                         << ", \"allocated_pct_130\": " << run.allocated_130
-                         << ", \"fragmented_pct_100\": " << run.fragmented_100
-                         << ", \"fragmented_pct_130\": " << run.fragmented_130 << ", \"tasks\": " << run.tasks
-                         << ", \"cpu_s\": " << run.cpu_s << "}\n";
+                    json << bench::Row{{"list", list},
+                                       {"placement", placement},
+                                       {"seed", seed},
+                                       {"allocated_pct_100", run.allocated_100},
+                                       {"allocated_pct_130", run.allocated_130},
+                                       {"fragmented_pct_100", run.fragmented_100},
+                                       {"fragmented_pct_130", run.fragmented_130},
+                                       {"tasks", run.tasks},
+                                       {"cpu_s", run.cpu_s}}
+                         << '\n';
             }
         const auto* fgd = runs.contains("fgd") ? &runs["fgd"] : nullptr;
         for (const auto& placement : arguments.placements) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The published allocation of six policies on four lists of the openb trace: Weng et al. (ATC '23), as their released
 // experiment prints it. Per cent of all GPUs, when the demand passes 100 % / at 130 %; means of 10 runs.
 #pragma once

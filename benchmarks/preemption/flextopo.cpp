@@ -1,6 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables 4 and 5 of the FlexTopo paper: topology hit rates, and microseconds per decision of all engines.
-//
-//   bench_preemption_flextopo [--seeds N] [--nodes N]... [--decisions N] [--json FILE] [--smoke]
 //
 // The cluster is the paper's: RTX 4090 machines (2 sockets, 8 NUMA nodes, 8 GPUs), saturated with the workloads of its
 // Table 3; GPUs of a pod within one socket where possible ("aligned") or anywhere ("random").
@@ -11,52 +10,28 @@
 // Latencies: before each decision 1 to 4 random nodes see one task leave and another like it start there. "update",
 // "decision" and their sum are for the index; the other engines look at the whole cluster each time. "first" is the
 // first decision for a shape. Allocations are counted in the index's updates and decisions after warm-up.
+#include "../support/allocations.hpp"
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <new>
 #include <string>
 #include <vector>
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Counts; otherwise the usual ones.
-void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
 using namespace gpusched;
 using namespace gpusched::preemption;
-using Clock = std::chrono::steady_clock;
-
-double microseconds(Clock::time_point from, Clock::time_point to) {
-    return std::chrono::duration<double, std::micro>(to - from).count();
-}
-
-struct Quantiles {
-    std::vector<double> values;
-    [[nodiscard]] double at(double q) {
-        if (values.empty()) return 0;
-        std::sort(values.begin(), values.end());
-        return values[std::min(values.size() - 1,
-                               static_cast<std::size_t>(q * static_cast<double>(values.size())))];
-    }
-};
+using bench::clock_s, bench::quantile;
 
 // The saturated cluster, with pending instances of all workloads behind its tasks.
 struct Start {
@@ -152,13 +127,17 @@ void hit_rates(int seeds, std::ofstream& json) {
                         row(independent).c_str(), row(in_turn).c_str(),
                         static_cast<double>(in_turn.evicted) / in_turn.decisions);
             if (json.is_open())
-                json << "{\"table\": \"hits\", \"method\": \"" << method.name << "\", \"start\": \"" << layout
-                     << "\", \"independent_hits\": " << independent.hits
-                     << ", \"independent\": " << independent.decisions
-                     << ", \"independent_failures\": " << independent.failures
-                     << ", \"in_turn_hits\": " << in_turn.hits << ", \"in_turn\": " << in_turn.decisions
-                     << ", \"in_turn_failures\": " << in_turn.failures
-                     << ", \"in_turn_victims\": " << in_turn.evicted << "}\n";
+                json << bench::Row{{"table", "hits"},
+                                   {"method", method.name},
+                                   {"start", layout},
+                                   {"independent_hits", independent.hits},
+                                   {"independent", independent.decisions},
+                                   {"independent_failures", independent.failures},
+                                   {"in_turn_hits", in_turn.hits},
+                                   {"in_turn", in_turn.decisions},
+                                   {"in_turn_failures", in_turn.failures},
+                                   {"in_turn_victims", in_turn.evicted}}
+                     << '\n';
         }
 }
 
@@ -197,15 +176,16 @@ class Churn {
     std::vector<Swap> swaps_;
 };
 
-void print_row(std::int64_t nodes, const char* workload, const char* engine, const char* what, Quantiles& q,
-               std::ofstream& json) {
+void print_row(std::int64_t nodes, const char* workload, const std::string& engine, const char* what,
+               const std::vector<double>& us, std::ofstream& json) {
+    const double p50 = quantile(us, 0.5), p90 = quantile(us, 0.9), p99 = quantile(us, 0.99);
     std::printf("%6lld  %-4s %-30s %-10s %12.2f %12.2f %12.2f\n", static_cast<long long>(nodes), workload,
-                engine, what, q.at(0.5), q.at(0.9), q.at(0.99));
+                engine.c_str(), what, p50, p90, p99);
     if (json.is_open())
-        json << "{\"table\": \"latency\", \"nodes\": " << nodes << ", \"workload\": \"" << workload
-             << "\", \"engine\": \"" << engine << "\", \"what\": \"" << what
-             << "\", \"count\": " << q.values.size() << ", \"p50_us\": " << q.at(0.5)
-             << ", \"p90_us\": " << q.at(0.9) << ", \"p99_us\": " << q.at(0.99) << "}\n";
+        json << bench::Row{{"table", "latency"}, {"nodes", nodes}, {"workload", workload},
+                           {"engine", engine},   {"what", what},   {"count", us.size()},
+                           {"p50_us", p50},      {"p90_us", p90},  {"p99_us", p99}}
+             << '\n';
 }
 
 void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
@@ -223,7 +203,7 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
             auto start = make_start(nodes, 1, true);
             auto cluster = Cluster::build(start.spec);
             Churn churn(start, 2);
-            Quantiles total;
+            std::vector<double> total;
             const int count = std::clamp(static_cast<int>(1'000'000 / nodes), 20, decisions);
             for (int i = 0; i < count; ++i) {
                 for (const auto& s : churn.next(cluster)) {
@@ -231,9 +211,9 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
                     cluster.assign(s.starts, s.node, s.gpus);
                 }
                 cluster.commit();
-                const auto from = Clock::now();
+                const double from = clock_s();
                 const auto result = preempt(cluster, start.scale_up[w][0], method.options);
-                total.values.push_back(microseconds(from, Clock::now()));
+                total.push_back(1e6 * (clock_s() - from));
                 if (!result.decision || result.decision->victims.empty()) std::abort();
             }
             print_row(nodes, workloads[w], method.name, "decision", total, json);
@@ -246,43 +226,43 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
             auto cluster = Cluster::build(start.spec);
             cluster.keep_events();
             PreemptionIndex live(options);
-            Quantiles first, update, decision, sum;
-            const auto before = Clock::now();
+            std::vector<double> first, update, decision, sum;
+            const double before = clock_s();
             (void)live.decide(cluster, task);
-            first.values.push_back(microseconds(before, Clock::now()));
+            first.push_back(1e6 * (clock_s() - before));
             Churn churn(start, 2);
-            for (auto* q : {&update, &decision, &sum}) q->values.reserve(static_cast<std::size_t>(decisions));
+            for (auto* q : {&update, &decision, &sum}) q->reserve(static_cast<std::size_t>(decisions));
             std::size_t allocated = 0;
             int different = 0, compared = 0;
             for (int i = 0; i < decisions + 100; ++i) {
                 const auto& swaps = churn.next(cluster);
-                const auto count = allocations;
-                const auto t0 = Clock::now();
+                const auto count = bench::allocations;
+                const double t0 = clock_s();
                 for (const auto& s : swaps) {
                     cluster.remove(s.leaves);
                     cluster.commit();
                     cluster.assign(s.starts, s.node, s.gpus);
                     cluster.commit();
                 }
-                const auto t1 = Clock::now();
+                const double t1 = clock_s();
                 const auto* const found = live.decide(cluster, task);
-                const auto t2 = Clock::now();
+                const double t2 = clock_s();
                 if (found == nullptr || found->victims.empty()) std::abort();
                 if (i < 100) continue;  // warm-up
-                allocated += allocations - count;
-                update.values.push_back(microseconds(t0, t1));
-                decision.values.push_back(microseconds(t1, t2));
-                sum.values.push_back(microseconds(t0, t2));
+                allocated += bench::allocations - count;
+                update.push_back(1e6 * (t1 - t0));
+                decision.push_back(1e6 * (t2 - t1));
+                sum.push_back(1e6 * (t2 - t0));
                 if (i % std::max(1, decisions / 20) != 0) continue;
                 auto plain = options;
                 plain.engine = Engine::plain;
                 ++compared;
                 different += *preempt(cluster, task, plain).decision == *found ? 0 : 1;
             }
-            print_row(nodes, workloads[w], engine.c_str(), "first", first, json);
-            print_row(nodes, workloads[w], engine.c_str(), "update", update, json);
-            print_row(nodes, workloads[w], engine.c_str(), "decision", decision, json);
-            print_row(nodes, workloads[w], engine.c_str(), "sum", sum, json);
+            print_row(nodes, workloads[w], engine, "first", first, json);
+            print_row(nodes, workloads[w], engine, "update", update, json);
+            print_row(nodes, workloads[w], engine, "decision", decision, json);
+            print_row(nodes, workloads[w], engine, "sum", sum, json);
             std::printf("        %zu allocations in %d updates and decisions; %d of %d answers differ from "
                         "the plain engine\n",
                         allocated, decisions, different, compared);
@@ -294,36 +274,16 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int seeds = 100, decisions = 5000;
-    std::vector<std::int64_t> sizes;
+    bench::CommandLine line("Topology hit rates and microseconds per decision of all engines.", argc, argv);
+    int seeds = line.smoke() ? 1 : 100, decisions = line.smoke() ? 20 : 5000;
+    std::vector<std::int64_t> sizes{100, 1000, 10'000};
+    if (line.smoke()) sizes = {100};
     std::string path;
-    for (int i = 1; i < argc; ++i) {
-        const std::string name = argv[i];
-        if (name == "--smoke") {
-            seeds = 1;
-            decisions = 20;
-            sizes = {100};
-            continue;
-        }
-        if (i + 1 >= argc) {
-            std::fprintf(stderr, "%s needs a value\n", name.c_str());
-            return 2;
-        }
-        const std::string value = argv[++i];
-        if (name == "--seeds")
-            seeds = std::max(1, std::atoi(value.c_str()));
-        else if (name == "--nodes")
-            sizes.push_back(std::max(1, std::atoi(value.c_str())));
-        else if (name == "--decisions")
-            decisions = std::max(20, std::atoi(value.c_str()));
-        else if (name == "--json")
-            path = value;
-        else {
-            std::fprintf(stderr, "unknown argument %s\n", name.c_str());
-            return 2;
-        }
-    }
-    if (sizes.empty()) sizes = {100, 1000, 10'000};
+    line.option("--seeds", seeds, "starts of the hit rates")->check(bench::at_least(1));
+    line.option("--nodes", sizes, "sizes of the clusters of the latencies")->check(bench::at_least(1));
+    line.option("--decisions", decisions, "decisions to measure")->check(bench::at_least(20));
+    line.option("--json", path, "file for one line per row");
+    line.read();
     std::ofstream json;
     if (!path.empty()) json.open(path);
     hit_rates(seeds, json);

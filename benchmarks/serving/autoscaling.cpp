@@ -2,23 +2,21 @@
 // Prefill and decode replicas over a day: the forecast policy against static provisioning with hindsight and against two
 // reactive baselines. One JSON line per run on standard output; on standard error a table of means with 95 % intervals.
 //
-//   bench_serving_autoscaling [--days N] [--first SEED] [--rate X] [--trace FILE.csv] [--smoke]
-//
-// Requests: AzureLLMInferenceTrace_conv.csv below $GPUSCHED_DATA, or ../shared/data, or the file given, stretched along the
-// daily curve of serving::DailyCurve with each day's own level and surge; where there is none it says so and generates one.
+// Requests: the recorded trace of --trace, stretched along the daily curve of serving::DailyCurve with each day's own level and surge; where there is none it says so and generates one.
 // Model: Llama-3-70B, both kinds of replicas A100-80GB 1x4, times by the planner's estimates; 90 % of the first tokens within
 // 2 s, 90 % of the requests at most 60 ms per further token, in windows of five minutes.
-#include "../interval.hpp"
+#include "../support/command_line.hpp"
+#include "../support/data.hpp"
+#include "../support/interval.hpp"
+#include "../support/rows.hpp"
 
+#include <gpusched/core/file.hpp>
 #include <gpusched/serving/simulate_autoscaling.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,17 +26,10 @@ using namespace gpusched::serving;
 
 namespace {
 
-std::vector<Arrival> read_trace(std::string path) {
-    if (path.empty()) {
-        const char* data = std::getenv("GPUSCHED_DATA");
-        path = std::string(data != nullptr ? data : "../shared/data") +
-               "/azure-llm-2023/AzureLLMInferenceTrace_conv.csv";
-    }
-    std::ifstream file(path);
+std::vector<Arrival> read_trace(const std::string& path) {
     std::vector<sim::LlmRequest> requests;
-    if (file) {
-        const std::string text((std::istreambuf_iterator<char>(file)), {});
-        requests = sim::read_llm_trace(text, path);
+    if (std::filesystem::exists(path)) {
+        requests = sim::read_llm_trace(read_file(path), path);
     } else {
         std::fprintf(stderr, "%s: cannot be read; a generated trace in its place\n", path.c_str());
         requests = sim::generate_llm_trace(20000, 0);
@@ -60,33 +51,17 @@ struct Entrant {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int days = 10;
+    bench::CommandLine line("Prefill and decode replicas over a day.", argc, argv);
+    int days = line.smoke() ? 1 : 10;
     std::uint64_t first = 0;
     DailyCurve curve{.mean_rate = 10};
-    std::string path;
-    for (int i = 1; i < argc; ++i) {
-        const auto value = [&] {
-            if (i + 1 == argc) {
-                std::fprintf(stderr, "%s: expected a value\n", argv[i]);
-                std::exit(2);
-            }
-            return argv[++i];
-        };
-        if (std::strcmp(argv[i], "--days") == 0)
-            days = std::atoi(value());
-        else if (std::strcmp(argv[i], "--first") == 0)
-            first = static_cast<std::uint64_t>(std::atoll(value()));
-        else if (std::strcmp(argv[i], "--rate") == 0)
-            curve.mean_rate = std::atof(value());
-        else if (std::strcmp(argv[i], "--trace") == 0)
-            path = value();
-        else if (std::strcmp(argv[i], "--smoke") == 0)
-            days = 1, curve.mean_rate = 2, curve.hours = 2;
-        else {
-            std::fprintf(stderr, "%s: unknown option\n", argv[i]);
-            return 2;
-        }
-    }
+    if (line.smoke()) curve.mean_rate = 2, curve.hours = 2;
+    auto path = bench::data_path("azure-llm-2023/AzureLLMInferenceTrace_conv.csv");
+    line.option("--days", days, "days, each with a seed")->check(bench::at_least(1));
+    line.option("--first", first, "seed of the first day");
+    line.option("--rate", curve.mean_rate, "mean requests a second")->check(bench::at_least(0));
+    line.option("--trace", path, "recorded requests");
+    line.read();
 
     const auto trace = read_trace(path);
     double input = 0, output = 0;
@@ -145,14 +120,19 @@ int main(int argc, char** argv) {
         for (auto& e : entrants) {
             if (e.hindsight) e.options.start = fewest_fixed(arrivals, e.options);
             const auto r = e.days.emplace_back(simulate_autoscaling(arrivals, e.options, e.world));
-            std::printf(
-                "{\"policy\":\"%s\",\"day\":%llu,\"requests\":%lld,\"gpu_h\":%.3f,\"busy_gpu_h\":%.3f,"
-                "\"prefill_h\":%.3f,\"decode_h\":%.3f,\"both_met\":%.6f,\"windows_met\":%.6f,\"ttft_s\":%.4f,"
-                "\"tpot_s\":%.5f,\"starts\":%lld}\n",
-                e.name.c_str(), static_cast<unsigned long long>(curve.seed),
-                static_cast<long long>(r.requests), r.gpu_h, r.busy_gpu_h, r.prefill_h, r.decode_h,
-                r.both_met, r.windows_met, r.ttft_s, r.tpot_s, static_cast<long long>(r.starts));
-            std::fflush(stdout);
+            using bench::rounded;
+            bench::print({{"policy", e.name},
+                          {"day", curve.seed},
+                          {"requests", r.requests},
+                          {"gpu_h", rounded(r.gpu_h, 3)},
+                          {"busy_gpu_h", rounded(r.busy_gpu_h, 3)},
+                          {"prefill_h", rounded(r.prefill_h, 3)},
+                          {"decode_h", rounded(r.decode_h, 3)},
+                          {"both_met", rounded(r.both_met, 6)},
+                          {"windows_met", rounded(r.windows_met, 6)},
+                          {"ttft_s", rounded(r.ttft_s, 4)},
+                          {"tpot_s", rounded(r.tpot_s, 5)},
+                          {"starts", r.starts}});
         }
     }
 

@@ -11,18 +11,14 @@ are those the efficiencies were chosen on; all others were not looked at for tha
 from __future__ import annotations
 
 import csv
-import os
 import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+import profiles
 from gpusched import serving
 
-OPERATORS = (
-    "input_layernorm attn_pre_proj attn_rope attn_post_proj post_attention_layernorm "
-    "mlp_up_proj mlp_act mlp_down_proj add add"
-).split()
 # (name, TP, PP, across machines): (measured, the paper's estimate), Table 6 of arXiv 2502.00722; "H100+A100" has TP 4, PP 2.
 TABLE_6 = [
     ("H100 4x2", 0.56, 0.60),
@@ -47,49 +43,33 @@ def operators(data: Path) -> None:
     for gpu, name in (("h100", "H100"), ("a100", "A100-80GB"), ("a40", "A40")):
         for path in sorted((data / "profiles/vidur/profiling/compute" / gpu).glob("*/*/mlp.csv")):
             errors = []
-            for row in csv.DictReader(path.open()):
-                values = [row[f"time_stats.{operator}.median"] for operator in OPERATORS]
-                if "" in values:
-                    continue
-                degree, heads, hidden = (int(row[n]) for n in ("num_tensor_parallel_workers", "n_head", "n_embd"))
-                model = serving.language_model(
-                    "measured", layers=1, hidden=hidden, heads=heads, kv_heads=int(row["n_kv_head"]),
-                    head_size=hidden // heads, intermediate=int(row["n_expanded_embd"]), vocabulary=1,
-                )
-                tokens = int(row["num_tokens"])
+            for degree, tokens, model, seconds in profiles.layers(path):
                 # The tables have neither attention nor all-reduces.
                 estimate = serving.layer_seconds(
                     model, serving.gpu_type(name, link_gb_s=1e9), degree, tokens, 0.0, 0.0,
                     efficiency={"collective_s": 0.0},
                 )
-                errors.append(estimate / (sum(map(float, values)) / 1e3) - 1)
+                errors.append(estimate / seconds - 1)
             show(f"operators, {name}, {path.parent.name} (fit)", errors)
 
 
 def prefill_and_decode(data: Path) -> None:
-    gpus = {"a100-80gb": "A100-80GB", "h100-80gb": "H100"}
-    found = defaultdict(lambda: defaultdict(list))
-    with (data / "splitwise-sim/perf_model.csv").open() as file:
-        for row in csv.DictReader(file):
-            if row["model"] == "llama2-70b" and row["hardware"] in gpus:
-                key = tuple(int(row[n]) for n in ("tensor_parallel", "prompt_size", "batch_size", "token_size"))
-                found[row["hardware"]][key].append((float(row["prompt_time"]), float(row["token_time"])))
     model = serving.language_model("Llama-2-70B")
-    for hardware, cases in found.items():
-        gpu = serving.gpu_type(gpus[hardware])
-        errors = {"prompt": [], "token": []}
-        for (degree, prompt, batch, tokens), times in cases.items():
-            embedding = model.vocabulary * model.hidden * 2 / (gpu.bandwidth_gb_s * 1e9 * 0.75) / degree
-            prefill = embedding + model.layers * serving.layer_seconds(
-                model, gpu, degree, float(prompt * batch), prompt / 2, float(batch)
-            )
-            decode = embedding + model.layers * serving.layer_seconds(
-                model, gpu, degree, float(batch), prompt + tokens / 2, float(batch)
-            )
-            errors["prompt"].append(prefill / (statistics.median(t[0] for t in times) / 1e3) - 1)
-            errors["token"].append(decode / (statistics.median(t[1] for t in times) / 1e3) - 1)
+    found = defaultdict(lambda: {"prompt": [], "token": []})
+    for (name, degree, prompt, batch, tokens), times in profiles.splitwise_times(data).items():
+        gpu, errors = serving.gpu_type(name), found[name]
+        embedding = model.vocabulary * model.hidden * 2 / (gpu.bandwidth_gb_s * 1e9 * 0.75) / degree
+        prefill = embedding + model.layers * serving.layer_seconds(
+            model, gpu, degree, float(prompt * batch), prompt / 2, float(batch)
+        )
+        decode = embedding + model.layers * serving.layer_seconds(
+            model, gpu, degree, float(batch), prompt + tokens / 2, float(batch)
+        )
+        errors["prompt"].append(prefill / (statistics.median(t[0] for t in times) / 1e3) - 1)
+        errors["token"].append(decode / (statistics.median(t[1] for t in times) / 1e3) - 1)
+    for name, errors in found.items():
         for kind, values in errors.items():
-            show(f"{kind} time, {gpu.name}, Llama-2-70B, TP 2 to 8", values)
+            show(f"{kind} time, {name}, Llama-2-70B, TP 2 to 8", values)
 
 
 def helix(data: Path) -> None:
@@ -152,12 +132,8 @@ def table_6() -> None:
 
 
 def main() -> int:
-    here = Path(__file__).resolve().parents[3] / "shared" / "data"
-    given = [argument for argument in sys.argv[1:] if argument != "--smoke"]  # it is quick as it is
-    data = Path(given[0] if given else os.environ.get("GPUSCHED_DATA", here))
-    if not (data / "profiles").is_dir():
-        print(f"estimate_error: no {data / 'profiles'}: only Table 6 is compared", file=sys.stderr)
-    else:
+    data = profiles.folder(__doc__, "only Table 6 is compared")
+    if data is not None:
         operators(data)
         collectives(data)
         prefill_and_decode(data)

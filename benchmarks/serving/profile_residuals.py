@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-import os
 import statistics
 import sys
 from collections import defaultdict
@@ -24,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimate_error import OPERATORS
+import profiles
 from gpusched import serving
 
 Point = tuple[str, float, float, float]  # phase, size (tokens or requests), measured, estimated seconds
@@ -74,19 +73,13 @@ def vidur(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
                 if int(row["num_workers"]) == int(row["devices_per_node"]):
                     reduce[int(row["num_workers"])].append((float(row["size"]), float(row["time_stats.all_reduce.median"]) / 1e3))
         for path in sorted((base / "compute" / folder).glob("*/*/mlp.csv")):
-            for row in csv.DictReader(path.open()):
-                values = [row[f"time_stats.{operator}.median"] for operator in OPERATORS]
-                degree, heads, hidden = (int(row[n]) for n in ("num_tensor_parallel_workers", "n_head", "n_embd"))
-                if "" in values or (degree > 1 and degree not in reduce):
+            for layer in profiles.layers(path):
+                degree, tokens, model = layer.degree, layer.tokens, layer.model
+                if degree > 1 and degree not in reduce:
                     continue
-                model = serving.language_model(
-                    "measured", layers=1, hidden=hidden, heads=heads, kv_heads=int(row["n_kv_head"]),
-                    head_size=hidden // heads, intermediate=int(row["n_expanded_embd"]), vocabulary=1,
-                )  # fmt: skip
-                tokens = int(row["num_tokens"])
-                measured = sum(map(float, values)) / 1e3
+                measured = layer.seconds
                 if degree > 1:
-                    measured += 2 * interpolated(reduce[degree], tokens * hidden * 2)
+                    measured += 2 * interpolated(reduce[degree], tokens * model.hidden * 2)
                 estimate = serving.layer_seconds(model, serving.gpu_type(name), degree, tokens, 0.0, 0.0)
                 for phase in ("prompt", "decode"):
                     found["Vidur", path.parent.name, name][degree].append((phase, tokens, measured, estimate))
@@ -94,15 +87,9 @@ def vidur(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
 
 
 def splitwise(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
-    times: dict[Any, list[tuple[float, float]]] = defaultdict(list)
-    for row in csv.DictReader((data / "splitwise-sim/perf_model.csv").open()):
-        if row["model"] == "llama2-70b" and row["hardware"] in ("a100-80gb", "h100-80gb"):
-            key = (row["hardware"], *(int(row[n]) for n in ("tensor_parallel", "prompt_size", "batch_size", "token_size")))
-            times[key].append((float(row["prompt_time"]), float(row["token_time"])))
     model = serving.language_model("Llama-2-70B")
     found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    for (hardware, degree, prompt, batch, tokens), measured in times.items():
-        name = {"a100-80gb": "A100-80GB", "h100-80gb": "H100"}[hardware]
+    for (name, degree, prompt, batch, tokens), measured in profiles.splitwise_times(data).items():
         gpu = serving.gpu_type(name)
         for phase, at, estimate in (
             ("prompt", 0, serving.layer_seconds(model, gpu, degree, float(prompt * batch), prompt / 2, float(batch))),
@@ -144,11 +131,8 @@ def per_gpu(points: list[Point], degree: int, at: int, tokens: tuple[int, int], 
 
 
 def main() -> int:
-    here = Path(__file__).resolve().parents[3] / "shared" / "data"
-    given = [argument for argument in sys.argv[1:] if argument != "--smoke"]  # it is quick as it is
-    data = Path(given[0] if given else os.environ.get("GPUSCHED_DATA", here))
-    if not (data / "profiles").is_dir():
-        print(f"profile_residuals: no {data / 'profiles'}: nothing is compared", file=sys.stderr)
+    data = profiles.folder(__doc__, "nothing is compared")
+    if data is None:
         return 0
     sources: list[Callable[[Path], dict[tuple[str, str, str], dict[int, list[Point]]]]] = [helix, vidur, splitwise]
     print("source     model                GPU        TP  points  prompts before / after    decode before / after")

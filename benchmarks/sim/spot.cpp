@@ -1,21 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 // HP and spot jobs: what each mechanism of ASI's spot scheduler (section 4.2) gains, and how much capacity spot jobs harvest.
-//
-//   bench_sim_spot [--seeds N] [--nodes N] [--days N] [--lp-load X] [--no-checkpoint X] [--no-harvest] [--json FILE] [--smoke]
 //
 // Jobs are generated (docs/sim.md says after which figures): two days to warm up, then the days that are measured, then four
 // more so that the measured jobs can finish under the same load. All arms see the same jobs. The baseline is the paper's:
 // packing alone, random victims. Differences are paired by seed; intervals are Student's, 95 %.
 //
 // With --json, one line per seed and arm.
-#include "../interval.hpp"
+#include "../support/command_line.hpp"
+#include "../support/interval.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
 
 #include <gpusched/sim/harvest.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
-#include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -100,40 +99,24 @@ void harvest(int seeds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int seeds = 10;
-    std::int64_t days = 7;
-    bool with_harvest = true;
+    bench::CommandLine line(
+        "What each mechanism of ASI's spot scheduler gains, and how much spot jobs harvest.", argc, argv);
+    int seeds = line.smoke() ? 2 : 10;
+    std::int64_t days = line.smoke() ? 1 : 7;
     sim::SpotTraceOptions jobs;
-    jobs.nodes = 128;
+    jobs.nodes = line.smoke() ? 16 : 128;
+    bool no_harvest = false;
+    std::string path;
+    line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));
+    line.option("--nodes", jobs.nodes, "nodes of the cluster");
+    line.option("--days", days, "days that are measured")->check(bench::at_least(1));
+    line.option("--lp-load", jobs.lp_load, "GPUs that spot jobs ask for, as a share of all");
+    line.option("--no-checkpoint", jobs.no_checkpoint, "share of spot jobs without checkpoints");
+    line.flag("--no-harvest", no_harvest, "leaves the simulation of standby out");
+    line.option("--json", path, "file for one line per seed and arm");
+    line.read();
     std::ofstream json;
-    for (int i = 1; i < argc; ++i) {
-        const auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
-        if (is("--smoke")) {
-            seeds = 2;
-            days = 1;
-            jobs.nodes = 16;
-        } else if (is("--no-harvest")) {
-            with_harvest = false;
-        } else if (i + 1 == argc) {
-            std::fprintf(stderr, "unknown or incomplete: %s\n", argv[i]);
-            return 2;
-        } else if (is("--seeds")) {
-            seeds = std::atoi(argv[++i]);
-        } else if (is("--nodes")) {
-            jobs.nodes = std::atoll(argv[++i]);
-        } else if (is("--days")) {
-            days = std::atoll(argv[++i]);
-        } else if (is("--lp-load")) {
-            jobs.lp_load = std::atof(argv[++i]);
-        } else if (is("--no-checkpoint")) {
-            jobs.no_checkpoint = std::atof(argv[++i]);
-        } else if (is("--json")) {
-            json.open(argv[++i]);
-        } else {
-            std::fprintf(stderr, "unknown: %s\n", argv[i]);
-            return 2;
-        }
-    }
+    if (!path.empty()) json.open(path);
     constexpr std::int64_t day = 86'400;
     jobs.hours = (2 + days + 4) * 24;
     std::vector<std::vector<SpotReplayResult>> results(arms().size());
@@ -153,21 +136,25 @@ int main(int argc, char** argv) {
             options.measure_from_s = 2 * day;
             options.measure_until_s = (2 + days) * day;
             options.seed = static_cast<std::uint64_t>(seed);
-            const auto begun = std::chrono::steady_clock::now();
+            const double start = bench::clock_s();
             results[a].push_back(sim::replay_spot(trace, options));
             const auto& r = results[a].back();
-            seconds[a] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-            if (json)
-                json << "{\"seed\":" << seed << ",\"arm\":\"" << arm.name
-                     << "\",\"hp_allocation\":" << r.hp_allocation << ",\"lp_allocation\":" << r.lp_allocation
-                     << ",\"lp_completion_mean_s\":" << r.lp_completion_s.mean
-                     << ",\"lp_completion_p50_s\":" << r.lp_completion_s.p50
-                     << ",\"lp_completion_p99_s\":" << r.lp_completion_s.p99
-                     << ",\"lp_lost_gpu_h\":" << r.lp_lost_gpu_h << ",\"lp_evictions\":" << r.lp_evictions
-                     << ",\"lp_unfinished\":" << r.lp_unfinished << ",\"hp_wait_mean_s\":" << r.hp_wait_s.mean
-                     << ",\"hp_wait_p99_s\":" << r.hp_wait_s.p99 << ",\"hp_unfinished\":" << r.hp_unfinished
-                     << "}\n"
-                     << std::flush;
+            seconds[a] += bench::clock_s() - start;
+            if (json.is_open())
+                json << bench::Row{{"seed", seed},
+                                   {"arm", arm.name},
+                                   {"hp_allocation", r.hp_allocation},
+                                   {"lp_allocation", r.lp_allocation},
+                                   {"lp_completion_mean_s", r.lp_completion_s.mean},
+                                   {"lp_completion_p50_s", r.lp_completion_s.p50},
+                                   {"lp_completion_p99_s", r.lp_completion_s.p99},
+                                   {"lp_lost_gpu_h", r.lp_lost_gpu_h},
+                                   {"lp_evictions", r.lp_evictions},
+                                   {"lp_unfinished", r.lp_unfinished},
+                                   {"hp_wait_mean_s", r.hp_wait_s.mean},
+                                   {"hp_wait_p99_s", r.hp_wait_s.p99},
+                                   {"hp_unfinished", r.hp_unfinished}}
+                     << std::endl;
         }
     }
     std::printf("%lld nodes, %d seeds, %lld days measured, %.0f jobs a seed, LP load %.2f, without "
@@ -223,6 +210,6 @@ int main(int argc, char** argv) {
                     }),
                     mean([](const auto& x) { return x.decision_us.p50; }), seconds[a] / seeds);
     }
-    if (with_harvest) harvest(seeds);
+    if (!no_harvest) harvest(seeds);
     return 0;
 }

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time to check a consolidation plan of a generated ASI-like cluster.
-//
-//   bench_verify_replay [--smoke]
-//
-// One JSON line.
+// Time to check a consolidation plan of a generated ASI-like cluster: one JSON line.
+#include "../support/command_line.hpp"
+#include "../support/rows.hpp"
+#include "../support/timing.hpp"
+
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <ctime>
-#include <string_view>
 #include <vector>
 
+using namespace gpusched;
+
 int main(int argc, char** argv) {
-    using namespace gpusched;
-    const bool smoke = argc > 1 && std::string_view(argv[1]) == "--smoke";
+    bench::CommandLine line("Time to check a consolidation plan of a generated ASI-like cluster.", argc,
+                            argv);
+    line.read();
     sim::GeneratorOptions cluster_options;
-    if (smoke) cluster_options.nodes = 500;
+    if (line.smoke()) cluster_options.nodes = 500;
     const auto snapshot = sim::generate_cluster(cluster_options);
     const auto cluster = Cluster::build(snapshot);
     consolidation::Options options;
@@ -29,14 +27,15 @@ int main(int argc, char** argv) {
     std::vector<double> times;
     bool ok = true;
     for (int run = 0; run < 5; ++run) {
-        const auto start = std::clock();  // processor time, which a busy machine disturbs least
+        const double start = bench::processor_s();
         ok = verify::plan(snapshot, plan).ok && ok;
-        times.push_back(static_cast<double>(std::clock() - start) * 1e3 / CLOCKS_PER_SEC);
+        times.push_back(1e3 * (bench::processor_s() - start));
     }
-    std::sort(times.begin(), times.end());
-    std::printf("{\"nodes\": %zu, \"tasks\": %zu, \"moves\": %zu, \"waves\": %lld, \"ok\": %s, "
-                "\"verify_ms\": %.0f}\n",
-                snapshot.nodes.size(), snapshot.tasks.size(), plan.moves.size(),
-                static_cast<long long>(plan.waves), ok ? "true" : "false", times[times.size() / 2]);
+    bench::print({{"nodes", snapshot.nodes.size()},
+                  {"tasks", snapshot.tasks.size()},
+                  {"moves", plan.moves.size()},
+                  {"waves", plan.waves},
+                  {"ok", ok},
+                  {"verify_ms", bench::rounded(bench::median(times), 0)}});
     return ok ? 0 : 1;
 }

@@ -116,7 +116,9 @@ def test_calls_exist(row: list[str]) -> None:
 
 
 def has_options(words: list[str], source: Path) -> None:
-    text = source.read_text(encoding="utf-8")
+    # Programs share options through headers.
+    files = [source, *source.parent.glob("*.hpp"), *(source.parents[1] / "support").glob("*.hpp")]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
     for word in words:
         assert not word.startswith("--") or f'"{word}"' in text, words
 

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The large cluster of the benchmarks of the model and of live state, and the memory that a program uses.
+// The large cluster of the benchmarks of the model and of live state.
 #pragma once
 
 #include <gpusched/model/spec.hpp>
 
-#include <malloc.h>
-
-#include <cstddef>
 #include <string>
 #include <utility>
 
-namespace gpusched::benchmarks {
-
-/// What the allocator has handed out, its own overhead included.
-inline std::size_t heap_bytes() {
-    const auto info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
+namespace gpusched::bench {
 
 /// A node of 4 GPUs under a switch of 32 nodes.
 inline NodeSpec large_cluster_node(int n) {
@@ -55,4 +46,4 @@ inline ClusterSpec large_cluster(int nodes, int tasks_per_node) {
     return spec;
 }
 
-}  // namespace gpusched::benchmarks
+}  // namespace gpusched::bench

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Means over seeds with the half width of their 95 % interval by Student's t.
 #pragma once
 
@@ -13,8 +14,9 @@ struct Interval {
     double mean = 0, half = 0;
 };
 
-/// Of one value the half width is 0: nothing is known of it.
+/// Of one value the half width is 0: nothing is known of it; of none both.
 inline Interval interval(const std::vector<double>& values) {
+    if (values.empty()) return {};
     const auto n = static_cast<double>(values.size());
     Interval result{.mean = std::accumulate(values.begin(), values.end(), 0.0) / n};
     if (values.size() < 2) return result;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts allocations. To be included by the one source file of a program, whose operator new this replaces.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace gpusched::bench {
+inline std::size_t allocations = 0;  ///< so far
+}
+
+// Not inlined, so that the compiler does not take them for a pair that does not match.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    ++gpusched::bench::allocations;
+    if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
