@@ -87,6 +87,20 @@ def test_other_after_ours_is_an_import_error(site, arguments):
     assert "replaced: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
 
 
+def test_every_public_module_says_so(site):
+    install_ours(site)
+    install_other(site)
+    files = [path for path in PACKAGE.glob("[a-z]*.py") if path.name not in OTHERS]
+    modules = {path.stem for path in files} | {path.parent.name for path in PACKAGE.glob("[a-z]*/__init__.py")}
+    modules.remove("errors")  # Python alone, without the compiled part
+    assert len(modules) > 10
+    assert run(site, "-c", "import gpusched.errors").returncode == 0
+    for module in sorted(modules):
+        done = run(site, "-c", f"import gpusched.{module}")
+        assert done.returncode != 0, module
+        assert "ImportError: gpusched-algorithms: files in" in done.stderr, module
+
+
 def test_the_message_is_the_import_error_s_own(site):
     install_ours(site)
     install_other(site)

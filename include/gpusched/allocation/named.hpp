@@ -40,6 +40,10 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     template <class P>
     PolicyRegistry& add(std::string name) {
         if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        static_assert(
+            requires { P{}; },
+            "add<P>(name) makes a P{}; a policy with arguments is added with a function that makes it: "
+            "add(name, [](...) { return P(...); })");
         return add(std::move(name), [](const Inventory&) { return P{}; });
     }
     template <std::invocable<const Inventory&> Make>

@@ -52,6 +52,10 @@ class Registry {
     template <class P>
     Registry& add(std::string name) {
         if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        static_assert(
+            requires { P{}; },
+            "add<P>(name) makes a P{}; a policy with arguments is added with a function that makes it: "
+            "add(name, [](...) { return P(...); })");
         return add(std::move(name), [](const std::remove_cvref_t<Arguments>&...) -> Policy { return P{}; });
     }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -39,10 +40,14 @@ concept FloatPerVictim = requires(const P& order, const Cluster& cluster, TaskId
 /// Only static_asserts, so that the compiler's first message is the cause. Always true.
 template <class P>
 constexpr bool check_victim_order() {
+    static_assert(
+        VictimOrder<P> || !std::convertible_to<const P&, std::string_view>,
+        "a victim policy is not given as text; preemption::victim_policies().make(name) makes one of "
+        "its name");
     static_assert(!FloatPerVictim<P>,
                   "a victim order returns whole numbers, not floating point, which would be cut off; scale "
                   "them, for example to thousandths");
-    static_assert(FloatPerVictim<P> || VictimOrder<P>,
+    static_assert(FloatPerVictim<P> || VictimOrder<P> || std::convertible_to<const P&, std::string_view>,
                   "a victim order is called as `order(const Cluster&, TaskId victim, std::int64_t now)`, "
                   "returns a whole number, and its operator() is const");
     return true;
@@ -64,7 +69,8 @@ class VictimPolicy {
         : named_(policy) {}
     template <class P>
         requires(std::is_class_v<P> ? !std::derived_from<P, VictimPolicy> && !std::derived_from<P, Options>
-                                    : std::invocable<P&, const Cluster&, TaskId, std::int64_t>)
+                                    : std::invocable<P&, const Cluster&, TaskId, std::int64_t> ||
+                                          std::convertible_to<P, std::string_view>)  // refused with the cause
     VictimPolicy(P order)  // NOLINT(google-explicit-constructor): a policy of another type
         : named_(std::nullopt) {
         static_assert(detail::check_victim_order<P>());
