@@ -22,6 +22,14 @@ serving::GpuType find_gpu(const std::string& name);
 /// A model that is known, or one with this name and nothing else.
 /// Described: a dict with the fields of a model that nobody knows.
 serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
+template <>
+struct Members<serving::ProfilePoint> {
+    static void visit(auto& point, auto&& each) {
+        each(point.size);
+        each(point.seconds);
+    }
+};
+
 /// A request as docs/serving.md describes it, as a dict.
 using Request = Typed<"Mapping[str, Any]">;
 

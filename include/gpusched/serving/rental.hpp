@@ -117,7 +117,8 @@ constexpr void visit_fields(std::type_identity<RentalSolution>, F&& field) {
     field("message", &RentalSolution::message);
 }
 
-/// Solves the rental problem. That it is infeasible is believed after a second answer, without presolve.
+/// Solves the rental problem. That it is infeasible is believed after a second answer, without presolve; CBC is asked twice always, and
+/// the better plan and the weaker bound count.
 /// @throws InvalidInput for malformed problems and options; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,

@@ -112,7 +112,7 @@ TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
         const auto best = enumerated(p, replicas);
         INFO("instance " << i);
         for (const auto& name :
-             milp::available_solvers()) {  // each by itself: CBC's preprocessing was wrong on three of these
+             milp::available_solvers()) {  // each by itself: CBC was wrong on three of these
             const auto one = solve_rental(p, RentalGoal::cost, {}, milp::find_solver(name));
             CHECK(one.has_plan() == best.has_value());
             CHECK(one.cost == Catch::Approx(best.value_or(0)).margin(1e-6));
@@ -172,21 +172,29 @@ TEST_CASE("machines, minimum counts and spot prices by hand", "[serving][rental]
     CHECK(violations(p, wrong).front() == "starts: 1; expected at most 0");
 }
 
-TEST_CASE("a rental is solved once", "[serving][rental]") {
+TEST_CASE("a rental is solved once, with CBC twice", "[serving][rental]") {
     if (no_solver()) return;
-    // Only a no is asked for again, without presolve.
+    // Of other solvers a no alone is asked for again, without presolve.
     RentalProblem p{{{"m", 8, 20, 3, 0, 0, 0}}, {{"w", 9, ""}}, {{"c", {1}, {1}, ""}}};
     std::vector<bool> presolved;
+    std::string name = "counting";
     const milp::AnySolver counting(
         "counting", [&](const milp::Model& model, const milp::SolveOptions& options, const Context& context) {
             presolved.push_back(options.presolve);
-            return milp::find_solver()(model, options, context);
+            auto found = milp::find_solver()(model, options, context);
+            found.solver = name;
+            return found;
         });
     CHECK(solve_rental(p, RentalGoal::cost, {}, counting).cost == Catch::Approx(40));
     CHECK(presolved == std::vector{true});
     p.budget = 39;
     CHECK(solve_rental(p, RentalGoal::cost, {}, counting).status == milp::Status::infeasible);
     CHECK(presolved == std::vector{true, true, false});
+    p.budget = 40;
+    name = "cbc";
+    presolved.clear();
+    CHECK(solve_rental(p, RentalGoal::cost, {}, counting).cost == Catch::Approx(40));
+    CHECK(presolved == std::vector{true, false});
 }
 
 TEST_CASE("malformed rental problems", "[serving][rental]") {

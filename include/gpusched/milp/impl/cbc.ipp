@@ -204,14 +204,10 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         arguments.push_back(value);
     };
     if (options.threads > 1) add("-threads", std::to_string(options.threads));
-    if (!options.presolve) add("-presolve", "off");
-    // Its integer preprocessing has called dear plans optimal and possible ones infeasible where columns take more whole numbers
-    // than 0 and 1 (2.10.8, rentals of machines); its presolve of the relaxation has not.
-    bool binary = true;
-    for (std::size_t j = 0; j < model.integer.size(); ++j)
-        binary = binary &&
-                 (model.integer[j] == 0 || (model.column_lower[j] > -0.5 && model.column_upper[j] < 1.5));
-    if (!options.presolve || !binary) add("-preprocess", "off");
+    if (!options.presolve) {
+        add("-presolve", "off");
+        add("-preprocess", "off");
+    }
     if (options.time_limit) {
         add("-timeMode", "elapsed");  // otherwise CPU time
         add("-sec", std::to_string(std::max(0.0, *options.time_limit - budget.elapsed_s())));

@@ -192,12 +192,22 @@ GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, Rental
     const auto model = detail::build_rental(problem, goal, at);
     const Budget budget(context, options.time_limit);
     auto found = milp::solve(model, options, solver, context);
-    // Solvers have called possible plans infeasible, with presolve: a no is asked for twice.
-    if (options.presolve && found.status == milp::Status::infeasible) {
+    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its two answers the better
+    // counts, and the weaker bound. Of other solvers a no alone is asked for twice.
+    if (options.presolve && (found.status == milp::Status::infeasible ||
+                             (found.status == milp::Status::optimal && found.solver == "cbc"))) {
         auto plain = options;
         plain.presolve = false;
         if (plain.time_limit) plain.time_limit = std::max(0.0, *plain.time_limit - budget.elapsed_s());
-        found = milp::solve(model, plain, solver, context);
+        auto again = milp::solve(model, plain, solver, context);
+        const double sign = goal == RentalGoal::rate ? -1 : 1;
+        const double bound = sign * std::min(sign * found.bound, sign * again.bound);
+        if (again.has_solution() &&
+            (!found.has_solution() || sign * again.objective < sign * found.objective))
+            found = std::move(again);
+        else if (!found.has_solution() && again.status != milp::Status::infeasible)
+            found.status = again.status;  // one says no, the other one does not know
+        if (found.has_solution()) found.bound = bound;
     }
     RentalSolution result;
     result.status = found.status;
