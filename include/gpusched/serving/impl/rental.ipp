@@ -58,9 +58,9 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
     const auto named = [](const char* what, const std::string& name) {
         return std::string(what) + "(" + name + ")";
     };
-    // A coefficient below a solver's tolerance would be served by no replica: a kind takes a millionth of one at least. What takes more
-    // replicas than there may be is not served.
-    const double least = goal == RentalGoal::rate ? 0 : 1e-6;
+    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind takes a hundred-thousandth of
+    // one at least. What takes more replicas than there may be is not served.
+    const double least = goal == RentalGoal::rate ? 0 : 1e-5;
     const auto busy = [&](int c, int w) {
         const double rate = config(c).throughput[static_cast<std::size_t>(w)];
         const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
