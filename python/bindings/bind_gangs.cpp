@@ -73,6 +73,8 @@ Gpus gpus_of(std::int64_t milli) {
 struct NamedJointAllocation {
     /// An `Allocation` per job, in the order given.
     std::vector<Typed<"Allocation">> jobs;
+    /// Indices of the placed jobs. In this order each is feasible while those before it stand: a job may want another one near.
+    std::vector<int> order;
     /// How many jobs are placed.
     std::int64_t placed = 0;
     /// of the placed jobs, each weighed with its part of all jobs' GPUs; nats
@@ -89,6 +91,7 @@ struct NamedJointAllocation {
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field) {
     field("jobs", &NamedJointAllocation::jobs);
+    field("order", &NamedJointAllocation::order);
     field("placed", &NamedJointAllocation::placed);
     field("entropy", &NamedJointAllocation::entropy);
     field("cross_traffic", &NamedJointAllocation::cross_traffic);
@@ -166,6 +169,7 @@ void bind_joint(py::module_& m) {
                 return a::allocate_many(*with.cluster, requests, o, context);
             });
             J out{{},
+                  std::vector<int>(found.order.begin(), found.order.end()),
                   found.placed,
                   found.entropy,
                   found.cross_traffic,

@@ -205,11 +205,11 @@ def _admit(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
 def _allocate(cluster: Cluster, options: Mapping[str, Any]) -> Plan | None:
     keywords = {name: value for name, value in options.items() if name != "jobs"}
     jobs = _jobs(options)
-    found = (
-        [allocation.allocate(cluster, jobs[0], **keywords)]
-        if len(jobs) == 1
-        else allocation.allocate_many(cluster, jobs, **keywords).jobs
-    )
+    if len(jobs) == 1:
+        found = [allocation.allocate(cluster, jobs[0], **keywords)]
+    else:
+        many = allocation.allocate_many(cluster, jobs, **keywords)
+        found = [many.jobs[j] for j in many.order]
     return allocation.to_plan(*found) if any(a.placed for a in found) else None
 
 

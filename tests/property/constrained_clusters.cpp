@@ -132,10 +132,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
             seen["gang victims"] += gang.decision->victims.size();
         }
         const auto together = allocation::allocate_many(cluster, jobs, {.seed = seed, .iterations = 100});
-        Plan plan;
-        for (const auto& job : together.jobs)
-            plan.placements.insert(plan.placements.end(), job.pods.begin(), job.pods.end());
-        require_valid(spec, cluster, plan, "allocate_many");
+        require_valid(spec, cluster, allocation::to_plan(together), "allocate_many");
         seen["jobs together"] += static_cast<std::size_t>(together.placed);
     }
     for (const char* kind :

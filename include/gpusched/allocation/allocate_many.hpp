@@ -7,6 +7,7 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -55,6 +56,8 @@ constexpr void visit_fields(std::type_identity<JointOptions>, F&& field) {
 
 struct JointAllocations {
     std::vector<Allocation> jobs{};  ///< in the order given; those that found no place say why
+    /// Indices of the placed jobs. In this order each is feasible while those before it stand: a job may want another one near.
+    std::vector<std::size_t> order{};
     std::int64_t placed = 0;
     double entropy = 0;        ///< of the placed jobs, each weighed with its part of all jobs' GPUs; nats
     double cross_traffic = 0;  ///< of the placed jobs
@@ -79,6 +82,9 @@ struct JointAllocations {
 /// O(jobs) calls of `allocate`, then at most `node_visits` nodes.
 [[nodiscard]] JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
                                              const JointOptions& options = {}, const Context& context = {});
+
+/// Its placements, in an order in which they are feasible one after the other.
+[[nodiscard]] Plan to_plan(const JointAllocations& allocations);
 
 }  // namespace GPUSCHED_NAMESPACE::allocation
 

@@ -186,17 +186,18 @@ def allocate(args: argparse.Namespace) -> int:
         raise InvalidInput("--level, --mode: one job only; write them into the jobs' files")
     if len(jobs) == 1:
         options = given(args, "policy", "allocation.allocate")
-        found = [allocation.allocate(cluster, jobs[0], **options)]
+        found = in_order = [allocation.allocate(cluster, jobs[0], **options)]
     else:
         options = given(args, "policy", "allocation.allocate_many")
-        found = allocation.allocate_many(cluster, jobs, **options).jobs
+        many = allocation.allocate_many(cluster, jobs, **options)
+        found, in_order = many.jobs, [many.jobs[j] for j in many.order]
     for a in found:
         if a.placed:
             switches = ", ".join(f"{name} {gpus}" for name, gpus in a.per_domain.items())
             say(f"{a.job}: {counted(len(a.pods), 'pod')} placed, GPUs per domain: {switches}; entropy {a.entropy:.4f}")
         else:
             say(f"{a.job}: not placed: {a.reason}")
-    plan = allocation.to_plan(*found)
+    plan = allocation.to_plan(*in_order)
     save_bundle(args, "allocate", cluster, {"jobs": jobs, **options}, plan if plan.placements else None)
     if args.write_cluster is not None:
         allocation.with_job(cluster, *[job for job in jobs if isinstance(job, dict)]).to_json(args.write_cluster)

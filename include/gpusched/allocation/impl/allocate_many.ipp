@@ -6,6 +6,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,8 +22,10 @@ namespace detail {
 class JointSearch {
   public:
     JointSearch(const Cluster& cluster, std::span<const GangRequest> jobs, Budget& budget)
-        : cluster_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()), alone_(jobs.size(), 0) {
+        : cluster_(cluster), replayed_(cluster), jobs_(jobs), budget_(budget), placed_(jobs.size()),
+          alone_(jobs.size(), 0) {
         cluster_.commit();
+        replayed_.commit();
         std::vector<bool> seen(cluster.task_slots());  // by TaskId
         for (const auto& job : jobs) {
             if (job.options.time_limit)
@@ -36,6 +39,8 @@ class JointSearch {
                     throw InvalidInput("pods: " + gpusched::quoted(cluster.name(pod)) + " is in two jobs");
                 seen[index(pod)] = true;
                 gpus += cluster.gpu_milli(pod);
+                grouped_ = grouped_ || !inventory().memberships(pod).empty() ||
+                           !inventory().selection_memberships(pod).empty();
             }
             gpus_.push_back(gpus);
             all_gpus_ += gpus;
@@ -46,6 +51,7 @@ class JointSearch {
     /// One after the other, the most GPUs first.
     void place_by_size() {
         for (const auto j : order_) place(j);
+        sequence_ = order_;
     }
 
     /// Removes and places again until the budget is used up or nothing can be better.
@@ -74,7 +80,7 @@ class JointSearch {
                 visits += nodes;
             }
             const auto then = value();
-            if (then <= now) {
+            if (then <= now && keeps_order(set)) {
                 now = then;
                 continue;
             }
@@ -98,6 +104,8 @@ class JointSearch {
             }
             result.proven = result.proven && !unhappy(j);
         }
+        for (const auto j : sequence_)
+            if (placed_[j].placed) result.order.push_back(j);
         result.jobs = std::move(placed_);
     }
 
@@ -165,7 +173,49 @@ class JointSearch {
                 if (!placed_[j].placed) {
                     gangs_[j]->explains = explains;
                     place(j);
+                    if (!placed_[j].placed) continue;
+                    std::erase(sequence_, j);
+                    sequence_.push_back(j);
                 }
+    }
+    /// Finds an order in which all that is placed is feasible one after the other. What was placed near a job that is elsewhere now
+    /// may have none.
+    /// @param moved  the jobs that were placed last; the others were feasible in the order before
+    /// @return false, and nothing changed, if there is none
+    bool keeps_order(std::span<const std::size_t> moved) {
+        auto left = sequence_;
+        for (const auto j : moved) std::erase(left, j);
+        left.insert(left.end(), moved.begin(), moved.end());
+        if (!grouped_) {
+            sequence_ = std::move(left);
+            return true;
+        }
+        const auto start = replayed_.checkpoint();
+        std::vector<std::size_t> found;
+        for (std::size_t before = left.size() + 1; !left.empty() && left.size() < before;) {
+            before = left.size();
+            std::erase_if(left, [&](std::size_t j) {
+                const bool stands = replay(placed_[j]);
+                if (stands) found.push_back(j);
+                return stands;
+            });
+        }
+        replayed_.rollback(start);
+        if (!left.empty()) return false;
+        sequence_ = std::move(found);
+        return true;
+    }
+    /// Places the pods where they are planned to be, or none of them.
+    bool replay(const Allocation& job) {
+        const auto mark = replayed_.checkpoint();
+        for (const auto& pod : job.pods) {
+            if (find_obstacle(replayed_, pod.task, pod.node) != Obstacle::none) {
+                replayed_.rollback(mark);
+                return false;
+            }
+            replayed_.assign(pod.task, pod.node, pod.gpus);
+        }
+        return true;
     }
     void take_off(std::size_t j) {
         if (!placed_[j].placed) return;
@@ -216,12 +266,15 @@ class JointSearch {
     [[nodiscard]] const Inventory& inventory() const { return cluster_.inventory(); }
 
     Cluster cluster_;
+    Cluster replayed_;  // without the jobs, but while an order is looked for
     std::span<const GangRequest> jobs_;
     Budget& budget_;
     std::vector<std::unique_ptr<Gang>> gangs_;
     std::vector<std::int64_t> gpus_;  // of each job, in thousandths
     std::int64_t all_gpus_ = 0;
-    std::vector<std::size_t> order_;
+    std::vector<std::size_t> order_;     // by size
+    std::vector<std::size_t> sequence_;  // in which all that is placed is feasible one after the other
+    bool grouped_ = false;               // whether a pod has group constraints
     std::vector<Allocation> placed_;
     std::vector<double> alone_;  // entropy and traffic of each job alone, or less; -1 = has no place
     bool sure_ = true;           // jobs without a place alone certainly have none
@@ -243,6 +296,15 @@ GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span
     search.report(result);
     result.stop_reason = budget.reason();
     return result;
+}
+
+GPUSCHED_INLINE Plan to_plan(const JointAllocations& allocations) {
+    Plan plan;
+    for (const auto j : allocations.order) {
+        const auto own = to_plan(allocations.jobs[j]);
+        plan.placements.insert(plan.placements.end(), own.placements.begin(), own.placements.end());
+    }
+    return plan;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::allocation
