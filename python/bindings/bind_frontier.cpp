@@ -88,6 +88,16 @@ void bind_frontier(py::module_& m) {
     define_record(point);
     py::class_<NamedFrontier> frontier(m, "Frontier", doc("consolidation::Frontier").c_str());
     define_record(frontier);
+    frontier.def("__len__", [](const NamedFrontier& f) { return f.points.size(); });
+    frontier.def(
+        "__getitem__",
+        [](const NamedFrontier& f, std::int64_t i) -> const NamedPoint& {
+            const auto count = static_cast<std::int64_t>(f.points.size());
+            if (i < -count || i >= count)
+                throw py::index_error("point " + std::to_string(i) + "; there are " + std::to_string(count));
+            return f.points[static_cast<std::size_t>(i < 0 ? i + count : i)];
+        },
+        py::arg("index"), py::return_value_policy::copy);
     define_in_python<Frame>(frontier, "to_pandas", "_frames.frontier_to_pandas",
                             "A pandas frame with one row for each point, without the plans.");
     const auto keywords = Keywords<FrontierArguments>()

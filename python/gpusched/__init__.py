@@ -27,7 +27,7 @@ from . import (
 from ._core import __version__
 from .admission import admit
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate
+from .consolidation import consolidate, frontier
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -56,6 +56,7 @@ __all__ = [
     "consolidation",
     "control",
     "fragmentation",
+    "frontier",
     "io",
     "kubernetes",
     "milp",

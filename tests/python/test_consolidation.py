@@ -567,7 +567,11 @@ def test_a_node_may_be_too_dear(small: gs.Cluster) -> None:
 
 
 def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
-    frontier = gs.consolidation.frontier(small, points=5)
+    frontier = gs.frontier(small, points=5)
+    assert len(frontier) == len(frontier.points) and list(frontier) == frontier.points
+    assert frontier[0] == frontier.points[0] and frontier[-1] == frontier.points[-1]
+    with pytest.raises(IndexError, match="point 99; there are"):
+        frontier[99]
     assert frontier.bound_method == "counting"
     assert frontier.stop_reason == "completed"
     table = frontier.to_pandas()
