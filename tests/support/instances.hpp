@@ -32,4 +32,11 @@ T instances(T all) {
     return all * static_cast<T>(times());
 }
 
+/// Of cases that a test goes through in order, which it takes: each, or every fifth where sanitizers make it slow.
+#ifdef GPUSCHED_TEST_SANITIZED
+inline constexpr int stride = 5;
+#else
+inline constexpr int stride = 1;
+#endif
+
 }  // namespace testing_support
