@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-from datetime import datetime
+import math
+from datetime import datetime, timezone
 from typing import Any
 
 from .. import _core, serving
@@ -27,7 +28,10 @@ def seconds(text: str) -> float:
         return float(text)
     except ValueError:
         day, _, fraction = text.partition(".")
-        return datetime.fromisoformat(day).timestamp() + float(f"0.{fraction or 0}")
+        when = datetime.fromisoformat(day)
+        if when.tzinfo is None:  # not this machine's zone, whose clocks may change within the trace
+            when = when.replace(tzinfo=timezone.utc)
+        return when.timestamp() + float(f"0.{fraction or 0}")
 
 
 def read_trace(path: str) -> list[tuple[float, int, int]]:
@@ -53,7 +57,7 @@ def read_trace(path: str) -> list[tuple[float, int, int]]:
             rows.append((seconds(when), int(prompt), int(answer)))
         except (ValueError, IndexError):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and two numbers of tokens") from None
-        if not (rows[-1][0] == rows[-1][0] and min(rows[-1][1:]) >= 1):
+        if not (math.isfinite(rows[-1][0]) and min(rows[-1][1:]) >= 1):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and at least one token of prompt and answer")
     if len(rows) < 2:
         raise InvalidInput(f"{path}: {counted(len(rows), 'request')}; expected at least two")
