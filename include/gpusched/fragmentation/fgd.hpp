@@ -77,7 +77,7 @@ class Fgd {
                                      std::span<const int> gpu_free_milli) const noexcept;
 
     /// F after minus F before putting `task` on `gpus` of `node`, which must fit. For whole GPUs it does not matter
-    /// which idle ones they are. O(GPUs of the node).
+    /// which idle ones they are. Not for a Standby task: nothing places or moves those. O(GPUs of the node).
     [[nodiscard]] std::int64_t delta(const Cluster& cluster, TaskId task, NodeId node,
                                      GpuMask gpus) const noexcept;
 

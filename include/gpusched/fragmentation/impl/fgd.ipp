@@ -173,11 +173,12 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
     const auto lent = cluster.lent_to(task);
     const int share = inv.tasks.gpu_share_milli[index(task)];
     const auto cpu = cluster.cpu_free_milli(node);
+    const auto* const row_before = row(seen, cpu);
     const auto* const row_after =
         row(seen, std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]));
     const auto idle = static_cast<std::size_t>(std::count(all.begin(), all.end(), whole_gpu_milli));
-    const auto before = usable(row(seen, cpu), all);
-    const auto untouched = usable(row_after, all);
+    const auto before = usable(row_before, all);
+    const auto untouched = row_after == row_before ? before : usable(row_after, all);
     const auto one_idle_less =
         idle == 0 ? 0
                   : whole_gpu_milli * (static_cast<std::int64_t>(idle) * row_after[idle] -

@@ -9,9 +9,7 @@
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <optional>
@@ -47,17 +45,15 @@ class RatePlanner {
         estimate_.memory_fraction = options.deployments.memory_fraction;
         for (std::size_t i = 0; i < request.models.size(); ++i)
             for (std::size_t d = 0; d < request.models[i].workloads.size(); ++d) {
-                kinds_.push_back({i, d});
                 const auto& workload = request.models[i].workloads[d];
-                targets_.push_back(
-                    list_of(rates_ ? merged(workload.targets, options.targets) : LatencyTargets{}));
-                any_targets_ = any_targets_ || !targets_.back().empty();
+                kinds_.push_back(
+                    {i, d, list_of(rates_ ? merged(workload.targets, options.targets) : LatencyTargets{})});
+                any_targets_ = any_targets_ || !kinds_.back().targets.empty();
             }
         prepare();
     }
 
-    /// @param explain  say what would make a plan possible where there is none
-    ServingPlan run(bool explain = true) {
+    ServingPlan run() {
         const auto goal = wanted();
         const auto relaxed = problem(1, false, false);
         const auto bound = solve(relaxed, goal);
@@ -94,11 +90,13 @@ class RatePlanner {
                 best.message = any_targets_
                                    ? "the bound does not count queueing; a cheaper plan may keep the targets"
                                    : "the solver stopped before this was proved to be the best";
-        } else if (explain && (bound.status == milp::Status::infeasible || bound.has_plan())) {
-            best.binding = why_not();
         }
+        refused_ = !best.has_plan() && (bound.status == milp::Status::infeasible || bound.has_plan());
         return best;
     }
+
+    /// After `run`: no plan, and not because a solver gave up. `WhyRefused` says what would do.
+    [[nodiscard]] bool refused() const { return refused_; }
 
     /// The fewest replicas to start for at most `slack` more than the cheapest; see `replan`.
     [[nodiscard]] int starts() const { return starts_; }
@@ -165,18 +163,43 @@ class RatePlanner {
         return options_.goal == Goal::cheapest ? RentalGoal::cost : RentalGoal::rate;
     }
 
-  private:
+    /// One workload of one model of the request, and its targets.
     struct Kind {
         std::size_t model, workload;
+        std::vector<LatencyTarget> targets{};
     };
-
-    [[nodiscard]] double utilization() const { return rates_ ? options_.utilization : 1.0; }
+    [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+    [[nodiscard]] bool any_targets() const { return any_targets_; }
+    /// Requests of all kinds together.
     [[nodiscard]] double total() const {
         double all = 0;
         for (const auto& workload : instance_.problem.workloads) all += workload.requests;
         return all;
     }
+    /// What a deployment, of the planner's or of more, takes for a request of a kind.
+    [[nodiscard]] KindTimes times(const ServingInstance& of, std::size_t c, std::size_t w) const {
+        const auto& served = request_.models[kinds_[w].model];
+        const auto& shape = served.workloads[kinds_[w].workload].shape;
+        auto one = estimate_;
+        one.max_batch = 1;
+        return kind_times(estimate(served.model, request_.gpus, of.deployments[c], shape, one),
+                          estimate(served.model, request_.gpus, of.deployments[c], shape, estimate_),
+                          shape.output, of.problem.configurations[c].throughput[w]);
+    }
+    /// What was measured of it.
+    [[nodiscard]] std::vector<MeasuredThroughput> measured_rows(const ServingInstance& of, std::size_t c,
+                                                                std::size_t w) const {
+        const auto& served = request_.models[kinds_[w].model];
+        std::vector<MeasuredThroughput> rows;
+        for (const auto& m : request_.measured)
+            if (m.model == served.model.name && m.deployment == of.deployments[c].name &&
+                m.workload == served.workloads[kinds_[w].workload].name)
+                rows.push_back(m);
+        return rows;
+    }
 
+  private:
+    [[nodiscard]] double utilization() const { return rates_ ? options_.utilization : 1.0; }
     void prepare() {
         const auto all = all_deployments(request_, options_);
         deployments_ = static_cast<int>(all.deployments.size());
@@ -192,8 +215,8 @@ class RatePlanner {
                 if (any_targets_) {
                     const auto t = times(all, c, w);
                     const auto known = measured_rows(all, c, w);
-                    const auto measured = measured_capacity(known, targets_[w]);
-                    if (measured ? *measured <= 0 : !idle_keeps(t, targets_[w])) rate = 0;
+                    const auto measured = measured_capacity(known, kinds_[w].targets);
+                    if (measured ? *measured <= 0 : !idle_keeps(t, kinds_[w].targets)) rate = 0;
                     if (rate > 0 && single_type(all.deployments[c]) >= 0) {
                         const std::pair key(request_.models[kinds_[w].model].model.name,
                                             single_type(all.deployments[c]));
@@ -242,15 +265,15 @@ class RatePlanner {
                 const double limit = utilization() * rate;
                 auto& source = latency_source_.back()[w];
                 if (source == Source::measured) source = Source::calibrated;
-                if (targets_[w].empty()) {
+                if (kinds_[w].targets.empty()) {
                     capacity_.back()[w] = limit;
                 } else if (const auto known =
-                               measured_capacity(measured_rows(instance_, c, w), targets_[w])) {
+                               measured_capacity(measured_rows(instance_, c, w), kinds_[w].targets)) {
                     capacity_.back()[w] = std::min(limit, *known);
                     source = Source::measured;
                 } else {
                     capacity_.back()[w] =
-                        simulated_capacity(times(instance_, c, w), targets_[w], limit, spacing_);
+                        simulated_capacity(times(instance_, c, w), kinds_[w].targets, limit, spacing_);
                 }
             }
         }
@@ -261,26 +284,6 @@ class RatePlanner {
         for (std::size_t i = 0; i < n; ++i) all[i] = static_cast<int>(i);
         return all;
     }
-    [[nodiscard]] KindTimes times(const ServingInstance& of, std::size_t c, std::size_t w) const {
-        const auto& served = request_.models[kinds_[w].model];
-        const auto& shape = served.workloads[kinds_[w].workload].shape;
-        auto one = estimate_;
-        one.max_batch = 1;
-        return kind_times(estimate(served.model, request_.gpus, of.deployments[c], shape, one),
-                          estimate(served.model, request_.gpus, of.deployments[c], shape, estimate_),
-                          shape.output, of.problem.configurations[c].throughput[w]);
-    }
-    [[nodiscard]] std::vector<MeasuredThroughput> measured_rows(const ServingInstance& of, std::size_t c,
-                                                                std::size_t w) const {
-        const auto& served = request_.models[kinds_[w].model];
-        std::vector<MeasuredThroughput> rows;
-        for (const auto& m : request_.measured)
-            if (m.model == served.model.name && m.deployment == of.deployments[c].name &&
-                m.workload == served.workloads[kinds_[w].workload].name)
-                rows.push_back(m);
-        return rows;
-    }
-
     /// The plan of a rental.
     [[nodiscard]] ServingPlan planned(const RentalProblem& p, const RentalSolution& s, bool separate) const {
         ServingPlan plan;
@@ -350,7 +353,7 @@ class RatePlanner {
         double least = 1;
         for (std::size_t w = 0; w < kinds_.size(); ++w)
             if (const double part = instance_.problem.workloads[w].requests / total();
-                part > 0 && !targets_[w].empty())
+                part > 0 && !kinds_[w].targets.empty())
                 least = std::min(least, part);
         const double enough = std::min(std::ceil(rare_requests / 0.8 / least), 1.0 * most_simulated);
         LatencyOptions o{.rate = plan.rate,
@@ -383,7 +386,7 @@ class RatePlanner {
                 calibrated = calibrated && r.latency_source[d] != Source::estimated;
             }
             l.source = measured ? Source::measured : calibrated ? Source::calibrated : Source::estimated;
-            for (const auto& target : targets_[w]) {
+            for (const auto& target : kinds_[w].targets) {
                 double& value = l.*field_of(target);
                 if (measured) value = measured_latency(plan, w, l.rate, target.first_token);
                 l.met = l.met && value <= target.seconds * (1 + 1e-9);
@@ -486,144 +489,6 @@ class RatePlanner {
         }
     }
 
-    /// What would make a plan possible, in words.
-    [[nodiscard]] std::vector<std::string> why_not() const {
-        std::vector<std::string> found;
-        auto plenty = request_;
-        for (auto& count : plenty.available) count = std::max(count, most_gpus);
-        plenty.budget = std::numeric_limits<double>::infinity();
-        const auto all = all_deployments(plenty, options_);
-        for (std::size_t w = 0; w < kinds_.size(); ++w) {
-            if (instance_.problem.workloads[w].requests <= 0) continue;
-            const auto& served = request_.models[kinds_[w].model];
-            const auto owner = "workload " + gpusched::quoted(instance_.problem.workloads[w].name) + " of " +
-                               gpusched::quoted(served.model.name);
-            double first = std::numeric_limits<double>::infinity(), step = first;
-            bool possible = false, keeps_all = false, told = false;
-            for (std::size_t c = 0; c < all.deployments.size(); ++c) {
-                if (all.problem.configurations[c].throughput[w] <= 0) continue;
-                possible = true;
-                const auto t = times(all, c, w);
-                const auto rows = measured_rows(all, c, w);
-                const auto known = measured_capacity(rows, targets_[w]);
-                first = std::min(first, known ? latency_at(rows, true, 0) : t.prefill_s + t.lag_s);
-                step = std::min(step, known ? latency_at(rows, false, 0) : t.step_s);
-                keeps_all = keeps_all || (known ? *known > 0 : idle_keeps(t, targets_[w]));
-            }
-            if (!possible) {
-                found.push_back(
-                    owner + ": no deployment of these GPU types " +
-                    (options_.measured_only ? "was measured for it" : "can hold one of its requests"));
-                continue;
-            }
-            if (keeps_all) continue;
-            for (const auto& target : targets_[w])
-                if ((target.first_token ? first : step) > target.seconds) {
-                    told = true;
-                    found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
-                                    " s is less than " + rounded_up(target.first_token ? first : step) +
-                                    " s, what the quickest idle deployment takes");
-                }
-            if (!told) found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
-        }
-        if (!found.empty()) return found;
-        auto rich = request_;
-        rich.budget = std::numeric_limits<double>::infinity();
-        if (std::isfinite(request_.budget))
-            if (const auto cost = least_budget(rich))
-                found.push_back("budget: " + number_text(request_.budget) + " $/h; " + rounded_up(*cost) +
-                                " $/h would do");
-        for (std::size_t g = 0; g < request_.gpus.size(); ++g)
-            if (const auto count = fewest_gpus(g))
-                found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
-                                std::to_string(request_.available[g]) + " available; " +
-                                std::to_string(*count) + " would do");
-        if (any_targets_) {
-            auto lax = request_;
-            for (auto& served : lax.models)
-                for (auto& workload : served.workloads) workload.targets = {};
-            auto options = options_;
-            options.targets = {};
-            if (const auto plan = RatePlanner(lax, options, solver_, context_).run(false); plan.has_plan())
-                found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) +
-                                " $/h");
-        }
-        if (!found.empty()) return found;
-        // No single limit: all GPU types together, then the budget, too.
-        auto more = request_;
-        more.available = plenty.available;
-        const auto rents = [](const ServingPlan& plan) {
-            std::string text;
-            for (const auto& rented : plan.rentals)
-                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " +
-                        rented.gpu;
-            return text + " for " + rounded_up(plan.cost) + " $/h would do";
-        };
-        if (request_.gpus.size() > 1)
-            if (const auto plan = RatePlanner(more, options_, solver_, context_).run(false); plan.has_plan())
-                found.push_back("no single limit: GPUs of several types must be more; " + rents(plan));
-        if (found.empty() && std::isfinite(request_.budget)) {
-            more.budget = rich.budget;
-            auto options = options_;
-            options.goal = Goal::cheapest;  // the most of everything has no end
-            if (!rates_) {
-                found.emplace_back("no single limit: budget and GPUs must both grow");
-            } else if (const auto plan = RatePlanner(more, options, solver_, context_).run(false);
-                       plan.has_plan()) {
-                found.push_back("no single limit: budget and GPUs must both grow; " + rents(plan));
-            }
-        }
-        if (found.empty())
-            found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
-        return found;
-    }
-
-    /// $/h of the cheapest plan of a request without a budget; for the highest rate, of the cheapest one that serves anything.
-    [[nodiscard]] std::optional<double> least_budget(const ServingRequest& rich) const {
-        RatePlanner planner(rich, options_, solver_, context_);
-        const auto plan = planner.run(false);
-        if (!plan.has_plan()) return std::nullopt;
-        if (planner.wanted() == RentalGoal::cost) return plan.cost;
-        auto little = planner.problem(plan.capacity, plan.separate);
-        for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
-        const auto least = planner.solve(little, RentalGoal::cost);
-        return least.has_plan() ? std::optional(least.cost) : std::nullopt;
-    }
-
-    /// The fewest GPUs of a type at its usual price with which there is a plan, all else as it is.
-    [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
-        auto changed = request_;
-        changed.available[g] = std::max(changed.available[g], most_gpus);
-        RatePlanner planner(changed, options_, solver_, context_);
-        const auto plan = planner.run(false);
-        if (!plan.has_plan()) return std::nullopt;
-        auto p = planner.problem(plan.capacity, plan.separate);
-        int low = request_.available[g] / p.offers[g].gpus, high = low + 1;
-        for (const auto& rented : plan.rentals)
-            if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
-        const int rented = high;
-        while (high - low > 1) {
-            const int middle = low + (high - low) / 2;
-            p.offers[g].available = middle;
-            (planner.solve(p, planner.wanted()).has_plan() ? high : low) = middle;
-        }
-        // Queueing may ask for more than the program.
-        changed.available[g] = high * p.offers[g].gpus;
-        if (high < rented && !RatePlanner(changed, options_, solver_, context_).run(false).has_plan())
-            high = rented;
-        return high * p.offers[g].gpus;
-    }
-
-    /// Six digits, none of them too low: what is named as enough is enough.
-    static std::string rounded_up(double value) {
-        if (!(value > 0)) return number_text(value);
-        const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
-        std::array<char, 32> text{};
-        std::snprintf(text.data(), text.size(), "%.6g", std::ceil(value / unit - 1e-6) * unit);
-        return text.data();
-    }
-
-    static constexpr int most_gpus = 1'000'000;
     static constexpr double rare_requests = 250;  ///< of the rarest kind with targets that a simulation has
     static constexpr int most_simulated = 300'000;
     const ServingRequest& request_;
@@ -637,7 +502,6 @@ class RatePlanner {
     std::vector<double> spacing_;
     EstimateOptions estimate_;
     std::vector<Kind> kinds_;
-    std::vector<std::vector<LatencyTarget>> targets_;
     bool any_targets_ = false;
     ServingInstance instance_;
     int deployments_ = 0;
@@ -646,6 +510,7 @@ class RatePlanner {
     std::vector<std::vector<Source>> latency_source_;
     std::optional<ServingPlan> best_, cheapest_;
     int starts_ = 0;
+    bool refused_ = false;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::serving::detail

@@ -3,7 +3,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
 #include <gpusched/serving/detail/planner.hpp>
-#include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <limits>
@@ -71,8 +71,10 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
     validate(request);
     validate(options);
     detail::check_together(request, options);
-    if (detail::is_rental(request, options))
-        return detail::RatePlanner(request, options, solver, context).run();
+    if (detail::is_rental(request, options)) {
+        detail::RatePlanner planner(request, options, solver, context);
+        return detail::run_explained(planner, request, options, solver, context);
+    }
     auto plan = detail::Planner(options, solver, context).run(request);
     plan.calibration = calibrate(request, detail::estimate_of(options));
     return plan;

@@ -3,7 +3,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
-#include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         problems.throw_if_any();
         detail::RatePlanner planner(request, options.planner, solver, context, running, options.slack);
         ReplanResult result;
-        result.plan = planner.run();
+        result.plan = detail::run_explained(planner, request, options.planner, solver, context);
         if (!result.plan.has_plan()) return result;
         result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
         for (const auto& old : running) result.stops += old.count;

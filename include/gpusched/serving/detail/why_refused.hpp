@@ -1,0 +1,198 @@
+// What would make a plan of rentals possible, in words.
+#pragma once
+
+#include <gpusched/serving/detail/rate_planner.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::serving::detail {
+
+/// Six digits, none of them too low: what is named as enough is enough.
+inline std::string rounded_up(double value) {
+    if (!(value > 0)) return number_text(value);
+    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.6g", std::ceil(value / unit - 1e-6) * unit);
+    return text.data();
+}
+
+/// One question after a refused request: each answer changes one limit, plans again and names the least that would do.
+class WhyRefused {
+  public:
+    /// @param planner  has run and found no plan
+    WhyRefused(const RatePlanner& planner, const ServingRequest& request, const PlannerOptions& options,
+               const milp::AnySolver& solver, const Context& context)
+        : planner_(planner), request_(request), options_(options), solver_(solver), context_(context),
+          plenty_(request) {
+        for (auto& count : plenty_.available) count = std::max(count, most_gpus);
+        plenty_.budget = std::numeric_limits<double>::infinity();
+    }
+
+    [[nodiscard]] std::vector<std::string> answers() const {
+        auto found = by_kind();
+        if (found.empty()) found = by_limit();
+        if (found.empty()) found = by_limits_together();
+        if (found.empty())
+            found.emplace_back("no plan was found with more GPUs, more budget or without targets, either");
+        return found;
+    }
+
+  private:
+    using Answers = std::vector<std::string>;
+
+    /// Kinds of requests that no deployment serves within their targets, however many there are.
+    [[nodiscard]] Answers by_kind() const {
+        Answers found;
+        const auto all = all_deployments(plenty_, options_);
+        for (std::size_t w = 0; w < planner_.kinds().size(); ++w) {
+            const auto& kind = planner_.kinds()[w];
+            if (all.problem.workloads[w].requests <= 0) continue;
+            const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
+                               gpusched::quoted(request_.models[kind.model].model.name);
+            double first = std::numeric_limits<double>::infinity(), step = first;
+            bool possible = false, keeps_all = false, told = false;
+            for (std::size_t c = 0; c < all.deployments.size(); ++c) {
+                if (all.problem.configurations[c].throughput[w] <= 0) continue;
+                possible = true;
+                const auto t = planner_.times(all, c, w);
+                const auto rows = planner_.measured_rows(all, c, w);
+                const auto known = measured_capacity(rows, kind.targets);
+                first = std::min(first, known ? latency_at(rows, true, 0) : t.prefill_s + t.lag_s);
+                step = std::min(step, known ? latency_at(rows, false, 0) : t.step_s);
+                keeps_all = keeps_all || (known ? *known > 0 : idle_keeps(t, kind.targets));
+            }
+            if (!possible) {
+                found.push_back(
+                    owner + ": no deployment of these GPU types " +
+                    (options_.measured_only ? "was measured for it" : "can hold one of its requests"));
+                continue;
+            }
+            if (keeps_all) continue;
+            for (const auto& target : kind.targets) {
+                const double quickest = target.first_token ? first : step;
+                if (quickest <= target.seconds) continue;
+                told = true;
+                found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
+                                " s is less than " + rounded_up(quickest) +
+                                " s, what the quickest idle deployment takes");
+            }
+            if (!told) found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
+        }
+        return found;
+    }
+
+    /// The budget, the GPUs of one type, the targets: each alone.
+    [[nodiscard]] Answers by_limit() const {
+        Answers found;
+        if (std::isfinite(request_.budget))
+            if (const auto cost = least_budget())
+                found.push_back("budget: " + number_text(request_.budget) + " $/h; " + rounded_up(*cost) +
+                                " $/h would do");
+        for (std::size_t g = 0; g < request_.gpus.size(); ++g)
+            if (const auto count = fewest_gpus(g))
+                found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
+                                std::to_string(request_.available[g]) + " available; " +
+                                std::to_string(*count) + " would do");
+        if (!planner_.any_targets()) return found;
+        auto lax = request_;
+        for (auto& served : lax.models)
+            for (auto& workload : served.workloads) workload.targets = {};
+        auto options = options_;
+        options.targets = {};
+        if (const auto plan = plan_of(lax, options); plan.has_plan())
+            found.push_back("targets: without them there is a plan for " + rounded_up(plan.cost) + " $/h");
+        return found;
+    }
+
+    /// The GPUs of all types together, then the budget, too.
+    [[nodiscard]] Answers by_limits_together() const {
+        const auto rents = [](const ServingPlan& plan) {
+            std::string text;
+            for (const auto& rented : plan.rentals)
+                text += (text.empty() ? "" : ", ") + std::to_string(rented.count + rented.spot) + " " +
+                        rented.gpu;
+            return text + " for " + rounded_up(plan.cost) + " $/h would do";
+        };
+        auto more = request_;
+        more.available = plenty_.available;
+        if (request_.gpus.size() > 1)
+            if (const auto plan = plan_of(more, options_); plan.has_plan())
+                return {"no single limit: GPUs of several types must be more; " + rents(plan)};
+        if (!std::isfinite(request_.budget)) return {};
+        if (!request_.has_rates()) return {"no single limit: budget and GPUs must both grow"};
+        more.budget = plenty_.budget;
+        auto options = options_;
+        options.goal = Goal::cheapest;  // the most of everything has no end
+        if (const auto plan = plan_of(more, options); plan.has_plan())
+            return {"no single limit: budget and GPUs must both grow; " + rents(plan)};
+        return {};
+    }
+
+    [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
+        return RatePlanner(request, options, solver_, context_).run();
+    }
+
+    /// $/h of the cheapest plan without a budget; for the highest rate, of the cheapest one that serves anything.
+    [[nodiscard]] std::optional<double> least_budget() const {
+        auto rich = request_;
+        rich.budget = plenty_.budget;
+        RatePlanner planner(rich, options_, solver_, context_);
+        const auto plan = planner.run();
+        if (!plan.has_plan()) return std::nullopt;
+        if (planner.wanted() == RentalGoal::cost) return plan.cost;
+        auto little = planner.problem(plan.capacity, plan.separate);
+        for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
+        const auto least = planner.solve(little, RentalGoal::cost);
+        return least.has_plan() ? std::optional(least.cost) : std::nullopt;
+    }
+
+    /// The fewest GPUs of a type at its usual price with which there is a plan, all else as it is.
+    [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
+        auto changed = request_;
+        changed.available[g] = plenty_.available[g];
+        RatePlanner planner(changed, options_, solver_, context_);
+        const auto plan = planner.run();
+        if (!plan.has_plan()) return std::nullopt;
+        auto p = planner.problem(plan.capacity, plan.separate);
+        int low = request_.available[g] / p.offers[g].gpus, high = low + 1;
+        for (const auto& rented : plan.rentals)
+            if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
+        const int rented = high;
+        while (high - low > 1) {
+            const int middle = low + (high - low) / 2;
+            p.offers[g].available = middle;
+            (planner.solve(p, planner.wanted()).has_plan() ? high : low) = middle;
+        }
+        // Queueing may ask for more than the program.
+        changed.available[g] = high * p.offers[g].gpus;
+        if (high < rented && !plan_of(changed, options_).has_plan()) high = rented;
+        return high * p.offers[g].gpus;
+    }
+
+    static constexpr int most_gpus = 1'000'000;
+    const RatePlanner& planner_;
+    const ServingRequest& request_;
+    const PlannerOptions& options_;
+    const milp::AnySolver& solver_;
+    const Context& context_;
+    ServingRequest plenty_;  ///< the request without budget and with as many GPUs of every type as it could want
+};
+
+/// Runs a planner; where it is refused, `binding` says what would do.
+inline ServingPlan run_explained(RatePlanner& planner, const ServingRequest& request,
+                                 const PlannerOptions& options, const milp::AnySolver& solver,
+                                 const Context& context) {
+    auto plan = planner.run();
+    if (planner.refused())
+        plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    return plan;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::serving::detail
