@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of up to 64 GPUs in every algorithm: answers hold, plans are verified, nothing takes forever.
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate.hpp>
@@ -25,6 +26,7 @@
 #include <vector>
 
 using namespace gpusched;
+using testing_support::instances;
 
 namespace {
 
@@ -154,7 +156,7 @@ void check(const ClusterSpec& spec, const Plan& plan, const Cluster& cluster) {
 
 TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models on random clusters") {
     std::size_t above_16 = 0, moves = 0, evictions = 0, gangs = 0, fills = 0;
-    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    for (std::uint64_t seed = 0; seed < instances(300u); ++seed) {
         Rng rng(seed);
         INFO("seed " << seed);
         const auto spec = random_spec(rng);
@@ -234,9 +236,9 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
             REQUIRE(milp::evaluate(packing, packing.encode(cluster, now)).feasible());
     }
     CAPTURE(above_16, moves, evictions, gangs, fills);
-    CHECK(above_16 > 500);
-    CHECK(moves > 300);
-    CHECK(evictions > 300);
-    CHECK(gangs > 50);
-    CHECK(fills > 100);
+    CHECK(above_16 > instances(830u));
+    CHECK(moves > instances(500u));
+    CHECK(evictions > instances(500u));
+    CHECK(gangs > instances(75u));
+    CHECK(fills > instances(166u));
 }

@@ -140,23 +140,25 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
                                         GpuMask gpus) const noexcept {
     const auto& inv = cluster.inventory();
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
-    auto gpus_now = read_gpus(cluster, node);
-    const std::span<const int> free_milli{gpus_now.milli.data(), static_cast<std::size_t>(gpus_now.count)};
-    const auto cpu = cluster.cpu_free_milli(node);
-    const auto usable_before = usable(row(seen, cpu), free_milli);
     const int share = inv.tasks.gpu_share_milli[index(task)];
-    std::int64_t taken = 0;
     // An LP task takes lent capacity first, which is not idle to others.
     const auto lent = cluster.lent_to(task);
-    for_each_gpu(gpus, [&](int g) {
-        auto& milli = gpus_now.milli[static_cast<std::size_t>(g)];
-        const int left = std::min(milli, cluster.gpu_free_milli(node, g, lent) - share);
-        taken += milli - left;
-        milli = left;
-    });
-    const auto cpu_after =
-        std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]);
-    return usable_before - usable(row(seen, cpu_after), free_milli) - taken * total_weight_;
+    const auto cpu = cluster.cpu_free_milli(node);
+    const auto* const before = row(seen, cpu);
+    const auto* const after =
+        row(seen, std::min(cpu, cluster.cpu_free_milli(node, lent) - inv.tasks.cpu_milli[index(task)]));
+    std::int64_t change = 0;
+    std::size_t idle_before = 0, idle_after = 0;
+    for (int g = 0; g < cluster.gpu_count(node); ++g) {
+        const int milli = cluster.gpu_free_milli(node, g);
+        const int left =
+            (gpus & gpu_bit(g)) == 0 ? milli : std::min(milli, cluster.gpu_free_milli(node, g, lent) - share);
+        change += cell(before, milli) - cell(after, left) - (milli - left) * total_weight_;
+        idle_before += milli == whole_gpu_milli ? 1 : 0;
+        idle_after += left == whole_gpu_milli ? 1 : 0;
+    }
+    return change + whole_gpu_milli * (static_cast<std::int64_t>(idle_before) * before[idle_before] -
+                                       static_cast<std::int64_t>(idle_after) * after[idle_after]);
 }
 
 GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId node,

@@ -182,7 +182,8 @@ class WhyRefused {
     const PlannerOptions& options_;
     const milp::AnySolver& solver_;
     const Context& context_;
-    ServingRequest plenty_;  ///< the request without budget and with as many GPUs of every type as it could want
+    ServingRequest
+        plenty_;  ///< the request without budget and with as many GPUs of every type as it could want
 };
 
 /// Runs a planner; where it is refused, `binding` says what would do.
@@ -190,8 +191,7 @@ inline ServingPlan run_explained(RatePlanner& planner, const ServingRequest& req
                                  const PlannerOptions& options, const milp::AnySolver& solver,
                                  const Context& context) {
     auto plan = planner.run();
-    if (planner.refused())
-        plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
     return plan;
 }
 
