@@ -363,7 +363,8 @@ GPUSCHED_INTERNAL void validate_goal(const Cluster& cluster, const GoalOptions& 
     Problems problems;
     check_fields(problems, options);
     if (!options.gpu_model.empty() && !cluster.inventory().gpu_models.find(options.gpu_model))
-        problems.add(bad_value("gpu_model", quoted(options.gpu_model), "a GPU model of the cluster"));
+        problems.add(
+            bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster"));
     if (options.preset == Preset::ipc)
         problems.add(bad_value("preset", enum_name(options.preset), "fast or best"));
     if (options.objective != Objective{})

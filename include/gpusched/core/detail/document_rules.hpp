@@ -20,7 +20,7 @@ inline std::string nested_too_deeply() {
 
 /// JSON allows a key to occur twice in an object, and readers disagree about which one counts.
 inline std::string repeated_key(std::string_view key) {
-    return "key " + quoted(printable(key)) + " appears more than once";
+    return "key " + gpusched::quoted(printable(key)) + " appears more than once";
 }
 
 }  // namespace GPUSCHED_NAMESPACE::detail
