@@ -31,7 +31,7 @@ namespace GPUSCHED_NAMESPACE::admission {
 ///     pods have local cores, which plans cannot be judged by
 /// @throws InvalidInput as `allocate`, and for options out of range
 /// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level; each at most O(nodes)
-/// and 2,000 sets of tasks. Deterministic unless a time limit or a cancellation strikes.
+/// and 2,000 sets of tasks; twice that where limits keep the job out, to find which. Deterministic unless a time limit or a cancellation strikes.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 

@@ -40,7 +40,8 @@ constexpr void visit_fields(std::type_identity<Cost>, F&& field) {
     field("budgets", &Cost::budgets);
 }
 
-/// How the search went. The counters do not depend on the machine.
+/// How the search went. The counters do not depend on the machine. Where limits keep the job out, steps and sets include those of the
+/// search that finds which.
 struct Statistics {
     std::int64_t steps = 0;  ///< displacements and placements that were tried
     std::int64_t sets_checked =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/core/detail/policy_checks.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/rng.hpp>
@@ -10,7 +11,9 @@
 
 #include <concepts>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace GPUSCHED_NAMESPACE::allocation {
 
@@ -112,6 +115,15 @@ template <class P>
     return static_cast<GpuMask>(detail::ask(picker, cluster, task, node, rng));
 }
 
+/// @throws InvalidInput, always: a picker answered with GPUs that the task cannot take
+[[noreturn]] inline void refuse_picked(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) {
+    std::string list;
+    for_each_gpu(gpus, [&](int gpu) { list += (list.empty() ? "" : ", ") + std::to_string(gpu); });
+    throw InvalidInput("the GPU picker answers with GPUs [" + list + "] of node " +
+                       gpusched::quoted(cluster.name(node)) + ", which task " +
+                       gpusched::quoted(cluster.name(task)) + " cannot take");
+}
+
 /// A policy that says at run time whether it is node-local.
 template <class P>
 concept TellsLocality = requires(const P& policy) {
@@ -161,11 +173,14 @@ template <class P>
     if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return devices;
     return static_cast<GpuMask>(picker(cluster, task, node)) | devices;
 }
-/// The same with random numbers for a picker that takes them.
+/// The same with random numbers for a picker that takes them, and checked, because a type alone does not tell a picker from a ranker.
+/// @throws InvalidInput where the picker answers with GPUs that the task cannot take
 template <GpuPicker P>
 [[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     const auto ask = [&](const Cluster& c, TaskId t, NodeId n) { return detail::pick(picker, c, t, n, rng); };
-    return pick_gpus(ask, cluster, task, node);
+    const auto gpus = pick_gpus(ask, cluster, task, node);
+    if (!gpus_fit(cluster, task, node, gpus)) detail::refuse_picked(cluster, task, node, gpus);
+    return gpus;
 }
 
 /// The type of a ranker's scores.

@@ -56,7 +56,8 @@ struct LeastDemandForSize {
 /// Highest share of GPUs in use last, as descheduling by utilisation does.
 struct LowestUtilisation {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
-        const auto capacity = std::int64_t{std::max(1, cluster.gpu_count(node))} * whole_gpu_milli;
+        const auto capacity = std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli;
+        if (capacity == 0) return 0;
         return (capacity - cluster.gpu_free_total_milli(node)) * 1'000'000 / capacity;
     }
 };

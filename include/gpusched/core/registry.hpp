@@ -59,6 +59,17 @@ class Registry {
         return add(std::move(name), [](const std::remove_cvref_t<Arguments>&...) -> Policy { return P{}; });
     }
 
+    /// This policy; each use of the name gets a copy.
+    template <class P>
+        requires(!std::invocable<P&, Arguments...>)
+    Registry& add(std::string name, P policy) {
+        if constexpr (detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        return add(std::move(name),
+                   [policy = std::move(policy)](const std::remove_cvref_t<Arguments>&...) -> Policy {
+                       return policy;
+                   });
+    }
+
     /// All names, in the order in which they were added.
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     [[nodiscard]] bool contains(std::string_view name) const {

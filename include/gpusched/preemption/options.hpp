@@ -62,15 +62,22 @@ class CostFunction {
     /// Absent.
     CostFunction() = default;
     template <class F>
-        requires(!std::same_as<F, CostFunction> && std::invocable<F&, const Cluster&, TaskId, std::int64_t>)
+        requires(std::is_class_v<F> ? !std::same_as<F, CostFunction> && !std::derived_from<F, Options>
+                                    : std::is_function_v<std::remove_pointer_t<F>>)  // refused with the cause
     CostFunction(F function) {  // NOLINT(google-explicit-constructor): a function of another type
-        using Cost = std::invoke_result_t<F&, const Cluster&, TaskId, std::int64_t>;
-        static_assert(!gpusched::detail::has_floating_point<Cost>,
-                      "a cost function returns whole numbers, not floating point, which would be cut off; "
-                      "costs are thousandths of a GPU-second");
-        static_assert(gpusched::detail::has_floating_point<Cost> || gpusched::detail::WholeNumber<Cost>,
-                      "a cost function returns a whole number: thousandths of a GPU-second");
-        function_ = std::move(function);
+        constexpr bool can_be_called = std::invocable<F&, const Cluster&, TaskId, std::int64_t>;
+        static_assert(can_be_called,
+                      "a cost function is called as `cost(const Cluster&, TaskId, std::int64_t now)`");
+        if constexpr (can_be_called) {
+            using Cost = std::invoke_result_t<F&, const Cluster&, TaskId, std::int64_t>;
+            static_assert(
+                !gpusched::detail::has_floating_point<Cost>,
+                "a cost function returns whole numbers, not floating point, which would be cut off; "
+                "costs are thousandths of a GPU-second");
+            static_assert(gpusched::detail::has_floating_point<Cost> || gpusched::detail::WholeNumber<Cost>,
+                          "a cost function returns a whole number: thousandths of a GPU-second");
+            function_ = std::move(function);
+        }
     }
 
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(function_); }

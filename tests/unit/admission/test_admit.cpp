@@ -237,6 +237,16 @@ TEST_CASE("limits of admission leave a valid answer") {
         if (few.lower_bound) CHECK(*few.lower_bound <= all.cost.total());
         CHECK(few.stats.steps < all.stats.steps);
     }
+    SECTION("moves: the search that finds how many it takes counts") {
+        const auto none = admit(with.cluster, with.pods, {.max_moves = 0, .max_evictions = 0});
+        CHECK_FALSE(none.admitted);
+        CHECK(none.stats.steps >= all.stats.steps);
+        CHECK(none.reason.find("max_moves is 0, and it takes") != std::string::npos);
+        const auto hurried =
+            admit(with.cluster, with.pods, {.max_moves = 0, .max_evictions = 0, .time_limit = 0});
+        CHECK_FALSE(hurried.admitted);
+        CHECK(hurried.stats.steps < all.stats.steps);
+    }
     SECTION("a cancellation") {
         std::stop_source stop;
         stop.request_stop();

@@ -64,6 +64,27 @@ TEST_CASE("place takes the best feasible node, and the first of equals") {
     CHECK(filtered("choosy", Both<OccupiedNodes, WithinDomain>{{}, {1, second}}) == std::nullopt);
 }
 
+TEST_CASE("what a picker answers is checked, since any whole number is a mask") {
+    auto spec = nodes(2);
+    spec.tasks = {task("one", 1), task("cpu", 0)};
+    const auto cluster = Cluster::build(spec);
+    const auto one = cluster.find_task("one");
+    Rng rng(0);
+    const auto with = [&](const auto& picker) { return place(cluster, one, FirstFit{}, picker, rng); };
+    const auto mask = [](GpuMask gpus) { return [gpus](const Cluster&, TaskId, NodeId) { return gpus; }; };
+    CHECK(with(mask(0b100))->gpus == 0b100);
+    // A ranker in the place of the picker: 1001 is 0b1111101001.
+    CHECK_THROWS_MESSAGE(with([](const Cluster&, TaskId, NodeId) { return 1001; }), InvalidInput,
+                         "the GPU picker answers with GPUs [0, 3, 5, 6, 7, 8, 9] of node 'n0', which task "
+                         "'one' cannot take");
+    CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] of node 'n0'");
+    CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] of node 'n0'");
+    RankedPlacement kept(FirstFit{}, mask(0b11));
+    CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] of node 'n0'");
+    CHECK(place(cluster, cluster.find_task("cpu"), FirstFit{}, mask(0b11), rng)->gpus ==
+          0);  // nobody asks it
+}
+
 TEST_CASE("place by name is the same as with the policies themselves") {
     auto spec = nodes(3);
     spec.tasks = {task("hp", 2), task("lp", 2), task("new", 1)};

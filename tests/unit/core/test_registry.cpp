@@ -38,6 +38,13 @@ TEST_CASE("a copy of a registry takes policies of one's own, under names that ar
     auto registry = rules();
     registry.add("zero", [](int) { return [](int) { return 0; }; });
     CHECK(registry.make("zero", 1)(7) == 0);
+    struct Times {
+        int factor;
+        int operator()(int x) const { return factor * x; }
+    };
+    Registry<std::function<int(int)>> objects("rule");
+    objects.add("thrice", Times{3});  // a policy as it is, with what it holds
+    CHECK(objects.make("thrice")(5) == 15);
     REQUIRE_THROWS_MESSAGE(registry.add<Double>("add"), InvalidInput,
                            "rule: 'add'; expected a name that is not taken");
     REQUIRE_THROWS_MESSAGE(registry.add<Double>(""), InvalidInput, "expected a name that is not taken");

@@ -192,15 +192,20 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     if (!made.proven) made.reason += " (the search ended before all was tried)";
 }
 
-/// Which limits keep the job out, by a way that is found without them; empty where none is found.
+/// Which limits keep the job out, by a way that is found without them; empty where none is found. That search gets what is left
+/// of the time limit, and its steps are added to `stats`.
 inline std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
-                                   const Options& options, const Context& context) {
+                                   const Options& options, const Context& context, double elapsed_s,
+                                   Statistics& stats) {
     auto without = options;
+    if (without.time_limit) without.time_limit = std::max(0.0, *without.time_limit - elapsed_s);
     without.max_moves = without.max_evictions = without.max_cost_s = without.max_disrupted = {};
     without.max_moves_per_wave = without.max_moves_per_node = {};
     without.borrow = true;
     if (!without.budget_price_s) without.budget_price_s = highest_price_s;
     const auto other = admit(cluster, pods, without, context);
+    stats.steps += other.stats.steps;
+    stats.sets_checked += other.stats.sets_checked;
     if (!other.admitted) return {};
     const auto moves = static_cast<std::int64_t>(other.plan.moves.size());
     const auto evictions = static_cast<std::int64_t>(other.plan.evictions.size());
@@ -368,7 +373,9 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
                                 given.max_disrupted || given.max_moves_per_wave || given.max_moves_per_node ||
                                 (!given.budget_price_s && !cluster.inventory().tasks.budgets.empty());
         if (is_limited && made.stop_reason == StopReason::completed)
-            if (const auto limits = detail::describe_limits(cluster, pods, given, context); !limits.empty())
+            if (const auto limits =
+                    detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
+                !limits.empty())
                 made.reason = "a way that is known goes beyond the limits: " + limits;
     }
     return made;

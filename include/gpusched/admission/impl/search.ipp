@@ -354,11 +354,8 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         state_.undo(before);
         state_.todo.clear();
         // Of what was left out nothing costs less than this.
-        auto bound = cut_
-                         ? (pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least)
-                         : never;
-        if (cut_ && pods_.size() > 1) bound = least;
-        return bound;
+        if (!cut_) return never;
+        return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_early_ = false;
     // Gangs have several passes, which nest less at first, or until the second has found something.

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/vacated_nodes.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
@@ -30,7 +32,7 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     case Policy::spot_exact:
         break;
     }
-    return {};
+    throw InternalError("no search belongs to the victim policy " + std::string(traits.name));
 }
 
 GPUSCHED_INTERNAL void NodeQuestion::read(const Cluster& cluster, const Request& request,

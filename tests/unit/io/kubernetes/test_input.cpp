@@ -145,6 +145,37 @@ TEST_CASE("One broken object does not refuse the cluster", "[io][kubernetes]") {
     CHECK(text.find("\nNot in the input, and so not decided:\n") != text.npos);
 }
 
+TEST_CASE("A list or an object of the API that is something else makes its pod or node unreadable",
+          "[io][kubernetes]") {
+    const auto left_out = [](const std::string& node_or_pod) {
+        const auto reading = read({node("n0"), node_or_pod});
+        for (const auto& found : reading.report.rows)
+            if (found.how == "cannot be read") return found.examples.front();
+        return std::string();
+    };
+    const auto with_spec = [](const std::string& spec) {
+        return R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {)" + spec + "}}";
+    };
+    CHECK(left_out(with_spec(R"("containers": "none")")) ==
+          "p: t: /items/1/spec/containers: expected a list, found \"none\"");
+    CHECK(
+        left_out(with_spec(R"("containers": [], "tolerations": {})")).find("tolerations: expected a list") !=
+        std::string::npos);
+    CHECK(left_out(with_spec(R"("containers": [{"resources": []}])"))
+              .find("containers/0/resources: expected an object") != std::string::npos);
+    CHECK(left_out(with_spec(R"("containers": [], "affinity": {"nodeAffinity":
+        {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": {}}}})"))
+              .find("nodeSelectorTerms: expected a list") != std::string::npos);
+    CHECK(left_out(
+              R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"taints": "x"}})")
+              .find("taints: expected a list") != std::string::npos);
+    // Null is absent, and labels may be called anything.
+    CHECK(left_out(with_spec(R"("containers": null, "nodeSelector": {"values": "x"})")).empty());
+    CHECK(left_out(R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"spec": "x"}},
+        "spec": {"containers": []}})")
+              .empty());
+}
+
 TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {
     std::vector<std::string> items{node("n0"), pod("p"), object("v1", "Secret", "x"),
                                    object("example.com/v1", "Node", "other")};

@@ -15,6 +15,7 @@
 #include <gpusched/io/detail/kubernetes/pod.hpp>
 #include <gpusched/io/detail/kubernetes/room.hpp>
 #include <gpusched/io/detail/kubernetes/selector.hpp>
+#include <gpusched/io/detail/kubernetes/shape.hpp>
 #include <gpusched/io/detail/kubernetes/time.hpp>
 #include <gpusched/io/detail/kubernetes/volumes.hpp>
 #include <gpusched/io/detail/report_builder.hpp>
@@ -121,6 +122,7 @@ class Reader {
     void read_nodes(const std::string& source) {
         for (const auto& object : objects_.of(Kind::node)) {
             try {
+                check_shape(object);
                 auto node = read_node(object);
                 claims_.fill(identity_of(object, false).name, node);
                 NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
@@ -184,6 +186,7 @@ class Reader {
     void read_pods() {
         for (const auto& object : objects_.of(Kind::pod)) {
             try {
+                check_shape(object);
                 auto pod = read_pod(object);
                 const auto name = pod.id.full();
                 if (kai_ != nullptr) kai_->prepare(pod);
