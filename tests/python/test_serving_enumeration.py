@@ -133,9 +133,8 @@ def compare(seeds: range, make: Any) -> Counter[str]:
         there = [sum(per_s[k] for _, per_s in configurations) for k in range(len(kinds))]
         rates = {kind: float(rng.uniform(0.02, 0.5) * max(t, 0.5)) for kind, t in zip(kinds, there)}
         budget = math.inf if rng.random() < 0.7 else round(float(rng.uniform(0, 40)), 2)
-        plan = serving.plan_serving(
-            asked(offers, rates, model, budget) | more, machines=machines, utilization=utilization, max_deployments=0, mip_gap=0.0, **options
-        )
+        options |= {"machines": machines, "utilization": utilization, "max_deployments": 0, "mip_gap": 0.0}
+        plan = serving.plan_serving(asked(offers, rates, model, budget) | more, **options)
         usable = [(gpus, [utilization * h for h in per_s]) for gpus, per_s in configurations]
         least = enumerated(list(rates.values()), offers, usable, budget)
         if math.isinf(least):

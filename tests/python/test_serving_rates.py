@@ -191,7 +191,10 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
     for seed in range(16):
         rng = np.random.default_rng(seed)
         rates = {"chat": float(rng.uniform(2, 30))} | ({"code": float(rng.uniform(0.5, 8))} if seed % 2 else {})
-        targets = {f"ttft_p{rng.choice([50, 90])}_s": float(rng.uniform(0.4, 2)), f"tpot_p{rng.choice([50, 90])}_s": float(rng.uniform(0.04, 0.1))}
+        targets = {
+            f"ttft_p{rng.choice([50, 90])}_s": float(rng.uniform(0.4, 2)),
+            f"tpot_p{rng.choice([50, 90])}_s": float(rng.uniform(0.04, 0.1)),
+        }
         plan = serving.plan_serving(request(), rate=rates, machines=bool(rng.random() < 0.5), **targets)
         assert plan.makespan is not None and all(kind["met"] for kind in plan.latencies), seed
         found = event_simulation(plan, rates, 3000, seed=seed)

@@ -68,7 +68,8 @@ def random_request(rng: np.random.Generator, version: int) -> dict[str, Any]:
         if name == "ours":
             models[name] |= {"type": "Llama-2-70B", "bytes_per_weight": 1.0}
         elif name == "described":
-            models[name] |= {"layers": 24, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_size": 128, "intermediate": 5632, "vocabulary": 32000}
+            models[name] |= {"layers": 24, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_size": 128}
+            models[name] |= {"intermediate": 5632, "vocabulary": 32000}
     request: dict[str, Any] = {"gpus": gpus, "models": models}
     if not rates or some(0.5):
         request["budget"] = number(0, 999)
@@ -166,8 +167,9 @@ def test_plans_of_both_versions(tmp_path: Path) -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         rates = seed % 2 == 0
+        load = "rate" if rates else "requests"
         kinds = {
-            kind: {"input": int(rng.integers(100, 2000)), "output": int(rng.integers(20, 500)), "rate" if rates else "requests": float(rng.uniform(1, 30))}
+            kind: {"input": int(rng.integers(100, 2000)), "output": int(rng.integers(20, 500)), load: float(rng.uniform(1, 30))}
             for kind in ("chat", "code")
         }
         asked = {
