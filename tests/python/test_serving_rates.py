@@ -481,6 +481,8 @@ def test_a_curve_in_one_call() -> None:
     assert list(frame["rate"]) == [5, 5, 10, 10, 20, 20]
     axes = gs.plotting.plot_curve(curve)
     assert len(axes.lines) == 2 and axes.get_xlabel() == "requests/s"
+    band = ["no plan costs less than the band"] * any(r.cost_bound < r.cost * (1 - 1e-6) for r in curve)
+    assert band and [text.get_text() for text in axes.get_legend().get_texts()] == ["ttft_p90_s 2", "ttft_p90_s 1", *band]
     document = serving.curve_to_dict(curve)
     assert document["points"][0]["targets"] == {"ttft_p90_s": 2.0}
     json.dumps(document, allow_nan=False)

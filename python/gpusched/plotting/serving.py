@@ -118,15 +118,20 @@ def plot_curve(curve: Curve, ax: Axes | None = None) -> Axes:
         lines.setdefault(label, [])
         if row.cost is not None and row[along] is not None:
             lines[label].append((row[along], row.cost, row.cost_bound))
+    gap = False
     for label, points in lines.items():
         at = [point[0] for point in sorted(points)]
         cost = [point[1] for point in sorted(points)]
         line = ax.plot(at, cost, marker="o", label=label or None)[0]
-        ax.fill_between(at, [point[2] for point in sorted(points)], cost, color=line.get_color(), alpha=0.15, linewidth=0)
+        bound = [point[2] for point in sorted(points)]
+        ax.fill_between(at, bound, cost, color=line.get_color(), alpha=0.15, linewidth=0)
+        gap = gap or any(low < high * (1 - 1e-6) for low, high in zip(bound, cost))
     ax.set_xlabel("requests/s" if along == "rate" else along.replace("_s", ", s"))
     ax.set_ylabel("cost, $/h")
     ax.set_ylim(bottom=0)
-    if any(lines):
+    if gap:  # the band says what it is, once
+        ax.fill_between([], [], [], color="#4d4d4d", alpha=0.15, linewidth=0, label="no plan costs less than the band")
+    if any(lines) or gap:
         ax.legend(frameon=False, fontsize=8)
     quiet(ax)
     return ax
