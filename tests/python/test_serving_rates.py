@@ -479,7 +479,8 @@ def test_a_curve_in_one_call() -> None:
     assert "ttft_p90_s" in str(curve) and "tpot_p50_s" not in str(curve)
     frame = curve.to_pandas()
     assert list(frame["rate"]) == [5, 5, 10, 10, 20, 20]
-    axes = gs.plotting.plot_curve(curve)
+    axes = curve.plot()
+    assert gs.plotting.plot_curve(curve, ax=axes.figure.add_subplot()).get_xlabel() == axes.get_xlabel()
     assert len(axes.lines) == 2 and axes.get_xlabel() == "requests/s"
     band = ["no plan costs less than the band"] * any(r.cost_bound < r.cost * (1 - 1e-6) for r in curve)
     assert band and [text.get_text() for text in axes.get_legend().get_texts()] == ["ttft_p90_s 2", "ttft_p90_s 1", *band]
