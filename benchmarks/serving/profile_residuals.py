@@ -4,8 +4,8 @@
     python benchmarks/serving/profile_residuals.py [DATA]
 
 DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one profile: seconds of a
-layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), or of a matrix
-product (aiconfigurator). `before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
+layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix
+product (aiconfigurator), or of a message between two stages of a pipeline (Vidur: send_recv). `before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
 geometric mean ratio of the other degrees of the same GPU and model (a profile is never calibrated by itself; - where there is one
 degree). `inversions` counts pairs of degrees of which the estimate prefers the one that serves less per GPU, of long prompts (2,455 in, 18
 out) and chats (496, 510) at 64 requests together, by more than 5 %.
@@ -123,6 +123,22 @@ def matrix_products(data: Path) -> None:
             print(f"aiconfigurator  {what}  {name:<10} points {len(errors):>5}  median {median:+6.1f} %")
 
 
+def messages(data: Path) -> None:
+    for folder, name in (("h100_dgx", "H100"), ("a100_dgx", "A100-80GB")):
+        gpu = serving.gpu_type(name)
+        rows = list(csv.DictReader((data / "profiles/vidur/profiling/network" / folder / "send_recv.csv").open()))
+        for where, per_node, rate in (("in a machine", "2", 0.7 * gpu.link_gb_s), ("between machines", "1", 0.8 * gpu.network_gb_s)):
+            for low, high in ((0, 2**18), (2**18, 2**22), (2**22, 2**40)):
+                errors = [
+                    (2e-5 + size / (rate * 1e9)) / (float(row["time_stats.send_recv.median"]) / 1e3) - 1
+                    for row in rows
+                    if row["devices_per_node"] == per_node and low <= (size := int(row["size"])) < high
+                ]
+                median = 100 * statistics.median(errors)
+                what = f"message {where} of {low / 2**20:g} MiB and more"
+                print(f"Vidur  {what:<48}  {name:<10} points {len(errors):>5}  median {median:+6.1f} %")
+
+
 def per_gpu(points: list[Point], degree: int, at: int, tokens: tuple[int, int], batch: int = 64) -> float:
     """Requests per second, GPU and layer: at = 2 measured, 3 estimated."""
     prompt = interpolated([(p[1], p[at]) for p in points if p[0] == "prompt"], tokens[0])
@@ -164,6 +180,7 @@ def main() -> int:
                         inversions += 1
                         print(f"  inversion: TP {a} over TP {b}, {tokens}: measured {real:.2f}, estimated {ours:.2f}")
     matrix_products(data)
+    messages(data)
     print(f"inversions: {inversions} of {pairs} pairs of degrees")
     return 0
 

@@ -195,8 +195,11 @@ void bind_planner(py::module_& m) {
                 }
                 return dicts_from(*p.found_ranges);
             },
-            "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which prices this "
-            "plan stays the cheapest. Found when first asked for, by a few mixed-integer programs per type.")
+            "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
+            "between "
+            "which spot prices this plan stays the cheapest. Found when first asked for, by a few "
+            "mixed-integer "
+            "programs per price.")
         .def_readonly("solver", &P::solver, "Who solved it.")
         .def_readonly("message", &P::message, "What went wrong, where something did.")
         .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
@@ -318,6 +321,16 @@ void bind_planner(py::module_& m) {
             return calibration_dict(unlocked([&] { return s::calibrate(asked); }));
         },
         py::arg("request"), documented("calibrate(request)", doc("serving::calibrate") + more).c_str());
+
+    m.def(
+        "request_to_dict", [](const Request& request) -> Typed<"dict[str, Any]"> {
+            return write_serving_request(read_serving_request(request));
+        },
+        py::arg("request"),
+        "A request as the document `gpusched.serving-request` v2 (docs/schema) with everything that its "
+        "reader takes from the "
+        "catalogue, Table 1 or defaults; `available` counts GPUs, and targets of all kinds stand at each.\n\n"
+        "It is read as the same request, whichever version the first one had.");
 
     using R = NamedReplan;
     py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());

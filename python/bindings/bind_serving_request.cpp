@@ -6,6 +6,7 @@
 #include <gpusched/serving/serving_curve.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -23,6 +24,12 @@ void refuse_newer(Fields& f, int version, const std::string& owner, py::handle v
     for (const char* name : names)
         if (value.contains(name))
             f.collect([&] { throw InvalidInput(owner + "." + name + ": needs version 2 of the format"); });
+}
+
+/// The entries of "gpus", "models" or "workloads".
+py::dict entries_by_name(const std::string& field, py::handle value, const std::string& what) {
+    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict with an entry for each " + what);
+    return py::reinterpret_borrow<py::dict>(value);
 }
 
 /// "gpus": one entry.
@@ -49,7 +56,12 @@ void read_rentable(const std::string& name, py::handle value, int version, s::Se
             gpu = find_gpu(type);
         } catch (const InvalidInput& error) {
             known = static_cast<bool>(f.take("tflops"));
-            if (!known) f.collect([&] { throw InvalidInput(owner + ".type: " + error.problems().front()); });
+            if (!known) {
+                auto told = error.problems().front();
+                told.insert(told.find("one of "),
+                            "a type described in full (tflops, bandwidth_gb_s, ...) or ");
+                f.collect([&] { throw InvalidInput(told.replace(0, told.find(':'), owner + ".type")); });
+            }
         }
     }
     gpu.name = name;
@@ -127,7 +139,7 @@ void read_served(const std::string& name, py::handle value, int version, s::Serv
     if (const auto workloads = f.take("workloads"))
         f.collect([&] {
             const auto field = owner + ".workloads";
-            for (const auto& [key, shape] : dict_of(field, workloads))
+            for (const auto& [key, shape] : entries_by_name(field, workloads, "workload"))
                 f.collect([&, key = key, shape = shape] {
                     read_workload(field, OptionType<std::string>::read(field, key), shape, version, served);
                 });
@@ -193,6 +205,21 @@ void apply_rate(const py::object& rate, s::ServingRequest& result) {
     if (!result.has_rates()) throw InvalidInput("rate: expected a rate above 0 for some kind of requests");
 }
 
+/// What the library says of the workloads of a request, with their places in its document.
+std::vector<std::string> in_places_of(std::vector<std::string> problems, const s::ServingRequest& request) {
+    for (auto& problem : problems)
+        for (const auto& served : request.models)
+            for (const auto& workload : served.workloads) {
+                const auto as = "model " + gpusched::quoted(served.model.name) + ": workload " +
+                                gpusched::quoted(workload.name) + ": ";
+                if (problem.starts_with(as))
+                    problem.replace(0, as.size(),
+                                    "request.models[" + gpusched::quoted(served.model.name) + "].workloads[" +
+                                        gpusched::quoted(workload.name) + "].");
+            }
+    return problems;
+}
+
 }  // namespace
 
 serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate) {
@@ -209,12 +236,12 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
                                      "'gpusched.serving-request' version 1 or 2"));
     refuse_newer(top, version, "request", request, {"targets"});
     // Every entry is read for itself, so that all mistakes are told at once.
-    const auto each = [&](const char* name, auto&& read) {
-        const auto entries = top.take(name);
-        if (!entries) return top.missing(name);
+    const auto each = [&](const char* name, const char* what, auto&& read) {
+        const auto given = top.take(name);
+        if (!given) return top.missing(name);
         const auto field = std::string("request.") + name;
         top.collect([&] {
-            for (const auto& [key, value] : dict_of(field, entries))
+            for (const auto& [key, value] : entries_by_name(field, given, what))
                 top.collect([&, key = key, value = value] {
                     read(OptionType<std::string>::read(field, key), value, version, result);
                 });
@@ -222,11 +249,16 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
     };
     top.read("budget", result.budget);
     top.judge({}, [&] { s::validate(s::ServingRequest{{}, {}, result.budget}); });
-    each("gpus", read_rentable);
-    each("models", read_served);
+    each("gpus", "GPU type", read_rentable);
+    each("models", "model", read_served);
+    bool no_budget = false;
     if (!request.contains("budget")) {
         const bool rates = result.has_rates() || (rate && !rate.is_none());
-        if (version == 1 || !rates) top.missing("budget");
+        no_budget = version == 1 || !rates;
+        // Whether a request has rates is not known before its workloads can be read.
+        if (no_budget && std::any_of(result.models.begin(), result.models.end(),
+                                     [](const s::ServedModel& m) { return !m.workloads.empty(); }))
+            top.missing("budget");
         result.budget = std::numeric_limits<double>::infinity();
     }
     s::LatencyTargets targets;
@@ -270,8 +302,64 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
         });
     }
     top.finish();
+    if (no_budget)
+        throw InvalidInput(
+            "request.models: no workloads; expected some with rates, or with requests and a budget");
+    if (result.gpus.empty() && !result.measured.empty())
+        throw InvalidInput("request.gpus: {}; expected the GPU types of what was measured");
     apply_rate(rate, result);
-    s::validate(result);
+    try {
+        s::validate(result);
+    } catch (const InvalidInput& error) {
+        throw InvalidInput(in_places_of(error.problems(), result));
+    }
+    return result;
+}
+
+namespace {
+
+/// The fields of a table that have a value, but for some.
+template <Described T>
+py::dict known_fields(const T& record, std::initializer_list<const char*> except = {}) {
+    py::dict result;
+    for (const auto& [name, value] : dict_from(record))
+        if (!value.is_none()) result[name] = value;
+    for (const char* name : except) result.attr("pop")(name);
+    return result;
+}
+
+}  // namespace
+
+py::dict write_serving_request(const serving::ServingRequest& request) {
+    py::dict result, gpus, models;
+    py::list measured;
+    result["format"] = "gpusched.serving-request";
+    result["version"] = 2;
+    if (std::isfinite(request.budget)) result["budget"] = request.budget;
+    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+        auto entry = known_fields(request.gpus[g], {"name"});
+        entry["available"] = request.available[g];
+        if (!request.terms.empty() && request.terms[g] != s::RentalTerms{})
+            entry.attr("update")(known_fields(request.terms[g]));
+        gpus[py::str(request.gpus[g].name)] = entry;
+    }
+    result["gpus"] = gpus;
+    const bool rates = request.has_rates();
+    for (const auto& served : request.models) {
+        py::dict workloads;
+        for (const auto& workload : served.workloads) {
+            py::dict entry = known_fields(workload.shape);
+            entry[rates ? "rate" : "requests"] = rates ? workload.rate : workload.requests;
+            if (workload.targets.any()) entry["targets"] = known_fields(workload.targets);
+            workloads[py::str(workload.name)] = entry;
+        }
+        auto entry = known_fields(served.model, {"name"});
+        entry["workloads"] = workloads;
+        models[py::str(served.model.name)] = entry;
+    }
+    result["models"] = models;
+    for (const auto& row : request.measured) measured.append(known_fields(row));
+    if (!request.measured.empty()) result["measured"] = measured;
     return result;
 }
 

@@ -94,6 +94,8 @@ void bind_serving_problem(py::module_& m);
 /// A request as docs/serving.md describes it.
 /// @param rate  of all kinds together, or by kind; empty or None = those of the request
 serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
+/// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
+py::dict write_serving_request(const serving::ServingRequest& request);
 /// The replicas of a plan, as dicts.
 std::vector<serving::PlannedReplicas> read_running(const py::object& running,
                                                    const serving::ServingRequest& request);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import threading
 import time
@@ -71,6 +72,18 @@ def _threads(count: int, highspy: Any) -> Iterator[int]:
         _depth.calls -= 1
 
 
+@functools.cache
+def _quiet(highspy: Any) -> Any:
+    """The class of HiGHS's solvers, silent from the beginning: since 1.16 the first one prints a banner when it is made."""
+
+    class Quiet(highspy.Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    return Quiet
+
+
 def highs(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """HiGHS through highspy."""
     highspy = require("highspy", "milp")
@@ -112,7 +125,7 @@ def _highs(highspy: Any, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     if mip:
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         lp.integrality_ = [kinds[i] for i in model.integrality]
-    solver = highspy.Highs()
+    solver = _quiet(highspy)()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", options["mip_gap"])
     solver.setOptionValue("mip_abs_gap", 0.0)

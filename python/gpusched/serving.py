@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core.serving import (
     Arrival,
@@ -43,6 +43,7 @@ from ._core.serving import (
     read_layer_profile,
     replan,
     replica_times,
+    request_to_dict,
     serving_curve,
     serving_plan,
     simulate_autoscaling,
@@ -50,7 +51,11 @@ from ._core.serving import (
     solve_serving_plan,
     sweep_budgets,
 )
+from ._cost_curve import draw_curve
 from ._tables import Table, format_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "Arrival",
@@ -93,6 +98,7 @@ __all__ = [
     "read_layer_profile",
     "replan",
     "replica_times",
+    "request_to_dict",
     "serving_curve",
     "serving_plan",
     "simulate_autoscaling",
@@ -130,6 +136,10 @@ class Curve(Table):
         shown = [name for name in self.columns if name not in self.columns[1:7] or any(row[name] is not None for row in self)]
         cells = [[f"{v:.4g}" if isinstance(v, float) else "-" if v is None else v for v in (row[n] for n in shown)] for row in self]
         return format_table(shown, cells)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Cost against the rate, or against a target; see `gpusched.plotting.plot_curve`."""
+        return draw_curve(self, self.columns[1:7], ax)
 
 
 def rent_in_words(plan: ServingPlan) -> str:

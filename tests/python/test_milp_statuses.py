@@ -4,6 +4,7 @@
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -107,6 +108,13 @@ def test_a_state_that_leads_out_of_the_arrays_is_refused():
         state[3] = np.asarray(starts, dtype=np.int32).tobytes()
         with pytest.raises(gs.InvalidInput, match="column_start"):
             milp.Model.__new__(milp.Model).__setstate__(tuple(state))
+
+
+def test_highs_prints_nothing():
+    pytest.importorskip("highspy")
+    script = f"from gpusched import milp; print(milp.serving_plan(*{EXAMPLE!r}, form='rates').solve(solver='highs').status)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "optimal\n", "")
 
 
 def test_highs_with_other_thread_counts():

@@ -67,7 +67,8 @@ struct PlannerOptions {
     /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
     int max_deployments = 40;
     bool measured_only = false;  ///< plan with deployments and workloads that were measured, and nothing else
-    /// Consider pipelines that were not measured on GPU types where their model was measured, but no pipeline of it.
+    /// Consider pipelines on GPU types where no pipeline of their model was measured although it was measured otherwise or, with
+    /// rates, a tensor-parallel group of one machine holds it.
     bool unmeasured_pipelines = false;
     bool machines = false;  ///< rent whole machines (`GpuType::per_machine` GPUs); off = any number of GPUs
     Goal goal = Goal::cheapest;  ///< of requests with rates

@@ -12,9 +12,10 @@
 
 namespace GPUSCHED_NAMESPACE::serving {
 
-/// Between which prices of one GPU type a plan stays the cheapest, all other prices as they are.
+/// Between which prices of one GPU type, the usual or the spot one, a plan stays the cheapest, all other prices as they are.
 struct PriceRange {
     std::string gpu{};
+    bool spot = false;                                      ///< the spot price; otherwise the usual one
     double price = 0;                                       ///< $/h of one GPU, today's
     double low = 0;                                         ///< $/h: below it another rental is cheaper
     double high = std::numeric_limits<double>::infinity();  ///< $/h: above it another rental is cheaper
@@ -25,13 +26,15 @@ struct PriceRange {
 template <class F>
 constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
     field("gpu", &PriceRange::gpu);
+    field("spot", &PriceRange::spot);
     field("price", &PriceRange::price);
     field("low", &PriceRange::low);
     field("high", &PriceRange::high);
     field("proven", &PriceRange::proven);
 }
 
-/// For every GPU type the range of its usual price within which a plan for rates stays the cheapest one.
+/// For every GPU type the range of its usual price, and of its spot price where there is one, within which a plan for rates
+/// stays the cheapest.
 ///
 /// The least cost is a concave function of one price, the plan's own cost a line that touches it today: the ends are found
 /// exactly, by following the line of the plan that is cheaper at a trial price to where both cost the same, and trying there. The
@@ -41,7 +44,7 @@ constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
 /// @param plan of this request and these options, with goal `cheapest`
 /// @throws InvalidInput with everything that is wrong, and for a plan that serves nothing or is not about rates; BackendError
 ///     where the solver is missing
-/// Complexity: a few mixed-integer programs per GPU type.
+/// Complexity: a few mixed-integer programs per price.
 [[nodiscard]] std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
                                                    const PlannerOptions& options,
                                                    const milp::AnySolver& solver,

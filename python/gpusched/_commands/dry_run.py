@@ -25,6 +25,7 @@ KINDS = {
     "set_quota": ("change of an MPS quota", "changes of an MPS quota"),
     "pin": ("pin to cores", "pins to cores"),
 }
+LEVERS = ("guard_io", "guard_mps", "place", "mig", "pin")
 P99, OFFERED, PCIE, IO, SM, PCIE_KNOWN = 3, 8, 10, 11, 12, 15
 
 
@@ -33,6 +34,8 @@ class Summary:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.host, self.options = config["host"], config["options"]
+        on = any(config["flags"][name] for name in LEVERS)
+        self.nothing = "none" if on else f"none, because every lever is off (flags {', '.join(LEVERS)})"
         self.sms = [[p.sm_count for p in control.mig_layout(gpu["device"]).profiles] for gpu in self.host["gpus"]]
         self.protected = [i for i, tenant in enumerate(self.host["tenants"]) if tenant["protected"]]
         self.wishes: dict[int, list[dict[str, Any]]] = {i: [] for i in self.protected}
@@ -165,11 +168,12 @@ class Summary:
             ]
             kinds = Counter(action["kind"] for action in wishes)
             told = [
-                f"{counted(kinds[kind], one, many)} ({spent[kind]} where the earlier ones stay in force)"
+                counted(kinds[kind], one, many)
+                + (f" ({spent[kind]} where the earlier ones stay in force)" if spent[kind] < kinds[kind] else "")
                 for kind, (one, many) in KINDS.items()
                 if kinds[kind]
             ]
-            out.append(f"  actions wished: {', '.join(told) if told else 'none'}")
+            out.append(f"  actions wished: {', '.join(told) or self.nothing}")
             pause_s = spent["pauses"] * self.options["pause_s"]
             out.append(
                 f"  cost: {counted(spent['pauses'], 'pause')}, {pause_s:.0f} s in all, about {counted(round(lost), 'request')} lost; "

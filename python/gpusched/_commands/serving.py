@@ -32,7 +32,7 @@ def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
             )  # fmt: skip
     option("machines", "rent whole machines")
     option("measured_only", "plan with what was measured and nothing else")
-    option("unmeasured_pipelines", "consider pipelines, too, where only deployments without were measured")
+    option("unmeasured_pipelines", "consider pipelines that nobody measured, too, where deployments without can do")
     option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
 
 
@@ -136,11 +136,12 @@ def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
         proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
         say(f"all requests are done after {plan.makespan:.4g} s; {proof}")
     for each in plan.price_ranges if ranges else ():
+        what = f"spot {each['gpu']}" if each["spot"] else each["gpu"]
         if not each["proven"]:
-            say(f"how far the price of {each['gpu']} may move was not found within the limits of the solver")
+            say(f"how far the price of {what} may move was not found within the limits of the solver")
             continue
         high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
-        say(f"stays the cheapest while {each['gpu']} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
+        say(f"stays the cheapest while {what} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
 
 
 def serving_curve_options(p: Parser) -> None:
@@ -173,12 +174,11 @@ def serving_curve(args: argparse.Namespace) -> int:
             say(f"{row.rate:g} requests/s: {reason}")
     if args.output and args.output.endswith(".json"):
         write_json(args.output, serving.curve_to_dict(curve))
+        say(f"wrote {args.output}")
     elif args.output:
         from .. import plotting
 
         save_figure(args.output, lambda: plotting.plot_curve(curve))
-    if args.output:
-        say(f"wrote {args.output}")
     return OK if any(plan.makespan is not None for plan in curve.plans) else FAILED
 
 

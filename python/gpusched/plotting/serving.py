@@ -108,25 +108,4 @@ def plot_curve(curve: Curve, ax: Axes | None = None) -> Axes:
     The band below a line reaches down to what was proved that no plan costs less than. Points without a plan are left out.
     """
     require_type("plot_curve", "curve", curve, Curve)
-    ax = new_axes(ax, figsize=(4.4, 3.2))
-    targets = Curve.columns[1:7]
-    differ = [name for name in targets if len({row[name] for row in curve}) > 1]
-    along = differ[0] if differ and len({row.rate for row in curve}) == 1 else "rate"
-    lines: dict[str, list[Any]] = {}
-    for row in curve:
-        label = ", ".join(f"{name} {row[name]:g}" for name in differ if name != along and row[name] is not None)
-        lines.setdefault(label, [])
-        if row.cost is not None and row[along] is not None:
-            lines[label].append((row[along], row.cost, row.cost_bound))
-    for label, points in lines.items():
-        at = [point[0] for point in sorted(points)]
-        cost = [point[1] for point in sorted(points)]
-        line = ax.plot(at, cost, marker="o", label=label or None)[0]
-        ax.fill_between(at, [point[2] for point in sorted(points)], cost, color=line.get_color(), alpha=0.15, linewidth=0)
-    ax.set_xlabel("requests/s" if along == "rate" else along.replace("_s", ", s"))
-    ax.set_ylabel("cost, $/h")
-    ax.set_ylim(bottom=0)
-    if any(lines):
-        ax.legend(frameon=False, fontsize=8)
-    quiet(ax)
-    return ax
+    return curve.plot(ax)

@@ -105,12 +105,14 @@ class Calibrator {
         });
     }
 
-    /// Whether a deployment is a pipeline nobody measured, on a type where the model was measured without pipelines alone: no
-    /// measurement says what its stages lose to each other.
-    [[nodiscard]] bool unmeasured_pipeline(std::size_t model, const Deployment& deployment) const {
+    /// Whether a deployment is a pipeline that nobody measured, and no measurement says what its stages lose to each other: on a
+    /// type where no pipeline of the model was measured, although a single group was, or holds the model.
+    /// @param alone  whether a single group of each type holds the model
+    [[nodiscard]] bool unmeasured_pipeline(std::size_t model, const Deployment& deployment,
+                                           const std::vector<bool>& alone) const {
         if (deployment.stages.size() < 2 || any(model, deployment.name)) return false;
         return std::any_of(deployment.stages.begin(), deployment.stages.end(), [&](const auto& stage) {
-            bool single = false, pipeline = false;
+            bool single = alone[static_cast<std::size_t>(stage.gpu)], pipeline = false;
             for (const auto& row : rows_) {
                 if (row.model != model) continue;
                 for (const auto& other : row.deployment.stages)

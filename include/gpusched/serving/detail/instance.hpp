@@ -7,7 +7,10 @@
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -36,8 +39,31 @@ inline int all_available(const ServingRequest& request, std::size_t g) {
     return static_cast<int>(std::min<std::int64_t>(std::int64_t{request.available[g]} + spot, 1'000'000'000));
 }
 
+/// Of each GPU type, whether one tensor-parallel group of a machine holds a model and the longest of the requests that arrive for
+/// it. Of a batch none is said to: the paper's pipelines are part of its question.
+inline std::vector<bool> holds_alone(const ServedModel& served, const std::vector<GpuType>& gpus,
+                                     DeploymentOptions options) {
+    std::vector<bool> alone(gpus.size(), false);
+    bool arrive = false;
+    for (const auto& workload : served.workloads) {
+        if (workload.rate <= 0) continue;
+        arrive = true;
+        const auto longest = std::int64_t{workload.shape.input} + workload.shape.output;
+        options.min_tokens = static_cast<int>(
+            std::clamp<std::int64_t>(longest, options.min_tokens, std::numeric_limits<int>::max()));
+    }
+    options.max_stages = 1;
+    options.disconnected.clear();
+    for (std::size_t g = 0; arrive && g < gpus.size(); ++g)
+        alone[g] =
+            !enumerate_deployments(served.model, {gpus[g]}, std::array{gpus[g].per_machine}, options).empty();
+    return alone;
+}
+
 /// The deployments of all models as a serving problem, those that were measured among them. Nothing is dropped yet.
-inline ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options) {
+/// @param running  replicas whose deployments are considered even where nobody measured them
+inline ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options,
+                                       const std::vector<PlannedReplicas>& running = {}) {
     ServingInstance instance;
     auto& problem = instance.problem;
     problem.budget = std::min(request.budget, largest_finite);
@@ -62,6 +88,7 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         const auto& served = request.models[i];
         auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments);
+        const auto alone = holds_alone(served, request.gpus, options.deployments);
         // What was measured is possible, whatever the options say.
         for (const auto& row : calibrator.rows()) {
             std::vector<int> needed(request.gpus.size(), 0);
@@ -74,7 +101,12 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
         }
         for (auto& deployment : found) {
             if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
-            if (!options.unmeasured_pipelines && calibrator.unmeasured_pipeline(i, deployment)) continue;
+            const bool runs = std::any_of(running.begin(), running.end(), [&](const PlannedReplicas& r) {
+                return r.model == served.model.name && r.deployment.stages == deployment.stages;
+            });
+            if (!runs && !options.unmeasured_pipelines &&
+                calibrator.unmeasured_pipeline(i, deployment, alone))
+                continue;
             ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
                                    std::vector<int>(request.gpus.size(), 0),
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};

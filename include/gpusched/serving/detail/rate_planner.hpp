@@ -201,7 +201,7 @@ class RatePlanner {
   private:
     [[nodiscard]] double utilization() const { return rates_ ? options_.utilization : 1.0; }
     void prepare() {
-        const auto all = all_deployments(request_, options_);
+        const auto all = all_deployments(request_, options_, running_);
         deployments_ = static_cast<int>(all.deployments.size());
         auto able = all;
         std::map<std::pair<std::string, int>, std::pair<double, int>>

@@ -88,7 +88,7 @@ class WhyRefused {
         return found;
     }
 
-    /// The budget, the GPUs of one type, the targets: each alone.
+    /// The budget, the GPUs of one type, pipelines that nobody measured, the targets: each alone.
     [[nodiscard]] Answers by_limit() const {
         Answers found;
         if (std::isfinite(request_.budget))
@@ -100,6 +100,12 @@ class WhyRefused {
                 found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
                                 std::to_string(request_.available[g]) + " available; " +
                                 std::to_string(*count) + " would do");
+        auto pipelines = options_;
+        pipelines.unmeasured_pipelines = true;
+        if (!options_.unmeasured_pipelines)
+            if (const auto plan = plan_of(request_, pipelines); plan.has_plan())
+                found.push_back("unmeasured_pipelines: with them there is a plan for " +
+                                rounded_up(plan.cost) + " $/h by estimates that nobody checked");
         if (!planner_.any_targets()) return found;
         auto lax = request_;
         for (auto& served : lax.models)

@@ -25,18 +25,19 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
     auto problem = planner.problem(plan.capacity, plan.separate);
     const double cost = plan.cost;
     std::vector<PriceRange> ranges;
-    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+    const auto find = [&](std::size_t g, bool spot, double each) {
         auto& offer = problem.offers[g];
-        PriceRange range{request.gpus[g].name, *request.gpus[g].price};
-        const double today = offer.price;
+        auto& asked = spot ? offer.spot_price : offer.price;
+        PriceRange range{request.gpus[g].name, spot, each};
+        const double today = asked;
         int pieces = 0;
         for (const auto& rented : plan.rentals)
-            if (rented.gpu == range.gpu) pieces = rented.count / offer.gpus;
+            if (rented.gpu == range.gpu) pieces = (spot ? rented.spot : rented.count) / offer.gpus;
         const double rest = cost - pieces * today;
         /// From a trial price towards today's, until the plan is as cheap as any.
         const auto end = [&](double price) {
             for (int i = 0; i < 50; ++i) {
-                offer.price = price;
+                asked = price;
                 const auto other = planner.solve(problem, RentalGoal::cost);
                 const double own = rest + pieces * price;
                 if (!other.has_plan() || !other.optimal) {  // nothing is known of this price
@@ -44,7 +45,7 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
                     return today;
                 }
                 if (other.cost >= own - std::max(1e-6, options.search.solve.mip_gap) * own) return price;
-                const int theirs = other.usual[g];
+                const int theirs = (spot ? other.spot : other.usual)[g];
                 if (theirs == pieces) break;
                 const double meet = (other.cost - theirs * price - rest) / (pieces - theirs);
                 if (!((meet < price) == (price > today)) || meet == price) return price;
@@ -58,8 +59,13 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
         range.high = !range.proven ? today / offer.gpus
                      : high >= far ? std::numeric_limits<double>::infinity()
                                    : high / offer.gpus;
-        offer.price = today;
+        asked = today;
         ranges.push_back(std::move(range));
+    };
+    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+        find(g, false, *request.gpus[g].price);
+        if (!request.terms.empty() && request.terms[g].spot_price)
+            find(g, true, *request.terms[g].spot_price);
     }
     return ranges;
 }

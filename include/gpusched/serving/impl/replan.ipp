@@ -25,7 +25,7 @@ struct Change {
 
 inline Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
                       const PlannerOptions& options) {
-    const auto all = all_deployments(request, options);
+    const auto all = all_deployments(request, options, running);
     std::vector<int> runs(all.deployments.size(), 0);
     Change change;
     for (const auto& replicas : running) {
