@@ -52,7 +52,7 @@ struct MoveExplanation {
     /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if that holds nothing but daemons
     /// when the plan is done.
     std::int64_t weight = 0;
-    /// 1000 x `weight` - `price` x `cost`: what it adds to the value.
+    /// 1000 x `weight` - `price` x `cost`: what it adds to the value. A node that was empty before the plan counts `open_price` x its weight.
     std::int64_t value_milli = 0;
     std::string text;  ///< the same in words, with names
 };

@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/exchange_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/detail/opening_search.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -68,6 +69,7 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
             sum.tasks += vacated.chains.tasks;
             sum.moves += vacated.chains.moves;
             sum.cost += vacated.chains.cost;
+            sum.opening += vacated.chains.opening;
         }
         return sum;
     };
@@ -137,6 +139,7 @@ class Rounds {
                 break;
             }
         }
+        if (options_.open_price && !budget_.exhausted()) open(policies, full_depth);
     }
 
     /// Exchanges vacated nodes for others, in the groups of the policies.
@@ -170,6 +173,19 @@ class Rounds {
     [[nodiscard]] Joiner& joined() noexcept { return joined_; }
 
   private:
+    /// Goes on by nodes that were empty before the plan, in the groups of the last round.
+    template <class Policies>
+    void open(const Policies& policies, int depth) {
+        const auto& now = for_round(policies, joined_.cluster());
+        const auto found = solve([&](std::size_t g, Statistics& counters) {
+            auto work = workspaces_.acquire(joined_.steps());
+            auto opened = OpeningSearch(*work, now, options_, depth, budget_, counters)
+                              .run(partition_[g], joined_.vacated());
+            workspaces_.release(std::move(work));
+            return opened;
+        });
+        (void)join(found);
+    }
     template <class Solve>
     [[nodiscard]] std::vector<std::vector<Vacated>> solve(Solve&& group) {
         std::vector<std::vector<Vacated>> found(partition_.size());

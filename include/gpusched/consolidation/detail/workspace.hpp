@@ -6,6 +6,7 @@
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -40,6 +41,24 @@ struct Workspace {
     FailedRequests failed;
     std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of the tasks that may move
     std::size_t applied = 0;  // how many of the joined steps the cluster has seen
+    /// An empty node that is offered like others until it is known what it is good for: moves onto it do not count as opening it.
+    NodeId on_trial = none<NodeId>;
+
+    /// To be called after every change of what runs on a node.
+    void usage_changed(NodeId node) {
+        index.usage_changed(cluster, node);
+        if (scope.opens(node) && node != on_trial) follow_opening(node);
+    }
+
+  private:
+    // A node that was empty before the plan is offered as long as others are on it.
+    void follow_opening(NodeId node) {
+        const bool used = cluster.occupants(node) > 0;
+        if (used && !index.is_open(node))
+            index.open(cluster, node);
+        else if (!used)
+            index.close(node);
+    }
 };
 
 /// What it costs to move away the tasks that are on a node and at home there.
@@ -86,6 +105,12 @@ class OpenMoves {
         make(task, home, gpus);
         return true;
     }
+    /// What moving the first task onto the node costs, in thousandths; 0 where the node was in use before the plan.
+    [[nodiscard]] std::int64_t cost_of_opening(NodeId node) const {
+        if (!work_.scope.opens(node) || node == work_.on_trial) return 0;
+        return opening_milli(static_cast<std::int64_t>(policies_.weight(work_.cluster, node)),
+                             work_.scope.open_price);
+    }
     [[nodiscard]] std::size_t mark() const noexcept { return steps_.size(); }
     void undo_to(std::size_t mark) {
         while (steps_.size() > mark) {
@@ -93,8 +118,8 @@ class OpenMoves {
             steps_.pop_back();
             count(step, -1);
             work_.cluster.undo();
-            work_.index.usage_changed(work_.cluster, step.to);
-            work_.index.usage_changed(work_.cluster, step.from);
+            work_.usage_changed(step.to);
+            work_.usage_changed(step.from);
         }
     }
     /// What it takes so far; the tasks of the node count before they move.
@@ -138,18 +163,25 @@ class OpenMoves {
     void make(TaskId task, NodeId node, GpuMask gpus) {
         const auto from = work_.cluster.node_of(task);
         work_.cluster.assign(task, node, gpus);
-        work_.index.usage_changed(work_.cluster, from);
-        work_.index.usage_changed(work_.cluster, node);
+        work_.usage_changed(from);
+        work_.usage_changed(node);
         steps_.push_back({task, from, node, gpus, 0});
         count(steps_.back(), 1);
     }
+    // While the step is made.
     void count(const Step& step, int sign) {
+        if (!work_.scope.may_open.empty()) count_opening(step, sign);
         // The node's own tasks are counted already. Others count while they are away from where they were in the snapshot.
         const auto home = work_.snapshot.node_of(step.task);
         if (home == chains_.node) return;
         const int leaves = (home == step.from ? 1 : 0) - (home == step.to ? 1 : 0);
         chains_.moves += sign * leaves;
         chains_.cost += sign * leaves * work_.cluster.inventory().tasks.move_cost[index(step.task)];
+    }
+
+    void count_opening(const Step& step, int sign) {
+        if (work_.cluster.occupants(step.to) == 1) chains_.opening += sign * cost_of_opening(step.to);
+        if (work_.cluster.occupants(step.from) == 0) chains_.opening -= sign * cost_of_opening(step.from);
     }
 
     Workspace& work_;

@@ -34,13 +34,18 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
     return FixedBy::core_member;
 }
 
+// What the node counts for in the value of a plan.
+inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
+    return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
+}
+
 // What the node is worth, and the least that moving its own tasks costs.
 struct PriceOfNode {
     std::int64_t weight, cost = 0;
 };
 inline PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
                                  const Options& options) {
-    PriceOfNode result{options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1};
+    PriceOfNode result{weight_of(cluster, node, options)};
     for (const auto task : cluster.tasks_on(node))
         if (scope.movable[index(task)]) result.cost += cluster.inventory().tasks.move_cost[index(task)];
     return result;
@@ -59,7 +64,7 @@ inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& 
         if (before.inventory().nodes.is_cordoned(node))
             by = ClosedBy::cordoned;
         else if (before.occupants(node) == 0)
-            by = ClosedBy::empty;
+            by = options.open_price ? ClosedBy::nothing : ClosedBy::empty;
         else if (after.occupants(node) == 0)
             by = ClosedBy::emptied;
     }
@@ -84,8 +89,15 @@ class Explainer {
     [[nodiscard]] Obstacle beside_room(TaskId task, NodeId node, bool enough_gpus) const;
     [[nodiscard]] LeastChange change_on(TaskId task, NodeId node) const;
     [[nodiscard]] LeastChange least_change(TaskId task) const;
-    [[nodiscard]] std::vector<Blocker> place_together(NodeId node);
+    /// @param opened_weight is set to what the empty nodes are worth that the tasks would open
+    [[nodiscard]] std::vector<Blocker> place_together(NodeId node, std::int64_t& opened_weight);
     [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
+
+    [[nodiscard]] bool is_worth_opening(const PriceOfNode& node, std::int64_t opened_weight) const {
+        const auto opening = opening_milli(opened_weight, *options_.open_price);
+        const auto value = value_milli(node.weight, node.cost, options_.price);
+        return options_.clear ? value >= opening : value > opening;
+    }
 
     const Cluster& cluster_;
     const Options& options_;
@@ -203,7 +215,7 @@ inline LeastChange Explainer::least_change(TaskId task) const {
 }
 
 // The tasks that find no place once those before them have taken theirs.
-inline std::vector<Blocker> Explainer::place_together(NodeId node) {
+inline std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened_weight) {
     const auto& t = cluster_.inventory().tasks;
     std::vector<TaskId> own;
     for (const auto task : after_.tasks_on(node))
@@ -218,19 +230,22 @@ inline std::vector<Blocker> Explainer::place_together(NodeId node) {
     std::vector<Blocker> left;
     for (const auto task : own) {
         NodeId tightest = none<NodeId>;
-        std::tuple<int, std::int64_t> least{};
+        std::tuple<bool, int, std::int64_t> least{};
         for (const auto to : after_.nodes()) {
             if (to == node || closed_by_[index(to)] != ClosedBy::nothing ||
                 find_obstacle(after_, task, to) != Obstacle::none)
                 continue;
-            const std::tuple free{gpu_count(after_.idle_gpus(to)), after_.cpu_free_milli(to)};
+            const std::tuple free{after_.occupants(to) == 0, gpu_count(after_.idle_gpus(to)),
+                                  after_.cpu_free_milli(to)};
             if (tightest == none<NodeId> || free < least) tightest = to, least = free;
         }
-        if (tightest == none<NodeId>)
+        if (tightest == none<NodeId>) {
             left.push_back(look_for_place(task));
-        else
-            after_.assign(task, tightest,
-                          allocation::pick_gpus(allocation::TightestGpu{}, after_, task, tightest));
+            continue;
+        }
+        if (after_.occupants(tightest) == 0) opened_weight += weight_of(cluster_, tightest, options_);
+        after_.assign(task, tightest,
+                      allocation::pick_gpus(allocation::TightestGpu{}, after_, task, tightest));
     }
     after_.rollback(start);
     return left;
@@ -306,6 +321,7 @@ inline Explanation Explainer::about(NodeId node) {
         result.text += ": the plan moves " + counted(std::ssize(result.received), "task") + " onto it";
     }
     const auto dear = price_of_node(cluster_, scope_, node, options_);
+    std::int64_t opened_weight = 0;
     if (result.fate == NodeFate::not_worthwhile && !is_worth(dear.weight, dear.cost, options_.price)) {
         result.fate = NodeFate::too_dear;
         const bool gpus = options_.objective == Objective::gpus;
@@ -313,8 +329,15 @@ inline Explanation Explainer::about(NodeId node) {
                        std::to_string(dear.cost) + ", take more than the " + std::to_string(dear.weight) +
                        (gpus ? " GPUs" : " node") + " that it is worth";
     } else if (result.fate == NodeFate::not_worthwhile) {
-        result.blockers = place_together(node);
-        if (result.blockers.empty())
+        result.blockers = place_together(node, opened_weight);
+        if (result.blockers.empty() && opened_weight > 0 && !is_worth_opening(dear, opened_weight)) {
+            result.fate = NodeFate::too_dear;
+            result.text += ": at the open price of " + std::to_string(*options_.open_price) +
+                           " the empty nodes that its tasks would open, worth " +
+                           std::to_string(opened_weight) + ", cost no less than the " +
+                           std::to_string(dear.weight) +
+                           (options_.objective == Objective::gpus ? " GPUs" : " node") + " that it is worth";
+        } else if (result.blockers.empty())
             result.text +=
                 std::string(": all of its tasks fit elsewhere, but their moves were not within the ") +
                 (options_.max_moves || options_.max_move_cost ? "migration budget or the " : "") +

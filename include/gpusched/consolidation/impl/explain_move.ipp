@@ -17,11 +17,6 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-// What the node counts for in the value of a plan.
-inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
-    return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
-}
-
 // The fewest movable tasks, all easier to place, that could leave the node for the task; of several such sets the one whose tasks
 // have moved already, then the smallest. The obstacle is looked for again without them, so that all constraints count.
 class VictimChoice {
@@ -170,10 +165,15 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
         // On its first node it is back where it was only if it finds its GPUs there.
         const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
         result.cost = back ? -cost : had_moved ? 0 : cost;
-        if (after.occupants(result.from) == 1 && cluster.occupants(result.from) > 0)
-            result.weight += detail::weight_of(cluster, result.from, options);
-        if (after.occupants(node) == 0) result.weight -= detail::weight_of(cluster, node, options);
-        result.value_milli = value_milli(result.weight, result.cost, options.price);
+        std::int64_t vacated = 0, opened = 0;
+        const auto count = [&](NodeId at, int sign) {
+            (cluster.occupants(at) > 0 ? vacated : opened) += sign * detail::weight_of(cluster, at, options);
+        };
+        if (after.occupants(result.from) == 1) count(result.from, 1);
+        if (after.occupants(node) == 0) count(node, -1);
+        result.weight = vacated + opened;
+        result.value_milli = value_milli(vacated, result.cost, options.price) +
+                             opening_milli(opened, options.open_price.value_or(milli));
     }
     result.text = detail::in_words(cluster, result, options.price);
     return result;

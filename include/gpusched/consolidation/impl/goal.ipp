@@ -88,7 +88,7 @@ class Wanted {
     GpuModelId model_ = none<GpuModelId>;
 };
 
-/// What each node would add, by NodeId.
+/// What each node would add, or an empty one lose, by NodeId.
 struct AddedWeight {
     std::span<const std::int64_t> added;
     std::int64_t operator()(const Cluster&, NodeId node) const noexcept { return added[index(node)]; }
@@ -108,7 +108,7 @@ void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies
         for (auto chains = looked_at + 1; chains <= joined.chains() && !best.goal_reached; ++chains) {
             if (joined.weight(chains) < missing) continue;
             auto plan = joined.plan(budget, chains);
-            appraise(cluster, policies, at.price, plan);
+            appraise(cluster, policies, at.price, at.open_price, plan);
             const auto after = wanted.in(apply(cluster, plan.plan));
             // Where tasks take about as many places as they leave, not every chain is worth a look.
             missing = joined.weight(chains) + std::max(options.count - after, joined.weight(chains) / 8);
@@ -154,7 +154,7 @@ class PlaceMaker {
         : before_(cluster), scope_(scope), wanted_(wanted), options_(options), budget_(budget), found_(found),
           now_(apply(cluster, found.result.plan)), closed_(cluster.node_slots()),
           may_empty_(scope.may_vacate) {
-        for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.may_receive[index(node)];
+        for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.receives(node);
         for (const auto node : found.result.plan.vacated_nodes) closed_[index(node)] = 1;
         for (const auto& move : found.result.plan.moves) may_empty_[index(move.to)] = 0;
         now_.commit();
@@ -395,8 +395,11 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
     if (!best.goal_reached) {
         std::vector<std::int64_t> added(cluster.node_slots());
         for (const auto node : cluster.nodes())
+            // An empty node has nothing to add, and all that it has to lose.
             added[index(node)] =
-                std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
+                cluster.occupants(node) == 0
+                    ? wanted.on(cluster, node)
+                    : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
         const detail::AddedWeight weight{added};
         const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
         auto alone = best;
@@ -405,7 +408,7 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
             const auto make_places = [&](GoalResult& found) {
                 const auto price = found.result.stats.price;
                 detail::PlaceMaker(cluster, scope, wanted, options, budget, found).run();
-                detail::appraise(cluster, policies, price, found.result);
+                detail::appraise(cluster, policies, price, options.open_price, found.result);
             };
             if (!best.goal_reached) make_places(best);
             make_places(alone);

@@ -34,7 +34,8 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     }
     const auto before = chains_.size();
     chains_.push_back({vacated.chains.node, vacated.reopened, steps_.size(),
-                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost});
+                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost,
+                       opening(before) + vacated.chains.opening});
     for (const auto node : vacated.reopened) vacated_[index(node)] = 0;
     if (vacated.chains.node != none<NodeId>) vacated_[index(vacated.chains.node)] = 1;
     moves_ += vacated.chains.moves;
@@ -98,7 +99,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     result.stop_reason = stop_reason(budget);
 
     std::vector<std::uint8_t> closed(cluster.node_slots());
-    for (const auto node : cluster.nodes()) closed[index(node)] = !scope_.may_receive[index(node)];
+    for (const auto node : cluster.nodes()) closed[index(node)] = !scope_.receives(node);
     for (const auto& chain : std::span(chains_).first(chains)) {
         for (const auto node : chain.reopened) closed[index(node)] = !scope_.may_receive[index(node)];
         if (chain.node != none<NodeId>) closed[index(chain.node)] = 1;
@@ -109,6 +110,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
     plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
+    plan.opened_nodes = opened_nodes(snapshot_, plan.moves);
     // A node that a dropped chain was to vacate is not.
     for (auto& move : plan.moves)
         if (move.chain != Move::no_chain &&
@@ -118,6 +120,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     // What is left of dropped chains is not worth a move by itself.
     if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
         plan.moves.clear();
+        plan.opened_nodes.clear();
         plan.waves = 0;
         order.hops = 0;
         order.after = snapshot_;

@@ -21,7 +21,8 @@ class WaveBuilder {
           down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
           arriving_(cluster.node_slots()), used_(cluster.node_slots()),
           in_set_(cluster.inventory().group_sets.size()), cluster_(std::move(cluster)) {
-        for (const auto node : cluster_.nodes()) used_[index(node)] = cluster_.occupants(node) > 0;
+        for (const auto node : cluster_.nodes())
+            used_[index(node)] = cluster_.occupants(node) > 0 || options.open_price;
         for (const auto task : evictions) {
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
             cluster_.remove(task);
@@ -291,7 +292,7 @@ class WaveBuilder {
     std::vector<std::int64_t> always_down_;  // by budget: of these, evicted tasks
     std::vector<int> leaving_;               // tasks that this wave takes away from a node
     std::vector<int> arriving_;              // by node: waiting moves that lead there
-    std::vector<std::uint8_t> used_;         // by node: held a task other than daemons before
+    std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before, or may be opened
     static constexpr int most_attempts = 8;
     bool may_run_empty_ = true;            // for a while, nodes that must stay in use
     std::vector<std::uint32_t> left_out_;  // chains, sorted
