@@ -106,6 +106,8 @@ struct Blocker {
     Obstacle obstacle = Obstacle::none;
     std::size_t nodes_with_obstacle = 0;
     std::size_t nodes_looked_at = 0;
+    /// For the same: nodes on which it would fit, but which the rule of the options refuses.
+    std::size_t nodes_refused = 0;
     /// For the same, and for a task that fits only while the node's other tasks stay.
     LeastChange change{};
 };
@@ -124,7 +126,7 @@ struct Explanation {
 /// moved onto the node are no reason of their own. Whether all tasks of the node fit elsewhere together is tried once: those that ask for most
 /// first, each on the node that it fits most tightly.
 /// @param options what the plan was made with: those count that make_scope (scope.hpp) reads, the migration budget,
-///     `price`, `open_price` and `objective`
+///     `price`, `open_price`, `objective` and `rule`
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,

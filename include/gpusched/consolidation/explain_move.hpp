@@ -22,6 +22,7 @@ enum class MoveFate : std::uint8_t {
     task_stays,   ///< the task must not be moved; see `fixed_by`
     node_closed,  ///< the node receives nothing: see `closed_by`
     obstacle,     ///< a constraint is in the way; see `obstacle` and `victims`
+    refused,      ///< the rule of the options refuses it
 };
 constexpr auto enum_names(MoveFate) {
     return name_table<MoveFate>({
@@ -31,6 +32,7 @@ constexpr auto enum_names(MoveFate) {
         {MoveFate::task_stays, "task_stays"},
         {MoveFate::node_closed, "node_closed"},
         {MoveFate::obstacle, "obstacle"},
+        {MoveFate::refused, "refused"},
     });
 }
 
@@ -59,7 +61,7 @@ struct MoveExplanation {
 
 /// Says of any move what is in its way once the plan is done, and what it would change: the price of a move that was not made.
 ///
-/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`; what comes first is told. Cost, weight and
+/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`, last at the rule; what comes first is told. Cost, weight and
 /// value are those of this move alone, whether it is possible or not, without what its victims would take.
 ///
 /// @param options what the plan was made with, as in `explain`

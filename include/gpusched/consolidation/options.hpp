@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -111,6 +112,8 @@ struct Options {
     std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
+    /// A constraint of the caller's own on where tasks may go (placement_rule.hpp), on top of those of the cluster; none = no further one.
+    AnyPlacementRule rule{};
 };
 
 template <class F>

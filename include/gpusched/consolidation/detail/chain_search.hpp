@@ -153,7 +153,8 @@ class ChainSearch {
                                          [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
-        if (policies_.switches.remember_failures && !budget_.exhausted())
+        // What a rule of the caller's refuses says nothing of other tasks.
+        if (policies_.switches.remember_failures && !work_.rule && !budget_.exhausted())
             work_.failed.add(cluster_, task, depth);
         return false;
     }

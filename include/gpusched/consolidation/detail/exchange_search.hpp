@@ -334,8 +334,7 @@ class ExchangeSearch {
             const auto& part = made_.back();
             for (auto step = part.steps.rbegin(); step != part.steps.rend(); ++step) {
                 cluster_.undo();
-                work_.usage_changed(step->to);
-                work_.usage_changed(step->from);
+                work_.moved(step->task, step->to, step->from);
             }
             if (part.chains.node != none<NodeId>) {
                 work_.index.open(cluster_, part.chains.node);

@@ -75,7 +75,8 @@ class Joiner {
     const Cluster& snapshot_;
     const Options& options_;
     const Scope& scope_;
-    Cluster cluster_;  // after all joined steps
+    Cluster cluster_;        // after all joined steps
+    AnyPlacementRule rule_;  // likewise
     std::vector<Step> steps_;
     std::vector<std::uint8_t> vacated_;
     std::vector<Chain> chains_;

@@ -142,8 +142,7 @@ class OpeningSearch {
         for (auto part = made.rbegin(); part != made.rend(); ++part) {
             for (auto step = part->steps.rbegin(); step != part->steps.rend(); ++step) {
                 cluster_.undo();
-                work_.usage_changed(step->to);
-                work_.usage_changed(step->from);
+                work_.moved(step->task, step->to, step->from);
             }
             work_.index.open(cluster_, part->chains.node);
         }

@@ -21,7 +21,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
 class WorkspacePool {
   public:
-    WorkspacePool(const Cluster& snapshot, const Scope& scope) : snapshot_(snapshot), scope_(scope) {}
+    WorkspacePool(const Cluster& snapshot, const Scope& scope, const AnyPlacementRule& rule)
+        : snapshot_(snapshot), scope_(scope), rule_(rule) {}
 
     [[nodiscard]] std::unique_ptr<Workspace> acquire(std::span<const Step> applied) {
         std::unique_ptr<Workspace> work;
@@ -32,15 +33,17 @@ class WorkspacePool {
                 idle_.pop_back();
             }
         }
-        if (!work) work = std::make_unique<Workspace>(snapshot_, scope_);
+        if (!work) work = std::make_unique<Workspace>(snapshot_, scope_, rule_);
         for (; work->applied < applied.size(); ++work->applied) {
             const auto& step = applied[work->applied];
             work->cluster.assign(step.task, step.to, step.gpus);
+            work->rule.move(work->cluster, step.task, step.from, step.to);
         }
         work->cluster.commit();
         return work;
     }
     void release(std::unique_ptr<Workspace> work) {
+        if (work->rule) return;  // it is not in the state of the cluster any more
         work->cluster.rollback(0);
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(work));
@@ -49,6 +52,7 @@ class WorkspacePool {
   private:
     const Cluster& snapshot_;
     const Scope& scope_;
+    const AnyPlacementRule& rule_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<Workspace>> idle_;
 };
@@ -95,7 +99,7 @@ class Rounds {
     Rounds(const Cluster& cluster, const Scope& scope, const Options& options, ExecutorRef executor,
            Budget& budget, std::optional<std::uint64_t> noise = {})
         : cluster_(cluster), scope_(scope), options_(options), executor_(executor), budget_(budget),
-          noise_(noise), joined_(cluster, options, scope), workspaces_(cluster, scope) {
+          noise_(noise), joined_(cluster, options, scope), workspaces_(cluster, scope, options.rule) {
         budget.release_reserve();
     }
 

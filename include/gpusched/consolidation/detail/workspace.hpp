@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
@@ -22,9 +23,10 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
-    Workspace(const Cluster& before, const Scope& s)
+    /// @param r in the state of `before`
+    Workspace(const Cluster& before, const Scope& s, const AnyPlacementRule& r)
         : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()),
-          failed(before.inventory()) {
+          failed(before.inventory()), rule(r) {
         const auto& costs = before.inventory().tasks.move_cost;
         for (const auto task : before.tasks())
             if (s.movable[gpusched::index(task)])
@@ -39,6 +41,7 @@ struct Workspace {
     FreeIndex index;
     std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through
     FailedRequests failed;
+    AnyPlacementRule rule;  // of the caller, in the state of `cluster`
     std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of the tasks that may move
     std::size_t applied = 0;  // how many of the joined steps the cluster has seen
     /// An empty node that is offered like others until it is known what it is good for: moves onto it do not count as opening it.
@@ -48,6 +51,12 @@ struct Workspace {
     void usage_changed(NodeId node) {
         index.usage_changed(cluster, node);
         if (scope.opens(node) && node != on_trial) follow_opening(node);
+    }
+    /// To be called after every move, and after one is taken back, where `from` and `to` change places.
+    void moved(TaskId task, NodeId from, NodeId to) {
+        usage_changed(from);
+        usage_changed(to);
+        if (rule) rule.move(cluster, task, from, to);
     }
 
   private:
@@ -91,6 +100,7 @@ class OpenMoves {
     bool place(TaskId task, NodeId node) {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
+        if (work_.rule && !work_.rule.allows(cluster, task, node)) return false;
         make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
         return true;
     }
@@ -101,6 +111,7 @@ class OpenMoves {
         const auto home = work_.snapshot.node_of(task);
         const auto gpus = work_.snapshot.gpus_of(task);
         if (find_group_obstacle(work_.cluster, task, home) != Obstacle::none) return false;
+        if (work_.rule && !work_.rule.allows(work_.cluster, task, home)) return false;
         if (!only_own && !fits_at_home(task, home, gpus)) return false;
         make(task, home, gpus);
         return true;
@@ -118,8 +129,7 @@ class OpenMoves {
             steps_.pop_back();
             count(step, -1);
             work_.cluster.undo();
-            work_.usage_changed(step.to);
-            work_.usage_changed(step.from);
+            work_.moved(step.task, step.to, step.from);
         }
     }
     /// What it takes so far; the tasks of the node count before they move.
@@ -163,8 +173,7 @@ class OpenMoves {
     void make(TaskId task, NodeId node, GpuMask gpus) {
         const auto from = work_.cluster.node_of(task);
         work_.cluster.assign(task, node, gpus);
-        work_.usage_changed(from);
-        work_.usage_changed(node);
+        work_.moved(task, from, node);
         steps_.push_back({task, from, node, gpus, 0});
         count(steps_.back(), 1);
     }

@@ -18,7 +18,7 @@ class ExactSearch {
     ExactSearch(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
                 std::span<const std::int64_t> weights, const Options& options, Budget& budget)
         : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options),
-          budget_(budget) {}
+          budget_(budget), rule_(options.rule) {}
 
     std::vector<Vacated> run(std::int64_t known_gain, std::int64_t known_cost) {
         if (snapshot_.node_slots() > 1000) return {};
@@ -112,9 +112,13 @@ class ExactSearch {
                 return std::find(tasks_.begin(), tasks_.end(), a) <
                        std::find(tasks_.begin(), tasks_.end(), b);
             });
-            for (const auto task : order) cluster_.remove(task);
+            for (const auto task : order) {
+                rule_.leave(cluster_, task, snapshot_.node_of(task));
+                cluster_.remove(task);
+            }
             const bool done = put_back(order, 0);
             cluster_.rollback(mark);
+            for (const auto task : order) rule_.enter(cluster_, task, snapshot_.node_of(task));
             return done;
         }
         for (auto i = from; i + extra <= others.size(); ++i) {
@@ -140,10 +144,13 @@ class ExactSearch {
             const auto opening = cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
             if (opening > 0 && worth(gain_, cost_, opening_ + opening) <= best_) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
+            if (rule_ && !rule_.allows(cluster_, task, node)) continue;
             cluster_.assign(task, node,
                             allocation::pick_gpus(allocation::TightestGpu{}, cluster_, task, node));
             opening_ += opening;
+            rule_.enter(cluster_, task, node);
             const bool done = put_back(order, next + 1);
+            rule_.leave(cluster_, task, node);
             opening_ -= opening;
             cluster_.undo();
             if (done) return true;
@@ -182,6 +189,7 @@ class ExactSearch {
     std::span<const std::int64_t> weights_;
     const Options& options_;
     Budget& budget_;
+    AnyPlacementRule rule_;  // in the state of `cluster_`
     Cluster cluster_;
     std::vector<std::size_t> sources_, goal_;  // positions in group_
     std::vector<NodeId> receivers_;

@@ -97,7 +97,7 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, std::int64_t price) {
+inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
     const auto to = "node " + gpusched::quoted(cluster.name(e.to));
     switch (e.fate) {
@@ -119,10 +119,13 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, st
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));
         break;
+    case MoveFate::refused:
+        text += " cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " refuses it";
+        break;
     }
     return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
            std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
-           " thousandths to the value at the price of " + std::to_string(price);
+           " thousandths to the value at the price of " + std::to_string(options.price);
 }
 
 }  // namespace detail
@@ -156,7 +159,9 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
             result.obstacle = find_eligibility_obstacle(after, task, node);
         result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
                       : result.obstacle != Obstacle::none   ? MoveFate::obstacle
-                                                            : MoveFate::possible;
+                      : detail::rule_after(plan, after, options).allows(after, task, node)
+                          ? MoveFate::possible
+                          : MoveFate::refused;
         if (result.fate == MoveFate::obstacle)
             result.victims = detail::VictimChoice(cluster, after, scope, task, node).fewest();
         const auto home = cluster.node_of(task);
@@ -175,7 +180,7 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
         result.value_milli = value_milli(vacated, result.cost, options.price) +
                              opening_milli(opened, options.open_price.value_or(milli));
     }
-    result.text = detail::in_words(cluster, result, options.price);
+    result.text = detail::in_words(cluster, result, options);
     return result;
 }
 

@@ -10,7 +10,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)
-    : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster),
+    : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster), rule_(options.rule),
       vacated_(cluster.node_slots()) {
     cluster_.commit();
 }
@@ -18,15 +18,21 @@ GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, c
 GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     const auto mark = cluster_.checkpoint();
     const auto& inv = cluster_.inventory();
-    for (const auto& step : vacated.steps) {
-        // Groups of nodes share nothing but group constraints that reach beyond one node.
-        if (!(inv.anti_affinity_memberships(step.task).empty() &&
-              inv.selection_memberships(step.task).empty()) &&
-            find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
+    for (auto step = vacated.steps.begin(); step != vacated.steps.end(); ++step) {
+        // Groups of nodes share nothing but group constraints that reach beyond one node, and the caller's rule.
+        if ((!(inv.anti_affinity_memberships(step->task).empty() &&
+               inv.selection_memberships(step->task).empty()) &&
+             find_group_obstacle(cluster_, step->task, step->to) != Obstacle::none) ||
+            (rule_ && !rule_.allows(cluster_, step->task, step->to))) {
             cluster_.rollback(mark);
+            while (step != vacated.steps.begin()) {
+                --step;
+                rule_.move(cluster_, step->task, step->to, step->from);
+            }
             return false;
         }
-        cluster_.assign(step.task, step.to, step.gpus);
+        cluster_.assign(step->task, step->to, step->gpus);
+        rule_.move(cluster_, step->task, step->from, step->to);
     }
     for (auto step : vacated.steps) {
         step.chain = static_cast<std::uint32_t>(chains_.size());

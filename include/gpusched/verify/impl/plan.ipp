@@ -23,7 +23,8 @@ namespace detail {
 class Replay {
   public:
     Replay(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options)
-        : plan_(plan), books_(snapshot), downtime_(snapshot), limit_(options.max_violations) {
+        : plan_(plan), options_(options), books_(snapshot), downtime_(snapshot),
+          limit_(options.max_violations) {
         for (const auto& job : snapshot.jobs)
             if (job.max_disrupted) max_disrupted_.emplace(job.name, *job.max_disrupted);
     }
@@ -251,12 +252,24 @@ class Replay {
             books_.enter(*a.pod, a.node, a.cards, +1);
             check_room(books_, a);
         }
+        if (options_.rule) ask_rule(arrivals);
         if (in_turn) take_turns(arrivals);
         for (auto& a : arrivals) {
             if (!in_turn) SelectionCheck(books_, a).run();
             for (const auto& part : a.pod->parts) check_group(books_, a, books_.tallies[part.tally]);
             for (const auto& what : a.found) violation(a.step, what);
         }
+    }
+
+    void ask_rule(std::vector<Arrival>& arrivals) {
+        std::vector<Copy> copies;
+        for (const auto& pod : books_.pods)
+            if (pod.node != nowhere) copies.push_back({pod.spec, books_.machine(pod.node).spec});
+        for (const auto& a : arrivals) copies.push_back({a.pod->spec, books_.machine(a.node).spec});
+        for (auto& a : arrivals)
+            if (const auto what = options_.rule(*a.pod->spec, *books_.machine(a.node).spec, copies);
+                !what.empty())
+                a.found.push_back("rule: " + what);
     }
 
     // What near and spread say of each depends on who came before it.
@@ -342,6 +355,7 @@ class Replay {
     }
 
     const PlanSpec& plan_;
+    const Options& options_;
     Books books_;
     Downtime downtime_;
     std::size_t limit_;
