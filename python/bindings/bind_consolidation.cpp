@@ -41,7 +41,7 @@ A read_options(const Keywords<A>& keywords, const char* function, const py::kwar
 /// What every call that judges nodes and tasks takes.
 Keywords<ConsolidateArguments> scope_keywords() {
     return Keywords<ConsolidateArguments>().fields<c::Options>(
-        {"max_disrupted", "protect_core_members", "clear", "exempt"});
+        {"open_price", "max_disrupted", "protect_core_members", "clear", "exempt"});
 }
 /// What `explain` takes: that, and what the plan was worth its moves by.
 Keywords<ConsolidateArguments> explain_keywords() {
@@ -213,7 +213,7 @@ struct NamedMove {
     std::int64_t cost = 0;
     /// What it adds to the weight of the vacated nodes.
     std::int64_t weight = 0;
-    /// 1000 x `weight` - `price` x `cost`.
+    /// 1000 x `weight` - `price` x `cost`; a node that was empty before the plan counts `open_price` x its weight.
     std::int64_t value_milli = 0;
     /// the same in words, with names
     std::string text;

@@ -32,9 +32,9 @@ struct NamedPoint {
     std::int64_t vacated_gpus = 0;
     /// What they are worth: their GPUs, or one each.
     std::int64_t vacated_weight = 0;
-    /// The most weight that any plan vacates whose moves cost no more.
+    /// The most weight that any plan vacates whose moves, and opened nodes, cost no more.
     std::int64_t weight_at_most = 0;
-    /// 1000 x `vacated_weight` - `price` x `relocation_cost`.
+    /// 1000 x `vacated_weight` - `price` x `relocation_cost`, less what opening nodes costs.
     std::int64_t value_milli = 0;
     /// The most that any plan's value at that price can be.
     std::int64_t value_at_most_milli = 0;

@@ -32,12 +32,12 @@ namespace {
 /// The highest values, by price, of all placements that satisfy the constraints; orders of moves are ignored.
 class AllPlacements {
   public:
-    AllPlacements(const Cluster& cluster, con::Objective objective, std::vector<std::int64_t> prices)
-        : before_(cluster), cluster_(cluster), objective_(objective), prices_(std::move(prices)),
-          best_(prices_.size(), 0) {
-        const auto scope = con::make_scope(cluster, {});
+    AllPlacements(const Cluster& cluster, const con::Scope& scope, con::Objective objective,
+                  std::vector<std::int64_t> prices)
+        : before_(cluster), cluster_(cluster), objective_(objective), open_price_(scope.open_price),
+          prices_(std::move(prices)), best_(prices_.size(), 0) {
         for (const auto node : cluster.nodes())
-            if (scope.may_receive[index(node)]) receivers_.push_back(node);
+            if (scope.receives(node)) receivers_.push_back(node);
         for (const auto task : cluster.tasks())
             if (cluster.is_placed(task) && scope.movable[index(task)]) tasks_.push_back(task);
         for (const auto task : tasks_) cluster_.remove(task);
@@ -70,18 +70,21 @@ class AllPlacements {
         }
     }
     void judge(std::int64_t cost) {
-        std::int64_t weight = 0;
+        std::int64_t weight = 0, opened = 0;
         for (const auto node : before_.nodes()) {
-            if (before_.occupants(node) == 0 || cluster_.occupants(node) > 0) continue;
-            weight += objective_ == con::Objective::gpus ? gpu_count(before_.healthy_gpus(node)) : 1;
+            const bool before = before_.occupants(node) > 0;
+            if (before == (cluster_.occupants(node) > 0)) continue;
+            (before ? weight : opened) +=
+                objective_ == con::Objective::gpus ? gpu_count(before_.healthy_gpus(node)) : 1;
         }
         for (std::size_t p = 0; p < prices_.size(); ++p)
-            best_[p] = std::max(best_[p], con::value_milli(weight, cost, prices_[p]));
+            best_[p] = std::max(best_[p], con::value_milli(weight, cost, prices_[p]) - open_price_ * opened);
     }
 
     const Cluster& before_;
     Cluster cluster_;
     con::Objective objective_;
+    std::int64_t open_price_;
     std::vector<std::int64_t> prices_, best_;
     std::vector<NodeId> receivers_;
     std::vector<TaskId> tasks_;
@@ -92,21 +95,26 @@ class AllPlacements {
 TEST_CASE("no placement of a tiny cluster is worth more than the bound at any price") {
     const std::vector<std::int64_t> prices{2500, 1000, 400, 150, 0};
     const auto solver = milp::clp();
-    int worth = 0, reached = 0;
+    int worth = 0, reached = 0, opening = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1000); ++seed) {
         Rng rng(seed);
         const auto cluster =
             Cluster::build(testing_support::random_cluster(rng, testing_support::tiny_cluster));
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
-            const AllPlacements all(cluster, objective, prices);
+            con::Options options;
+            if (seed % 2 == 1) options.open_price = seed % 4 == 1 ? 1000 : 1300;
+            const auto scope = con::make_scope(cluster, options);
+            const AllPlacements all(cluster, scope, objective, prices);
+            opening +=
+                options.open_price &&
+                all.best() != AllPlacements(cluster, con::make_scope(cluster, {}), objective, prices).best();
             const Context context;
             Budget budget(context);
             const con::detail::Threads threads({.threads = 1}, context);
             for (const bool lp : {false, true}) {
                 if (lp && solver == nullptr) continue;
-                const auto bounds =
-                    con::detail::values_at_most(cluster, con::make_scope(cluster, {}), objective, prices,
-                                                lp ? solver : nullptr, budget, threads.executor());
+                const auto bounds = con::detail::values_at_most(
+                    cluster, scope, objective, prices, lp ? solver : nullptr, budget, threads.executor());
                 for (std::size_t p = 0; p < prices.size(); ++p) {
                     INFO("seed " << seed << ", price " << prices[p] << ", lp " << lp);
                     REQUIRE(all.best()[p] <= bounds[p]);
@@ -118,6 +126,7 @@ TEST_CASE("no placement of a tiny cluster is worth more than the bound at any pr
     }
     REQUIRE(worth > instances(1000));
     REQUIRE(2 * reached > worth);  // not merely true, but tight
+    REQUIRE(opening > instances(5));
 }
 
 TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
@@ -131,10 +140,11 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
         options.seed = seed;
         options.threads = 1;
         options.points = 6;
+        if (seed % 4 == 1) options.open_price = 1000 + seed % 3 * 500;
         options.objective = seed % 3 == 0 ? con::Objective::nodes : con::Objective::gpus;
         const auto frontier = con::frontier(cluster, options);
         REQUIRE(frontier.bound_method == "counting");
-        std::int64_t cost = -1, weight = 0;
+        std::int64_t cost = -1, gained = 0;
         for (const auto& point : frontier.points) {
             INFO("seed " << seed << ", price " << point.result.stats.price);
             const auto report = verify::plan(spec, to_spec(point.result.plan, cluster));
@@ -142,14 +152,16 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
             REQUIRE(report.ok);
             const auto& stats = point.result.stats;
             REQUIRE(stats.relocation_cost >= cost);
-            REQUIRE(stats.vacated_weight > weight);
+            const bool gpus = options.objective == con::Objective::gpus;
+            REQUIRE(stats.vacated_weight == (gpus ? stats.vacated_gpus : stats.vacated_nodes));
+            REQUIRE(stats.opened_weight == (gpus ? stats.opened_gpus : stats.opened_nodes));
+            const auto opening = options.open_price.value_or(0) * stats.opened_weight;
+            REQUIRE(1000 * stats.vacated_weight - opening > gained);
             cost = stats.relocation_cost;
-            weight = stats.vacated_weight;
-            REQUIRE(weight ==
-                    (options.objective == con::Objective::gpus ? stats.vacated_gpus : stats.vacated_nodes));
-            REQUIRE(stats.value_milli == con::value_milli(weight, cost, stats.price));
+            gained = 1000 * stats.vacated_weight - opening;
+            REQUIRE(stats.value_milli == con::value_milli(stats.vacated_weight, cost, stats.price) - opening);
             REQUIRE(stats.value_milli <= point.value_at_most_milli);
-            REQUIRE(weight <= point.weight_at_most);
+            REQUIRE(stats.vacated_weight <= point.weight_at_most);
             ++points;
         }
     }
@@ -176,6 +188,7 @@ TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much fo
             if (seed % 7 == 3) options.objective = con::Objective::nodes;
             if (seed % 7 == 5) options.max_moves = static_cast<std::int64_t>(cluster.node_count()) / 3;
             if (seed % 7 == 6) options.clear = std::vector{*cluster.nodes().begin()};
+            if (seed % 5 == 4) options.open_price = 1000;
             const auto run = [&](con::Preset preset) {
                 options.preset = preset;
                 return con::consolidate(cluster, options).stats;
@@ -186,7 +199,8 @@ TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much fo
                 INFO("seed " << seed << ", price " << price << ", " << enum_name(preset));
                 REQUIRE(other.value_milli <= best.value_milli);
                 // At a price of 0: not as much by fewer moves, nor by as many that cost less.
-                REQUIRE_FALSE((price == 0 && other.vacated_weight >= best.vacated_weight &&
+                REQUIRE_FALSE((price == 0 && !options.open_price &&
+                               other.vacated_weight >= best.vacated_weight &&
                                std::tuple(other.moved_tasks, other.relocation_cost, other.moves) <
                                    std::tuple(best.moved_tasks, best.relocation_cost, best.moves)));
                 ++runs;

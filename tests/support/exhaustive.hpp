@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -16,7 +17,9 @@ namespace testing_support {
 struct Optimum {
     std::int64_t nodes = 0;  ///< most nodes that a plan can vacate
     std::int64_t gpus = 0;   ///< most healthy GPUs that a plan can vacate; perhaps by another plan
-    bool complete = true;    ///< false: the state limit was hit, the values are lower bounds
+    /// Where nodes may be opened: the highest values of plans at a price of 0, by either objective, in thousandths.
+    std::int64_t nodes_milli = 0, gpus_milli = 0;
+    bool complete = true;  ///< false: the state limit was hit, the values are lower bounds
     std::size_t states = 0;
 };
 
@@ -24,7 +27,8 @@ struct Optimum {
 ///
 /// Which nodes a plan vacates decides where its moves may lead, so each set V of nodes is searched on its own: nothing
 /// moves into V or onto a node that was empty from the start, V ends empty, and every other node that was in use ends in use
-/// (or it would belong to V); in between it may run empty.
+/// (or it would belong to V); in between it may run empty. With an open price, each set O of nodes that were empty is tried beside
+/// each V: moves may lead onto them, and all of O is paid for.
 ///
 /// Waves of one move are enough. Take any valid wave and run its moves one by one. Each then finds fewer copies of other tasks
 /// than in the wave (those that moved have left their source, those yet to move have not taken their destination), and
@@ -32,8 +36,11 @@ struct Optimum {
 class ExhaustiveSearch {
   public:
     /// @param clear by node: the only ones that may be vacated, which receive nothing; empty = any may be vacated
-    ExhaustiveSearch(const reference::ClusterSpec& spec, std::vector<bool> clear, std::size_t state_limit)
-        : spec_(spec), start_(reference::initial(spec)), clear_(std::move(clear)), state_limit_(state_limit) {
+    /// @param open_price thousandths of its weight that a node costs that is opened; none = no node is
+    ExhaustiveSearch(const reference::ClusterSpec& spec, std::vector<bool> clear, std::size_t state_limit,
+                     std::optional<std::int64_t> open_price)
+        : spec_(spec), start_(reference::initial(spec)), clear_(std::move(clear)), state_limit_(state_limit),
+          open_price_(open_price), opened_(spec.nodes.size()) {
         for (const auto& task : spec.tasks) {
             auto limit = INT64_MAX;
             for (const auto& job : spec.jobs)
@@ -43,13 +50,15 @@ class ExhaustiveSearch {
     }
 
     Optimum run() {
-        std::vector<std::size_t> open;  // nodes that might be vacated
+        std::vector<std::size_t> open;   // nodes that might be vacated
+        std::vector<std::size_t> empty;  // nodes that might be opened
         for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
             const bool stuck = std::any_of(start_.copies.begin(), start_.copies.end(), [&](const auto& c) {
                 return c.node == n && !spec_.tasks[c.task].daemon && !movable(c.task);
             });
             in_use_.push_back(reference::occupants(start_, n) > 0);
             if (!stuck && in_use_[n] && (clear_.empty() || clear_[n])) open.push_back(n);
+            if (open_price_ && !in_use_[n] && (clear_.empty() || !clear_[n])) empty.push_back(n);
         }
         for (std::size_t subset = (std::size_t{1} << open.size()) - 1; subset > 0; --subset) {
             vacate_.assign(spec_.nodes.size(), false);
@@ -60,6 +69,10 @@ class ExhaustiveSearch {
                 vacate_[open[i]] = true;
                 ++nodes;
                 for (int g = 0; g < node.gpu_count; ++g) gpus += reference::has_failed(node, g) ? 0 : 1;
+            }
+            if (open_price_) {
+                open_some(empty, nodes, gpus);
+                continue;
             }
             if (nodes <= best_.nodes && gpus <= best_.gpus) continue;
             if (!reachable()) continue;
@@ -73,6 +86,25 @@ class ExhaustiveSearch {
     using State = reference::State;
     using Copy = reference::Copy;
 
+    void open_some(const std::vector<std::size_t>& empty, std::int64_t nodes, std::int64_t gpus) {
+        for (std::size_t subset = 0; subset < std::size_t{1} << empty.size(); ++subset) {
+            opened_.assign(spec_.nodes.size(), false);
+            auto nodes_milli = 1000 * nodes, gpus_milli = 1000 * gpus;
+            for (std::size_t i = 0; i < empty.size(); ++i) {
+                if ((subset >> i & 1) == 0) continue;
+                const auto& node = spec_.nodes[empty[i]];
+                opened_[empty[i]] = true;
+                nodes_milli -= *open_price_;
+                for (int g = 0; g < node.gpu_count; ++g)
+                    gpus_milli -= reference::has_failed(node, g) ? 0 : *open_price_;
+            }
+            if (nodes_milli <= best_.nodes_milli && gpus_milli <= best_.gpus_milli) continue;
+            if (!reachable()) continue;
+            best_.nodes_milli = std::max(best_.nodes_milli, nodes_milli);
+            best_.gpus_milli = std::max(best_.gpus_milli, gpus_milli);
+        }
+    }
+
     // Consolidation keeps tasks with local cores where they are.
     [[nodiscard]] bool movable(std::size_t task) const {
         const auto& t = spec_.tasks[task];
@@ -81,11 +113,11 @@ class ExhaustiveSearch {
 
     [[nodiscard]] bool done(const State& s) const {
         for (std::size_t n = 0; n < spec_.nodes.size(); ++n)
-            if ((reference::occupants(s, n) > 0) != (in_use_[n] && !vacate_[n])) return false;
+            if (!opened_[n] && (reference::occupants(s, n) > 0) != (in_use_[n] && !vacate_[n])) return false;
         return true;
     }
     [[nodiscard]] bool receives(std::size_t node) const {
-        return in_use_[node] && !vacate_[node] && (clear_.empty() || !clear_[node]);
+        return opened_[node] || (in_use_[node] && !vacate_[node] && (clear_.empty() || !clear_[node]));
     }
 
     // Depth first, what moves off V first.
@@ -159,6 +191,8 @@ class ExhaustiveSearch {
     State start_;
     std::vector<bool> clear_, in_use_;  // by node; in use before the plan
     std::size_t state_limit_;
+    std::optional<std::int64_t> open_price_;
+    std::vector<bool> opened_;                // O
     std::vector<std::int64_t> most_at_once_;  // by task: its job's max_disrupted
     std::vector<bool> vacate_;                // V
     Optimum best_;
@@ -166,8 +200,9 @@ class ExhaustiveSearch {
 
 /// @param clear by node: the only ones that may be vacated, which receive nothing; empty = any may be vacated
 inline Optimum exhaustive_optimum(const reference::ClusterSpec& spec, std::vector<bool> clear = {},
-                                  std::size_t state_limit = 20'000) {
-    return ExhaustiveSearch(spec, std::move(clear), state_limit).run();
+                                  std::size_t state_limit = 20'000,
+                                  std::optional<std::int64_t> open_price = {}) {
+    return ExhaustiveSearch(spec, std::move(clear), state_limit, open_price).run();
 }
 
 }  // namespace testing_support

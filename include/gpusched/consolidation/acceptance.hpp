@@ -16,13 +16,14 @@ struct AcceptAll {
 };
 
 /// A node is vacated if it takes at most `others` moves beyond those of its own tasks, and is worth at least `price`
-/// thousandths for each unit of what its moves cost. No limits by default.
+/// thousandths for each unit of what its moves cost, and what opening nodes for them costs. No limits by default.
 struct PriceLimit {
     std::int64_t others = std::numeric_limits<std::int64_t>::max();
     std::int64_t price = 0;
 
     bool operator()(const ChainSet& chains) const noexcept {
-        return chains.moves - chains.tasks <= others && is_worth(chains.gain, chains.cost, price);
+        return chains.moves - chains.tasks <= others &&
+               is_worth(chains.gain, chains.cost, price, chains.opening);
     }
     /// `max_others`, where it is set, and `price` replace the fields.
     [[nodiscard]] PriceLimit with_limits(const Options& options) const noexcept {

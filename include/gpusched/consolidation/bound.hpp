@@ -12,7 +12,8 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Proves how many nodes must stay occupied and how much can be vacated at most.
 ///
-/// The bound holds for every final placement that satisfies all constraints and opens no node that is empty now,
+/// The bound holds for every final placement that satisfies all constraints and opens no node that is empty now, or, with
+/// `open_price`, for the nodes and GPUs that it vacates less those that it opens,
 /// with all tasks fixed that consolidation does not move (locked, daemon, standby, bound to local cores). The
 /// order of the moves, groups and network constraints are relaxed. Nodes and movable tasks split into
 /// *components*, linked by tasks that may run on several kinds of node; each is bounded on its own.
@@ -23,7 +24,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by
 ///   column generation; its Lagrangian value, rounded safely, is never worse than `counting`.
 ///
-/// @param options `clear` and `exempt` narrow what may be vacated, `protect_core_members` and `max_disrupted` what may
+/// @param options `clear` and `exempt` narrow what may be vacated, `open_price` lets empty nodes be opened (whatever it is), `protect_core_members` and `max_disrupted` what may
 ///     move; `threads` and `time_limit` count as in `consolidate`
 /// @param context stop token, clock and progress hook, and for `lp` the solver (`Context::lp`); where the time is up, `lp`
 ///     falls back to `counting`

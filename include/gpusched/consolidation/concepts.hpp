@@ -110,6 +110,8 @@ struct ChainSet {
     std::int64_t tasks = 0;  ///< on the node and at home there; they move in any case
     std::int64_t moves = 0;  ///< of these tasks and of others
     std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
+    /// What it costs to open the empty nodes that it moves tasks onto, less that of those that it leaves again; in thousandths of `gain`.
+    std::int64_t opening = 0;
 };
 
 /// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the

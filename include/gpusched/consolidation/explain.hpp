@@ -14,12 +14,12 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// What became of a node.
 enum class NodeFate : std::uint8_t {
-    vacated,         ///< the plan vacates it
-    empty,           ///< it holds no task but daemons to begin with
-    has_fixed,       ///< a task on it must not be moved
-    has_stuck,       ///< a task on it fits on no other node once the plan is done
-    receives,        ///< its own tasks could leave, but the plan moves others onto it
-    too_dear,        ///< moving its own tasks costs more, at the price, than it is worth
+    vacated,    ///< the plan vacates it
+    empty,      ///< it holds no task but daemons to begin with
+    has_fixed,  ///< a task on it must not be moved
+    has_stuck,  ///< a task on it fits on no other node once the plan is done
+    receives,   ///< its own tasks could leave, but the plan moves others onto it
+    too_dear,  ///< moving its own tasks, or opening empty nodes for them, costs more, at the prices, than it is worth
     crowded,         ///< every task on it fits elsewhere alone, but not all of them together
     not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves were not within the limits of the search
 };
@@ -66,7 +66,7 @@ constexpr auto enum_names(FixedBy) {
 enum class ClosedBy : std::uint8_t {
     nothing,   ///< tasks may move onto it
     emptied,   ///< the plan vacates it
-    empty,     ///< it held no task but daemons before the plan
+    empty,     ///< it held no task but daemons before the plan, and `open_price` is absent
     exempt,    ///< the options exempt it
     to_clear,  ///< it is to be cleared itself
     cordoned,  ///< it is unschedulable
@@ -106,6 +106,8 @@ struct Blocker {
     Obstacle obstacle = Obstacle::none;
     std::size_t nodes_with_obstacle = 0;
     std::size_t nodes_looked_at = 0;
+    /// For the same: nodes on which it would fit, but which the rule of the options refuses.
+    std::size_t nodes_refused = 0;
     /// For the same, and for a task that fits only while the node's other tasks stay.
     LeastChange change{};
 };
@@ -120,11 +122,11 @@ struct Explanation {
 
 /// Tells which task and which constraint keep `node` occupied after `plan`, and the least that would have to change.
 ///
-/// Destinations are judged as the plan leaves them: empty and vacated nodes receive nothing. Tasks that the plan has
+/// Destinations are judged as the plan leaves them: vacated nodes receive nothing, and empty ones only with `open_price`. Tasks that the plan has
 /// moved onto the node are no reason of their own. Whether all tasks of the node fit elsewhere together is tried once: those that ask for most
 /// first, each on the node that it fits most tightly.
 /// @param options what the plan was made with: those count that make_scope (scope.hpp) reads, the migration budget,
-///     `price` and `objective`
+///     `price`, `open_price`, `objective` and `rule`
 /// @throws InvalidInput for a node that does not exist or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,

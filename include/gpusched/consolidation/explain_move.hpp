@@ -22,6 +22,7 @@ enum class MoveFate : std::uint8_t {
     task_stays,   ///< the task must not be moved; see `fixed_by`
     node_closed,  ///< the node receives nothing: see `closed_by`
     obstacle,     ///< a constraint is in the way; see `obstacle` and `victims`
+    refused,      ///< the rule of the options refuses it
 };
 constexpr auto enum_names(MoveFate) {
     return name_table<MoveFate>({
@@ -31,6 +32,7 @@ constexpr auto enum_names(MoveFate) {
         {MoveFate::task_stays, "task_stays"},
         {MoveFate::node_closed, "node_closed"},
         {MoveFate::obstacle, "obstacle"},
+        {MoveFate::refused, "refused"},
     });
 }
 
@@ -52,14 +54,14 @@ struct MoveExplanation {
     /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if that holds nothing but daemons
     /// when the plan is done.
     std::int64_t weight = 0;
-    /// 1000 x `weight` - `price` x `cost`: what it adds to the value.
+    /// 1000 x `weight` - `price` x `cost`: what it adds to the value. A node that was empty before the plan counts `open_price` x its weight.
     std::int64_t value_milli = 0;
     std::string text;  ///< the same in words, with names
 };
 
 /// Says of any move what is in its way once the plan is done, and what it would change: the price of a move that was not made.
 ///
-/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`; what comes first is told. Cost, weight and
+/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`, last at the rule; what comes first is told. Cost, weight and
 /// value are those of this move alone, whether it is possible or not, without what its victims would take.
 ///
 /// @param options what the plan was made with, as in `explain`

@@ -101,7 +101,7 @@ class FreeIndex {
                 open(cluster, node);
             }
     }
-    /// Indexes a new group; the former group's nodes are forgotten.
+    /// Indexes a new group; the former group's nodes are forgotten. Nodes that may be opened are closed as long as they are empty.
     void reset(const Cluster& cluster, std::span<const NodeId> group, const Scope& scope) {
         for (const auto node : receivers_) close(node);
         receivers_.clear();
@@ -111,6 +111,9 @@ class FreeIndex {
             if (scope.may_receive[index(node)]) {
                 receivers_.push_back(node);
                 open(cluster, node);
+            } else if (scope.opens(node)) {
+                receivers_.push_back(node);
+                if (cluster.occupants(node) > 0) open(cluster, node);
             }
     }
     /// To be called after every change of what runs on a node.
@@ -216,7 +219,7 @@ class FreeIndex {
             cpu_step_ = 1000;  // whole cores where they fit
     }
     [[nodiscard]] bool receives(const Cluster& cluster, NodeId node) const {
-        if (scope_ != nullptr) return scope_->may_receive[index(node)] != 0;
+        if (scope_ != nullptr) return scope_->receives(node);
         return cluster.contains(node) && cluster.inventory().nodes.receives(node);
     }
     void forget_eligible() {

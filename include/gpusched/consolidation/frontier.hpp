@@ -33,11 +33,11 @@ struct FrontierPoint {
     Result result;
     /// The most that any plan's value at that price can be.
     std::int64_t value_at_most_milli = 0;
-    /// The most weight that any plan vacates whose moves cost no more than this one's.
+    /// The most weight that any plan vacates whose moves, and opened nodes, cost no more than this one's.
     std::int64_t weight_at_most = 0;
 };
 
-/// Plans by ascending cost of their moves, and so by ascending weight of what they vacate.
+/// Plans by ascending cost of their moves, and so by ascending weight of what they vacate, less what opening nodes costs.
 struct Frontier {
     std::vector<FrontierPoint> points;
     std::string bound_method;  ///< "counting" or "lp"; empty: no bounds were asked for
@@ -53,7 +53,8 @@ struct Frontier {
 ///
 /// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of value
 /// `sum w_n - p m_n` beats L(p), the most over all sets of nodes that leave enough room for the tasks, as in `bound`; so no plan
-/// whose moves cost C vacates more than L(p) + p C, whatever p is. The least over the prices of the search is taken.
+/// whose moves cost C vacates more than L(p) + p C, whatever p is. The least over the prices of the search is taken. What opening
+/// nodes costs is taken off values, and added to C's side, likewise.
 ///
 /// @param options `bound_method` for the bounds; the others as in `consolidate`
 /// @return points that differ; with a time limit or a migration budget those that were reached

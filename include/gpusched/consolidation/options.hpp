@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -52,7 +53,7 @@ constexpr auto enum_names(BoundMethod) {
 /// The deepest nesting of moves that a search may be asked for.
 inline constexpr int most_depth = 16;
 
-/// The highest `Options::price`: beyond it no node is worth a move.
+/// The highest `Options::price` and `open_price`: beyond it no node is worth a move.
 inline constexpr std::int64_t highest_price = 1'000'000'000;
 
 /// How `consolidate` works. Every field has a default; ranges are checked first thing.
@@ -86,6 +87,10 @@ struct Options {
     /// What a move costs, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the task's `move_cost`,
     /// 0 .. 10^9. A node is vacated only where it is worth its moves. 0 = as much as possible.
     std::int64_t price = 0;
+    /// What it costs to move tasks onto a node that held none but daemons before the plan, in thousandths of what vacating that node would be
+    /// worth, 0 .. 10^9: 1000 = as much. Beside `clear` also below 1000; elsewhere a node could be vacated onto an empty one like it, and
+    /// count as gained. Absent = nothing moves onto such nodes.
+    std::optional<std::int64_t> open_price{};
     /// Most members of one job that move in one wave, >= 0, on top of the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     /// Most moves in one wave, >= 1.
@@ -107,6 +112,8 @@ struct Options {
     std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
+    /// A constraint of the caller's own on where tasks may go (placement_rule.hpp), on top of those of the cluster; none = no further one.
+    AnyPlacementRule rule{};
 };
 
 template <class F>
@@ -123,6 +130,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("max_move_cost", &Options::max_move_cost, at_least(0));
     field("max_others", &Options::max_others, at_least(0));
     field("price", &Options::price, within<std::int64_t>(0, highest_price));
+    field("open_price", &Options::open_price, within<std::int64_t>(0, highest_price));
     field("max_disrupted", &Options::max_disrupted, at_least(0));
     field("max_moves_per_wave", &Options::max_moves_per_wave, at_least(1));
     field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
@@ -134,8 +142,8 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have, and every node
-///     that is both in `clear` and in `exempt`
+/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have, every node
+///     that is both in `clear` and in `exempt`, and an `open_price` below 1000 without `clear`
 void validate(const Options& options, const Cluster& cluster);
 
 namespace detail {

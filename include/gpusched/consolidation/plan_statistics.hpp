@@ -6,6 +6,7 @@
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct PlanStatistics {
     // Gain
     std::int64_t vacated_nodes = 0;  ///< nodes that hold a task other than daemons before and none after
     std::int64_t vacated_gpus = 0;   ///< their healthy GPUs
+    std::int64_t opened_nodes = 0;   ///< nodes that held none but daemons before, and that moves lead to
+    std::int64_t opened_gpus = 0;    ///< their healthy GPUs
     std::int64_t vacated_domains =
         0;  ///< deepest network domains (racks, access switches) that lose all their tasks
     /// Nodes with a task and an idle GPU before, as counted by fragmentation::occupancy.
@@ -55,6 +58,8 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
     field("most_moves_at_once", &PlanStatistics::most_moves_at_once);
     field("vacated_nodes", &PlanStatistics::vacated_nodes);
     field("vacated_gpus", &PlanStatistics::vacated_gpus);
+    field("opened_nodes", &PlanStatistics::opened_nodes);
+    field("opened_gpus", &PlanStatistics::opened_gpus);
     field("vacated_domains", &PlanStatistics::vacated_domains);
     field("not_fully_occupied_before", &PlanStatistics::not_fully_occupied_before);
     field("not_fully_occupied_after", &PlanStatistics::not_fully_occupied_after);
@@ -69,6 +74,9 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
 
 /// The nodes that hold a task other than daemons before and none after, ascending. O(nodes)
 [[nodiscard]] std::vector<NodeId> vacated_nodes(const Cluster& before, const Cluster& after);
+
+/// The nodes that held no task but daemons before and that moves lead to, ascending. O(moves)
+[[nodiscard]] std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves);
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

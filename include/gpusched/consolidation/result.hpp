@@ -62,7 +62,10 @@ constexpr void visit_fields(std::type_identity<SearchCounters>, F&& field) {
 struct Statistics : PlanStatistics, SearchCounters {
     std::int64_t price = 0;           ///< thousandths of a unit of weight for each unit of `relocation_cost`
     std::int64_t vacated_weight = 0;  ///< what the vacated nodes are worth: by default their GPUs
-    std::int64_t value_milli = 0;     ///< 1000 x `vacated_weight` - `price` x `relocation_cost`
+    std::int64_t open_price = 0;      ///< thousandths of `opened_weight` that opening costs
+    std::int64_t opened_weight = 0;   ///< what the opened nodes are worth
+    /// 1000 x `vacated_weight` - `open_price` x `opened_weight` - `price` x `relocation_cost`
+    std::int64_t value_milli = 0;
     std::int64_t hops = 0;            ///< moves to a temporary place
     std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
     std::vector<RoundStatistics> rounds;
@@ -73,6 +76,8 @@ constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
     visit_fields(std::type_identity<PlanStatistics>{}, field);
     field("price", &Statistics::price);
     field("vacated_weight", &Statistics::vacated_weight);
+    field("open_price", &Statistics::open_price);
+    field("opened_weight", &Statistics::opened_weight);
     field("value_milli", &Statistics::value_milli);
     field("hops", &Statistics::hops);
     field("dropped_chains", &Statistics::dropped_chains);

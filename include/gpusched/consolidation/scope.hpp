@@ -16,9 +16,20 @@ struct Scope {
     std::vector<std::uint8_t> may_vacate;  ///< by NodeId: occupied, with nothing on it that must stay
     std::vector<std::uint8_t>
         may_receive;  ///< by NodeId: occupied, schedulable, not exempt, not to be cleared
+    /// By NodeId: the same, but not occupied, where `open_price` lets tasks move onto such nodes; empty where it is absent.
+    std::vector<std::uint8_t> may_open{};
+    std::int64_t open_price = 0;  ///< what that costs, see `Options`
+
+    [[nodiscard]] bool opens(NodeId node) const noexcept {
+        return !may_open.empty() && may_open[index(node)] != 0;
+    }
+    /// It receives, or does so once it is opened.
+    [[nodiscard]] bool receives(NodeId node) const noexcept {
+        return may_receive[index(node)] != 0 || opens(node);
+    }
 };
 
-/// Reads `clear`, `exempt`, `protect_core_members` and `max_disrupted` of the options, which must be valid.
+/// Reads `clear`, `exempt`, `protect_core_members`, `max_disrupted` and `open_price` of the options, which must be valid.
 [[nodiscard]] Scope make_scope(const Cluster& cluster, const Options& options);
 
 namespace detail {

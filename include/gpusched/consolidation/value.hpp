@@ -1,4 +1,4 @@
-// Value: what is gained by vacating nodes, less what the moves cost at a price.
+// Value: what is gained by vacating nodes, less what the moves, and nodes that are opened for them, cost at a price.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -26,15 +26,21 @@ inline constexpr std::int64_t milli = 1000;
     return times(weight, milli) - times(cost, price);
 }
 
+/// What it costs to open nodes of so much weight, in thousandths: `weight` x `open_price`, cut off likewise.
+[[nodiscard]] constexpr std::int64_t opening_milli(std::int64_t weight, std::int64_t open_price) noexcept {
+    return -value_milli(0, weight, open_price);
+}
+
 /// What moves cost for each unit of weight, in millionths; the more, the less they are worth. Nothing gained: the most there is.
 [[nodiscard]] constexpr std::int64_t price_of_moves(std::int64_t weight, std::int64_t cost) noexcept {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     return weight <= 0 ? most : std::min(cost, most / 1'000'000) * 1'000'000 / weight;
 }
 
-/// Whether moves that cost `cost` are worth `weight`.
-[[nodiscard]] constexpr bool is_worth(std::int64_t weight, std::int64_t cost, std::int64_t price) noexcept {
-    return price == 0 ? weight >= 0 : value_milli(weight, cost, price) >= 0;
+/// Whether moves that cost `cost`, and `opening` thousandths for nodes that they open, are worth `weight`.
+[[nodiscard]] constexpr bool is_worth(std::int64_t weight, std::int64_t cost, std::int64_t price,
+                                      std::int64_t opening = 0) noexcept {
+    return price == 0 && opening == 0 ? weight >= 0 : value_milli(weight, cost, price) >= opening;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -34,17 +34,17 @@ struct WaveOrder {
 /// Joins the steps of every task to one move and orders the moves into waves.
 ///
 /// In a wave, every moving task holds its old and its new place; all moves of a wave fit at once, with every source
-/// of that wave still held, within the limits of `options` on moves per wave, per node and per job. So do tasks that can
+/// of that wave still held, within the limits of `options` on moves per wave, per node and per job, and as the rule of the options allows with both copies of all. So do tasks that can
 /// only restart, whose moves say so: that their source is free when the wave starts is not used. No wave restarts more
-/// tasks of a disruption budget than it allows. Moves lead to nodes that held a task other than daemons before the first wave; a node
-/// that ran empty in one wave may receive in a later one. A wave takes every
+/// tasks of a disruption budget than it allows. Moves lead to nodes that held a task other than daemons before the first wave, or, with
+/// `open_price`, wherever steps lead; a node that ran empty in one wave may receive in a later one. A wave takes every
 /// move that fits, in the order of the steps. Where none fits (moves wait for each other in a circle), a waiting task
 /// hops to a temporary place; where that does not help, the chain of the first waiting move is dropped: its tasks
 /// stay where they are.
 ///
 /// @param cluster the snapshot; the moves are made on this copy
 /// @param closed by NodeId: nodes that receive nothing, not even for a while
-/// @param options `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`,
+/// @param options `rule`, in the state of `cluster`, `open_price`, `max_moves`, `max_move_cost`, `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`,
 ///     `record_chains`
 /// @param may_vacate by NodeId: nodes that may be empty in the end, as in `Scope`; empty: all. On the others a move takes the last
 ///     task away only while another task is on its way there. Where the chain that was to bring it is dropped, all moves are

@@ -55,7 +55,7 @@ struct Placement {
     bool operator==(const Placement&) const = default;
 };
 
-/// What was proved about every final placement that satisfies the constraints and opens no empty node.
+/// What was proved about every final placement that satisfies the constraints: of what is vacated, less the empty nodes that it opens.
 struct Bound {
     std::int64_t occupied_nodes_at_least = 0;
     std::int64_t vacated_nodes_at_most = 0;

@@ -8,14 +8,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::verify {
 
+/// A task on a node while a plan is carried out; one that moves is on two.
+struct Copy {
+    const TaskSpec* task;
+    const NodeSpec* node;
+};
+
 struct Options {
     std::size_t max_violations = 100;  ///< how many are reported in words, >= 1; all are counted
+    /// A constraint of the caller's own: what is wrong with a task that arrives on a node by a move or a placement; empty = nothing. Asked with
+    /// all copies that there are at that moment, those of all arrivals included.
+    std::function<std::string(const TaskSpec& task, const NodeSpec& node, std::span<const Copy> copies)>
+        rule{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<Options>, F&& field) {
@@ -50,10 +62,10 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// do) and required network domains (both copies of all members count). Besides, a move starts where its task is,
 /// leads to another node that held a non-daemon task before the plan (or is listed as opened) and is not listed as
 /// vacated, moves no locked, daemon or Standby task and none otherwise than its `how` says, is its task's only one in
-/// the wave and respects the job's `max_disrupted`. A task that restarts leaves its source when its wave starts. From then
+/// the wave, respects the job's `max_disrupted` and satisfies the rule of the options. A task that restarts leaves its source when its wave starts. From then
 /// until the wave ends it is down, and so is an evicted task until its placement: at no moment are more tasks of a
 /// disruption budget down than it allows. Moves of one chain serve one node, which is vacated. Waves are 0 .. waves - 1 without gaps; `vacated_nodes` and `opened_nodes` are exact; evicted tasks are preemptible, placed ones do not run;
-/// and a plan of moves alone vacates no more than its bound allows.
+/// and a plan of moves alone vacates no more than its bound allows, less what it opens.
 ///
 /// A step that breaks a constraint is carried out nevertheless, so that later ones are judged in context; one that
 /// cannot be carried out (unknown name, impossible GPU) is left out. Constraints are judged for what a step places,

@@ -26,6 +26,11 @@ def scope_options(parser: Parser, function: str = "consolidation.consolidate") -
     option("exempt", "leave these nodes as they are, names with commas between them (default: none)", **of_nodes)
     option("max_disrupted", "most members of a job that move in one wave")
     option("protect_core_members", "only members beyond a job's min_members may move")
+    option(
+        "open_price",
+        "let tasks move onto nodes that were empty, at so many thousandths of what these are worth; below 1000 only with --clear (default: never)",
+        metavar="PRICE",
+    )
 
 
 def consolidate_options(p: Parser) -> None:
@@ -151,11 +156,14 @@ def percent_below(part: int, whole: int) -> str:
 
 
 def print_plan(plan: Plan) -> None:
-    gpus, bound = plan.stats.get("vacated_gpus", 0), plan.bound
+    gpus, opened, bound = plan.stats.get("vacated_gpus", 0), plan.stats.get("opened_gpus", 0), plan.bound
     say(
         f"{counted(len(plan.vacated_nodes), 'node')} with {counted(gpus, 'GPU')} vacated by "
         f"{counted(len(plan.moves), 'move')} in {counted(plan.waves, 'wave')}"
     )
+    if plan.opened_nodes:
+        say(f"{counted(len(plan.opened_nodes), 'node')} with {counted(opened, 'GPU')} opened")
+        gpus -= opened
     if bound["method"] and bound["vacated_gpus_at_most"]:
         say(
             f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
@@ -166,7 +174,7 @@ def print_plan(plan: Plan) -> None:
         say(f"stopped early: {plan.stop_reason}")
 
 
-SCOPE = ("max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")
+SCOPE = ("open_price", "max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")
 """The options that `explain_clear` takes."""
 LEFT_SHOWN = 20
 """Of the nodes that could not be cleared."""

@@ -75,6 +75,29 @@ TEST_CASE("a plan may lead to an empty node that it opens") {
     CHECK(verify::plan(s.snapshot, s.plan).ok);
 }
 
+TEST_CASE("a bound counts what is vacated less what is opened") {
+    ClusterSpec snapshot;
+    for (const auto* name : {"a", "b", "empty"})
+        snapshot.nodes.push_back({.name = name, .gpu_model = "H20", .gpu_count = 4, .cpu_milli = 8000});
+    for (const auto* name : {"x", "y"}) {
+        snapshot.tasks.push_back({.name = name, .cpu_milli = 1000});
+        snapshot.tasks.back().node = name == std::string("x") ? "a" : "b";
+    }
+    PlanSpec plan{.waves = 1,
+                  .moves = {{.task = "x", .from = "a", .to = "empty"}},
+                  .vacated_nodes = {"a"},
+                  .bound = {.occupied_nodes_at_least = 2, .method = "counting"},
+                  .opened_nodes = {"empty"}};
+    CHECK(verify::plan(snapshot, plan).ok);
+    plan.moves.push_back({.task = "y", .from = "b", .to = "empty"});
+    plan.vacated_nodes = {"a", "b"};
+    const auto report = verify::plan(snapshot, plan);
+    CHECK(report.violations ==
+          std::vector<std::string>{"bound: occupied_nodes_at_least is 2, but the plan reaches 1",
+                                   "bound: vacated_nodes_at_most is 0, but the plan reaches 1",
+                                   "bound: vacated_gpus_at_most is 0, but the plan reaches 4"});
+}
+
 TEST_CASE("every way to spoil what version 2 says is found and named") {
     const std::string a0 = "wave 0, move #0 of task 'a' from 'n0' to 'n1': ";
     const std::string b0 = "wave 0, move #1 of task 'b' from 'n0' to 'n1': ";

@@ -26,6 +26,7 @@ struct Item {
 struct Bin {
     std::uint32_t node_class = 0;
     bool may_vacate = false;
+    bool may_open = false;    ///< it is empty, and stays so unless it is opened
     std::int64_t weight = 0;  ///< healthy GPUs of one such node
     std::int64_t gpu_milli = 0, whole_gpus = 0, cpu_milli = 0, memory_mib = 0;
     std::int64_t count = 0;
@@ -44,7 +45,7 @@ struct BinPacking {
 [[nodiscard]] BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
                                           std::span<const NodeId> component, bool with_costs = false);
 
-/// By bin: what is lost where one such node stays; 0 for those that stay anyway.
+/// By bin: what is lost where one such node stays, or is opened; 0 for those that stay anyway.
 using Stakes = std::vector<std::int64_t>;
 
 /// The least sum of stakes that must stay, by dual feasible functions (see `bound`), for each of `stakes`.

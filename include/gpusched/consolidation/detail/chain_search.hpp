@@ -95,6 +95,9 @@ class ChainSearch {
         work_.index.open(cluster_, node);
         return false;
     }
+    /// From now on, tasks of a node that is to be vacated may go to these empty nodes where they find no other place, as far as the
+    /// node is worth it. Those that cost the least come first.
+    void offer(std::vector<NodeId> empty) { empty_ = std::move(empty); }
     /// The moves of the node that was vacated last, and whatever else is moved before the account is closed.
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
@@ -121,9 +124,21 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
     bool find_place(TaskId task) {
-        if (!policies_.switches.shortest_chains_first) return eject(task, depth_);
+        if (!policies_.switches.shortest_chains_first) return eject(task, depth_) || open_for(task);
         for (int depth = 1; depth <= depth_ && is_worth(depth - 1); ++depth)
             if (eject(task, depth)) return true;
+        return open_for(task);
+    }
+    bool open_for(TaskId task) {
+        for (const auto node : empty_) {
+            if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
+            auto chains = moves_.chains();
+            chains.opening += moves_.cost_of_opening(node);
+            if (!policies_.acceptance(chains)) return false;
+            if (!place(task, node)) continue;
+            work_.failed.clear();  // others fit beside it
+            return true;
+        }
         return false;
     }
 
@@ -138,7 +153,8 @@ class ChainSearch {
                                          [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
-        if (policies_.switches.remember_failures && !budget_.exhausted())
+        // What a rule of the caller's refuses says nothing of other tasks.
+        if (policies_.switches.remember_failures && !work_.rule && !budget_.exhausted())
             work_.failed.add(cluster_, task, depth);
         return false;
     }
@@ -235,6 +251,7 @@ class ChainSearch {
     Budget& budget_;
     Statistics& stats_;
     std::optional<std::uint64_t> noise_;  // a seed
+    std::vector<NodeId> empty_;           // that may be opened
     bool by_price_;  // nodes whose moves cost the least for what they are worth come first
     struct Candidate {
         std::int64_t cost;

@@ -12,7 +12,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// Looks for the plan of the highest value, then of the lowest cost, in a group of at most 12 nodes that may be vacated and 20
-/// movable tasks.
+/// movable tasks. Nodes that may be opened count as destinations, at what they cost.
 ///
 /// Sets of nodes are tried by descending value, as far as they can be better than what is known. For each, the tasks on it and
 /// up to three others are taken off, and put back in all ways that fit; the first way that can be ordered into waves

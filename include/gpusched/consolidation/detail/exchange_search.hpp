@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/consolidation/detail/chain_search.hpp>
+#include <gpusched/consolidation/detail/opening_search.hpp>
 #include <gpusched/consolidation/detail/random_victims.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -61,6 +62,9 @@ class ExchangeSearch {
             list.push_back(node);
         }
         if (lists_[0].empty() && lists_[1].empty()) return found;
+        empty_ = nodes_to_open(work_, policies_, group);
+        chains_.offer(empty_);
+        wide_chains_.offer(empty_);
         in_waves_ = work_.snapshot.node_count() <= exchanged_together;
         if (in_waves_) std::tie(worth_, dropped_) = worth_in_waves();
         const auto nodes = static_cast<std::int64_t>(lists_[0].size() + lists_[1].size());
@@ -103,6 +107,7 @@ class ExchangeSearch {
         left_.clear();
         recreate_.clear();
         avoided_.clear();
+        if (!empty_.empty()) put_on_trial(rng);
         ruin(rng);
         if (rng.below(2) == 0) shift(rng);
         if (rng.below(2) == 0) avoid_places(rng);
@@ -126,7 +131,24 @@ class ExchangeSearch {
         for (const auto node : avoided_)
             if (!is_vacated(node) && !work_.index.is_open(node)) work_.index.open(cluster_, node);
         go_home();
+        if (work_.on_trial != none<NodeId>) end_trial();
         return is_no_loss();
+    }
+    // Now and then an empty node is offered as if opening it cost nothing: it may be worth it for several nodes together.
+    void put_on_trial(Rng& rng) {
+        if (rng.below(4) != 0) return;
+        const auto node = pick(empty_, rng);
+        if (cluster_.occupants(node) > 0) return;
+        work_.on_trial = node;
+        work_.index.open(cluster_, node);
+    }
+    void end_trial() {
+        const auto node = std::exchange(work_.on_trial, none<NodeId>);
+        work_.usage_changed(node);
+        if (cluster_.occupants(node) == 0) return;
+        const auto cost = chains_.moves().cost_of_opening(node);
+        gained_.opening += cost;
+        made_.back().chains.opening += cost;
     }
     // Some of the places that tasks have left are not offered in this attempt, so that others are found.
     void avoid_places(Rng& rng) {
@@ -144,13 +166,14 @@ class ExchangeSearch {
     }
     // Small clusters are judged by what is left once the moves are ordered, which may drop chains.
     bool is_no_loss() {
-        const auto change = value_milli(gained_.gain, gained_.cost, options_.price);
+        const auto change = value_milli(gained_.gain, gained_.cost, options_.price) - gained_.opening;
         const bool loss = change < 0 || (change == 0 && gained_.cost > 0);
         if (loss && dropped_ == 0) return false;
         bool changed = false;
         for (const auto& part : made_)
             for (const auto& step : part.steps) {
-                if (cluster_.occupants(step.from) == 0 && !is_vacated(step.from))
+                if (cluster_.occupants(step.from) == 0 && !is_vacated(step.from) &&
+                    !work_.scope.opens(step.from))
                     return false;  // must be refilled
                 changed = changed || first_place(step.task) != cluster_.node_of(step.task);
             }
@@ -171,7 +194,7 @@ class ExchangeSearch {
     [[nodiscard]] std::pair<Worth, std::int64_t> worth_in_waves() {
         closed_.assign(cluster_.node_slots(), 0);
         for (const auto node : cluster_.nodes())
-            closed_[index(node)] = is_vacated(node) || !work_.scope.may_receive[index(node)];
+            closed_[index(node)] = is_vacated(node) || !work_.scope.receives(node);
         const auto order =
             order_into_waves(work_.snapshot, history_, closed_, options_, work_.scope.may_vacate);
         waves_steps_ += static_cast<std::int64_t>(order.moves.size()) * 4;
@@ -180,9 +203,11 @@ class ExchangeSearch {
         for (const auto& move : order.moves)
             if (order.after.node_of(move.task) == move.to)
                 cost += cluster_.inventory().tasks.move_cost[index(move.task)];
-        return {
-            {value_milli(gain, cost, options_.price), -cost, -static_cast<std::int64_t>(order.moves.size())},
-            order.dropped_chains};
+        auto value = value_milli(gain, cost, options_.price);
+        if (!empty_.empty())
+            for (const auto node : opened_nodes(work_.snapshot, order.moves))
+                value -= opening_milli(weight(node), work_.scope.open_price);
+        return {{value, -cost, -static_cast<std::int64_t>(order.moves.size())}, order.dropped_chains};
     }
     // Only the last step of a task counts.
     void forget_stopovers() {
@@ -299,6 +324,7 @@ class ExchangeSearch {
     void keep(Vacated part) {
         gained_.gain += part.chains.gain;
         gained_.cost += part.chains.cost;
+        gained_.opening += part.chains.opening;
         for (const auto node : part.reopened) set_vacated(node, false);
         if (part.chains.node != none<NodeId>) set_vacated(part.chains.node, true);
         made_.push_back(std::move(part));
@@ -308,8 +334,7 @@ class ExchangeSearch {
             const auto& part = made_.back();
             for (auto step = part.steps.rbegin(); step != part.steps.rend(); ++step) {
                 cluster_.undo();
-                work_.index.usage_changed(cluster_, step->to);
-                work_.index.usage_changed(cluster_, step->from);
+                work_.moved(step->task, step->to, step->from);
             }
             if (part.chains.node != none<NodeId>) {
                 work_.index.open(cluster_, part.chains.node);
@@ -347,6 +372,7 @@ class ExchangeSearch {
     std::array<std::vector<NodeId>, 2> lists_;  // not vacated, and worth trying; vacated
     std::vector<std::size_t> at_;               // by node: its place in its list
     std::vector<std::uint8_t> vacated_;         // by node
+    std::vector<NodeId> empty_;                 // that may be opened
     // Of the attempt at hand:
     std::vector<Vacated> made_;
     ChainSet gained_;

@@ -41,6 +41,11 @@ class Joiner {
         return chains == 0 ? 0 : chains_[chains - 1].cost;
     }
 
+    /// What it costs to open the nodes that these chains open, in thousandths of weight.
+    [[nodiscard]] std::int64_t opening(std::size_t chains) const {
+        return chains == 0 ? 0 : chains_[chains - 1].opening;
+    }
+
     /// Why the search ended: the budget's reason, or that the migration budget kept something out.
     [[nodiscard]] StopReason stop_reason(const Budget& budget) const {
         const auto reason = budget.reason();
@@ -59,10 +64,10 @@ class Joiner {
 
   private:
     struct Chain {
-        NodeId node;                   // that it is to vacate
-        std::vector<NodeId> reopened;  // that it gives up
-        std::size_t steps;             // of it and of all before
-        std::int64_t weight, cost;     // likewise
+        NodeId node;                         // that it is to vacate
+        std::vector<NodeId> reopened;        // that it gives up
+        std::size_t steps;                   // of it and of all before
+        std::int64_t weight, cost, opening;  // likewise
     };
     bool try_take(const Vacated& vacated);
     Result in_waves(Cluster cluster, const Budget& budget, std::size_t chains) const;
@@ -70,7 +75,8 @@ class Joiner {
     const Cluster& snapshot_;
     const Options& options_;
     const Scope& scope_;
-    Cluster cluster_;  // after all joined steps
+    Cluster cluster_;        // after all joined steps
+    AnyPlacementRule rule_;  // likewise
     std::vector<Step> steps_;
     std::vector<std::uint8_t> vacated_;
     std::vector<Chain> chains_;

@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/exchange_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/detail/opening_search.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
 class WorkspacePool {
   public:
-    WorkspacePool(const Cluster& snapshot, const Scope& scope) : snapshot_(snapshot), scope_(scope) {}
+    WorkspacePool(const Cluster& snapshot, const Scope& scope, const AnyPlacementRule& rule)
+        : snapshot_(snapshot), scope_(scope), rule_(rule) {}
 
     [[nodiscard]] std::unique_ptr<Workspace> acquire(std::span<const Step> applied) {
         std::unique_ptr<Workspace> work;
@@ -31,15 +33,17 @@ class WorkspacePool {
                 idle_.pop_back();
             }
         }
-        if (!work) work = std::make_unique<Workspace>(snapshot_, scope_);
+        if (!work) work = std::make_unique<Workspace>(snapshot_, scope_, rule_);
         for (; work->applied < applied.size(); ++work->applied) {
             const auto& step = applied[work->applied];
             work->cluster.assign(step.task, step.to, step.gpus);
+            work->rule.move(work->cluster, step.task, step.from, step.to);
         }
         work->cluster.commit();
         return work;
     }
     void release(std::unique_ptr<Workspace> work) {
+        if (work->rule) return;  // it is not in the state of the cluster any more
         work->cluster.rollback(0);
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(work));
@@ -48,6 +52,7 @@ class WorkspacePool {
   private:
     const Cluster& snapshot_;
     const Scope& scope_;
+    const AnyPlacementRule& rule_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<Workspace>> idle_;
 };
@@ -68,6 +73,7 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
             sum.tasks += vacated.chains.tasks;
             sum.moves += vacated.chains.moves;
             sum.cost += vacated.chains.cost;
+            sum.opening += vacated.chains.opening;
         }
         return sum;
     };
@@ -93,7 +99,7 @@ class Rounds {
     Rounds(const Cluster& cluster, const Scope& scope, const Options& options, ExecutorRef executor,
            Budget& budget, std::optional<std::uint64_t> noise = {})
         : cluster_(cluster), scope_(scope), options_(options), executor_(executor), budget_(budget),
-          noise_(noise), joined_(cluster, options, scope), workspaces_(cluster, scope) {
+          noise_(noise), joined_(cluster, options, scope), workspaces_(cluster, scope, options.rule) {
         budget.release_reserve();
     }
 
@@ -137,6 +143,7 @@ class Rounds {
                 break;
             }
         }
+        if (options_.open_price && !budget_.exhausted()) open(policies, full_depth);
     }
 
     /// Exchanges vacated nodes for others, in the groups of the policies.
@@ -170,6 +177,19 @@ class Rounds {
     [[nodiscard]] Joiner& joined() noexcept { return joined_; }
 
   private:
+    /// Goes on by nodes that were empty before the plan, in the groups of the last round.
+    template <class Policies>
+    void open(const Policies& policies, int depth) {
+        const auto& now = for_round(policies, joined_.cluster());
+        const auto found = solve([&](std::size_t g, Statistics& counters) {
+            auto work = workspaces_.acquire(joined_.steps());
+            auto opened = OpeningSearch(*work, now, options_, depth, budget_, counters)
+                              .run(partition_[g], joined_.vacated());
+            workspaces_.release(std::move(work));
+            return opened;
+        });
+        (void)join(found);
+    }
     template <class Solve>
     [[nodiscard]] std::vector<std::vector<Vacated>> solve(Solve&& group) {
         std::vector<std::vector<Vacated>> found(partition_.size());

@@ -25,13 +25,28 @@ namespace detail {
 
 /// Fills in what the plan is worth.
 template <class Policies>
-void appraise(const Cluster& cluster, const Policies& policies, std::int64_t price, Result& result) {
+void appraise(const Cluster& cluster, const Policies& policies, std::int64_t price,
+              std::optional<std::int64_t> open_price, Result& result) {
+    const auto weigh = [&](const std::vector<NodeId>& nodes) {
+        std::int64_t sum = 0;
+        for (const auto node : nodes) sum += static_cast<std::int64_t>(policies.weight(cluster, node));
+        return sum;
+    };
     auto& stats = result.stats;
     stats.price = price;
-    stats.vacated_weight = 0;
-    for (const auto node : result.plan.vacated_nodes)
-        stats.vacated_weight += static_cast<std::int64_t>(policies.weight(cluster, node));
-    stats.value_milli = value_milli(stats.vacated_weight, stats.relocation_cost, price);
+    stats.open_price = open_price.value_or(0);
+    stats.vacated_weight = weigh(result.plan.vacated_nodes);
+    stats.opened_weight = weigh(result.plan.opened_nodes);
+    stats.value_milli = value_milli(stats.vacated_weight, stats.relocation_cost, price) -
+                        opening_milli(stats.opened_weight, stats.open_price);
+}
+
+/// Leaves a plan that moves nothing, and what the search for it did.
+inline void forget_moves(const Cluster& cluster, Result& result) {
+    auto& stats = result.stats;
+    result.plan = {};
+    static_cast<PlanStatistics&>(stats) = plan_statistics(cluster, cluster, result.plan);
+    stats.vacated_weight = stats.opened_weight = stats.value_milli = stats.hops = 0;
 }
 
 /// Which of two plans is better: the one of higher value, then the one that moves fewer tasks, then the one of lower cost, then the one
@@ -81,7 +96,9 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
               const Options& options, ExecutorRef executor, Budget& budget,
               std::optional<std::uint64_t> noise = {}) {
     const auto appraised = [&](Result result) {
-        appraise(cluster, policies, options.price, result);
+        appraise(cluster, policies, options.price, options.open_price, result);
+        // Where chains were dropped, nodes may have been opened for less than they cost.
+        if (options.open_price && result.stats.value_milli < 0) forget_moves(cluster, result);
         return result;
     };
     auto rounds =

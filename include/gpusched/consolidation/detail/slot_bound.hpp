@@ -28,7 +28,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 ///
 ///     sum over nodes of max(value if vacated - l f - u demand, l idle + u free).
 ///
-/// Any multipliers do; good ones are found by subgradients.
+/// A node that may be opened gives what it has at a cost, or nothing: max(0, l idle + u free - cost). No task leaves it, and what arrives
+/// fits into its idle slots. Any multipliers do; good ones are found by subgradients.
 class SlotBound {
   public:
     SlotBound(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component,
@@ -42,8 +43,9 @@ class SlotBound {
     using Terms = std::array<double, terms>;
     struct Node {
         std::int64_t weight, cost;
-        bool may_vacate;
-        Terms takes, gives;  // when it is vacated; when it stays
+        bool may_vacate;           // or may be left empty
+        Terms takes, gives;        // when it is vacated; when it stays
+        std::int64_t opening = 0;  // thousandths that are lost when it stays
     };
     [[nodiscard]] double evaluate(const Terms& multipliers, std::int64_t price, Terms& gradient) const;
 

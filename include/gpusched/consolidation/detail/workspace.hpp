@@ -5,7 +5,9 @@
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -21,9 +23,10 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
-    Workspace(const Cluster& before, const Scope& s)
+    /// @param r in the state of `before`
+    Workspace(const Cluster& before, const Scope& s, const AnyPlacementRule& r)
         : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()),
-          failed(before.inventory()) {
+          failed(before.inventory()), rule(r) {
         const auto& costs = before.inventory().tasks.move_cost;
         for (const auto task : before.tasks())
             if (s.movable[gpusched::index(task)])
@@ -38,8 +41,33 @@ struct Workspace {
     FreeIndex index;
     std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through
     FailedRequests failed;
+    AnyPlacementRule rule;  // of the caller, in the state of `cluster`
     std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of the tasks that may move
     std::size_t applied = 0;  // how many of the joined steps the cluster has seen
+    /// An empty node that is offered like others until it is known what it is good for: moves onto it do not count as opening it.
+    NodeId on_trial = none<NodeId>;
+
+    /// To be called after every change of what runs on a node.
+    void usage_changed(NodeId node) {
+        index.usage_changed(cluster, node);
+        if (scope.opens(node) && node != on_trial) follow_opening(node);
+    }
+    /// To be called after every move, and after one is taken back, where `from` and `to` change places.
+    void moved(TaskId task, NodeId from, NodeId to) {
+        usage_changed(from);
+        usage_changed(to);
+        if (rule) rule.move(cluster, task, from, to);
+    }
+
+  private:
+    // A node that was empty before the plan is offered as long as others are on it.
+    void follow_opening(NodeId node) {
+        const bool used = cluster.occupants(node) > 0;
+        if (used && !index.is_open(node))
+            index.open(cluster, node);
+        else if (!used)
+            index.close(node);
+    }
 };
 
 /// What it costs to move away the tasks that are on a node and at home there.
@@ -72,6 +100,7 @@ class OpenMoves {
     bool place(TaskId task, NodeId node) {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
+        if (work_.rule && !work_.rule.allows(cluster, task, node)) return false;
         make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
         return true;
     }
@@ -82,9 +111,16 @@ class OpenMoves {
         const auto home = work_.snapshot.node_of(task);
         const auto gpus = work_.snapshot.gpus_of(task);
         if (find_group_obstacle(work_.cluster, task, home) != Obstacle::none) return false;
+        if (work_.rule && !work_.rule.allows(work_.cluster, task, home)) return false;
         if (!only_own && !fits_at_home(task, home, gpus)) return false;
         make(task, home, gpus);
         return true;
+    }
+    /// What moving the first task onto the node costs, in thousandths; 0 where the node was in use before the plan.
+    [[nodiscard]] std::int64_t cost_of_opening(NodeId node) const {
+        if (!work_.scope.opens(node) || node == work_.on_trial) return 0;
+        return opening_milli(static_cast<std::int64_t>(policies_.weight(work_.cluster, node)),
+                             work_.scope.open_price);
     }
     [[nodiscard]] std::size_t mark() const noexcept { return steps_.size(); }
     void undo_to(std::size_t mark) {
@@ -93,8 +129,7 @@ class OpenMoves {
             steps_.pop_back();
             count(step, -1);
             work_.cluster.undo();
-            work_.index.usage_changed(work_.cluster, step.to);
-            work_.index.usage_changed(work_.cluster, step.from);
+            work_.moved(step.task, step.to, step.from);
         }
     }
     /// What it takes so far; the tasks of the node count before they move.
@@ -138,18 +173,24 @@ class OpenMoves {
     void make(TaskId task, NodeId node, GpuMask gpus) {
         const auto from = work_.cluster.node_of(task);
         work_.cluster.assign(task, node, gpus);
-        work_.index.usage_changed(work_.cluster, from);
-        work_.index.usage_changed(work_.cluster, node);
+        work_.moved(task, from, node);
         steps_.push_back({task, from, node, gpus, 0});
         count(steps_.back(), 1);
     }
+    // While the step is made.
     void count(const Step& step, int sign) {
+        if (!work_.scope.may_open.empty()) count_opening(step, sign);
         // The node's own tasks are counted already. Others count while they are away from where they were in the snapshot.
         const auto home = work_.snapshot.node_of(step.task);
         if (home == chains_.node) return;
         const int leaves = (home == step.from ? 1 : 0) - (home == step.to ? 1 : 0);
         chains_.moves += sign * leaves;
         chains_.cost += sign * leaves * work_.cluster.inventory().tasks.move_cost[index(step.task)];
+    }
+
+    void count_opening(const Step& step, int sign) {
+        if (work_.cluster.occupants(step.to) == 1) chains_.opening += sign * cost_of_opening(step.to);
+        if (work_.cluster.occupants(step.from) == 0) chains_.opening -= sign * cost_of_opening(step.from);
     }
 
     Workspace& work_;

@@ -20,15 +20,16 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
         return std::tuple(i.requirement, i.gpu_milli, i.fraction, i.cpu_milli, i.memory_mib);
     };
     const auto bin_key = [](const Bin& b) {
-        return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.whole_gpus, b.cpu_milli,
-                          b.memory_mib, b.cost);
+        return std::tuple(b.node_class, b.may_vacate, b.may_open, b.weight, b.gpu_milli, b.whole_gpus,
+                          b.cpu_milli, b.memory_mib, b.cost);
     };
     BinPacking packing;
     for (const auto node : component) {
         const auto n = index(node);
-        if (cluster.occupants(node) == 0) continue;  // an empty node stays empty
+        if (cluster.occupants(node) == 0 && !scope.opens(node)) continue;  // it stays empty
         Bin bin{inv.nodes.node_class[n],
                 scope.may_vacate[n] != 0,
+                scope.opens(node),
                 gpu_count(cluster.healthy_gpus(node)),
                 0,
                 0,
@@ -140,7 +141,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> least_stay(const BinPacking& packing
                     const auto capacity = weigh(steps(bin.gpu_milli, bin.whole_gpus),
                                                 usable(bin.cpu_milli, cpu_per_gpu, bin.gpu_milli),
                                                 usable(bin.memory_mib, memory_per_gpu, bin.gpu_milli));
-                    if (!bin.may_vacate)
+                    if (!bin.may_vacate && !bin.may_open)
                         shortage -= capacity * static_cast<double>(bin.count);
                     else if (capacity > 0)
                         open.push_back({capacity, bin.count, b});
@@ -175,8 +176,9 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> least_stay(const BinPacking& packing
 GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
     std::array<Stakes, 2> stakes;
     for (const auto& bin : packing.bins) {
-        stakes[0].push_back(bin.may_vacate ? 1 : 0);
-        stakes[1].push_back(bin.may_vacate ? bin.weight : 0);
+        const bool at_stake = bin.may_vacate || bin.may_open;
+        stakes[0].push_back(at_stake ? 1 : 0);
+        stakes[1].push_back(at_stake ? bin.weight : 0);
     }
     const auto least = least_stay(packing, stakes);
     return {least[0], least[1]};

@@ -18,14 +18,14 @@ class ExactSearch {
     ExactSearch(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
                 std::span<const std::int64_t> weights, const Options& options, Budget& budget)
         : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options),
-          budget_(budget) {}
+          budget_(budget), rule_(options.rule) {}
 
     std::vector<Vacated> run(std::int64_t known_gain, std::int64_t known_cost) {
         if (snapshot_.node_slots() > 1000) return {};
         for (std::size_t i = 0; i < group_.size(); ++i) {
             const auto node = group_[i];
             if (scope_.may_vacate[index(node)]) sources_.push_back(i);
-            if (scope_.may_receive[index(node)]) receivers_.push_back(node);
+            if (scope_.receives(node)) receivers_.push_back(node);
             for (const auto task : snapshot_.tasks_on(node))
                 if (scope_.movable[index(task)]) tasks_.push_back(task);
         }
@@ -35,6 +35,10 @@ class ExactSearch {
             return std::tuple(-snapshot_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
                    std::tuple(-snapshot_.gpu_milli(b), -t.cpu_milli[index(b)], b);
         });
+        cost_of_opening_.assign(snapshot_.node_slots(), 0);
+        for (std::size_t i = 0; i < group_.size(); ++i)
+            if (scope_.opens(group_[i]))
+                cost_of_opening_[index(group_[i])] = opening_milli(weights_[i], scope_.open_price);
         best_ = worth(known_gain, known_cost);
         struct Goal {
             Worth at_most;  // if only tasks of its nodes move
@@ -65,6 +69,7 @@ class ExactSearch {
             if (goal.at_most <= best_) break;
             gain_ = goal.gain;
             cost_ = goal.cost;
+            opening_ = 0;
             vacate(goal.nodes);
         }
         return std::move(found_);
@@ -72,13 +77,13 @@ class ExactSearch {
 
   private:
     using Worth = std::pair<std::int64_t, std::int64_t>;  // value, then less cost
-    [[nodiscard]] Worth worth(std::int64_t gain, std::int64_t cost) const {
-        return {value_milli(gain, cost, options_.price), -cost};
+    [[nodiscard]] Worth worth(std::int64_t gain, std::int64_t cost, std::int64_t opening = 0) const {
+        return {value_milli(gain, cost, options_.price) - opening, -cost};
     }
 
     bool vacate(std::uint32_t nodes) {
         closed_.assign(snapshot_.node_slots(), 0);
-        for (const auto node : snapshot_.nodes()) closed_[index(node)] = !scope_.may_receive[index(node)];
+        for (const auto node : snapshot_.nodes()) closed_[index(node)] = !scope_.receives(node);
         goal_.clear();
         for (std::size_t s = 0; s < sources_.size(); ++s)
             if ((nodes >> s & 1) != 0) {
@@ -107,9 +112,13 @@ class ExactSearch {
                 return std::find(tasks_.begin(), tasks_.end(), a) <
                        std::find(tasks_.begin(), tasks_.end(), b);
             });
-            for (const auto task : order) cluster_.remove(task);
+            for (const auto task : order) {
+                rule_.leave(cluster_, task, snapshot_.node_of(task));
+                cluster_.remove(task);
+            }
             const bool done = put_back(order, 0);
             cluster_.rollback(mark);
+            for (const auto task : order) rule_.enter(cluster_, task, snapshot_.node_of(task));
             return done;
         }
         for (auto i = from; i + extra <= others.size(); ++i) {
@@ -132,10 +141,17 @@ class ExactSearch {
         for (const auto node : receivers_) {
             if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
             if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
+            const auto opening = cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
+            if (opening > 0 && worth(gain_, cost_, opening_ + opening) <= best_) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
+            if (rule_ && !rule_.allows(cluster_, task, node)) continue;
             cluster_.assign(task, node,
                             allocation::pick_gpus(allocation::TightestGpu{}, cluster_, task, node));
+            opening_ += opening;
+            rule_.enter(cluster_, task, node);
             const bool done = put_back(order, next + 1);
+            rule_.leave(cluster_, task, node);
+            opening_ -= opening;
             cluster_.undo();
             if (done) return true;
         }
@@ -150,8 +166,8 @@ class ExactSearch {
             steps.push_back(
                 {task, snapshot_.node_of(task), cluster_.node_of(task), cluster_.gpus_of(task), 0});
         const auto waves = order_into_waves(snapshot_, steps, closed_, options_, scope_.may_vacate);
-        if (waves.dropped_chains > 0) return false;
-        best_ = worth(gain_, cost_);
+        if (waves.dropped_chains > 0 || worth(gain_, cost_, opening_) <= best_) return false;
+        best_ = worth(gain_, cost_, opening_);
         found_.clear();
         for (const auto s : goal_) found_.push_back({{.node = group_[s], .gain = weights_[s]}, {}});
         // All steps go with the first node: they are only possible together.
@@ -162,7 +178,8 @@ class ExactSearch {
             ++first.chains.moves;
         }
         first.chains.cost = cost_;
-        return true;
+        first.chains.opening = opening_;
+        return opening_ == 0;  // else another way may open less
     }
 
     static constexpr std::int64_t most_trials = 300'000;
@@ -172,6 +189,7 @@ class ExactSearch {
     std::span<const std::int64_t> weights_;
     const Options& options_;
     Budget& budget_;
+    AnyPlacementRule rule_;  // in the state of `cluster_`
     Cluster cluster_;
     std::vector<std::size_t> sources_, goal_;  // positions in group_
     std::vector<NodeId> receivers_;
@@ -180,6 +198,8 @@ class ExactSearch {
     std::vector<Vacated> found_;
     std::size_t others_ = 0;            // how many of lifted_ are not on a node of the goal
     std::int64_t gain_ = 0, cost_ = 0;  // of the goal at hand, with the tasks of other nodes that are lifted
+    std::int64_t opening_ = 0;          // what the nodes cost that the placement at hand opens
+    std::vector<std::int64_t> cost_of_opening_;  // by node
     Worth best_;
     std::int64_t trials_ = 0;
 };

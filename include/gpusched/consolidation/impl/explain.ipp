@@ -34,13 +34,18 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
     return FixedBy::core_member;
 }
 
+// What the node counts for in the value of a plan.
+inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
+    return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
+}
+
 // What the node is worth, and the least that moving its own tasks costs.
 struct PriceOfNode {
     std::int64_t weight, cost = 0;
 };
 inline PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
                                  const Options& options) {
-    PriceOfNode result{options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1};
+    PriceOfNode result{weight_of(cluster, node, options)};
     for (const auto task : cluster.tasks_on(node))
         if (scope.movable[index(task)]) result.cost += cluster.inventory().tasks.move_cost[index(task)];
     return result;
@@ -59,7 +64,7 @@ inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& 
         if (before.inventory().nodes.is_cordoned(node))
             by = ClosedBy::cordoned;
         else if (before.occupants(node) == 0)
-            by = ClosedBy::empty;
+            by = options.open_price ? ClosedBy::nothing : ClosedBy::empty;
         else if (after.occupants(node) == 0)
             by = ClosedBy::emptied;
     }
@@ -69,12 +74,20 @@ inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& 
     return closed;
 }
 
+// The rule of the options in the state that the plan leaves.
+inline AnyPlacementRule rule_after(const Plan& plan, const Cluster& after, const Options& options) {
+    auto rule = options.rule;
+    for (const auto& move : plan.moves) rule.move(after, move.task, move.from, move.to);
+    return rule;
+}
+
 // The plan's outcome, prepared for questions about its nodes.
 class Explainer {
   public:
     Explainer(const Cluster& cluster, const Plan& plan, const Options& options)
         : cluster_(cluster), options_(options), after_(apply(cluster, plan)),
-          scope_(make_scope(cluster, options)), closed_by_(closed_nodes(cluster, after_, options)) {}
+          scope_(make_scope(cluster, options)), closed_by_(closed_nodes(cluster, after_, options)),
+          rule_(rule_after(plan, after_, options)) {}
 
     [[nodiscard]] bool leaves_occupied(NodeId node) const { return after_.occupants(node) > 0; }
     [[nodiscard]] Explanation about(NodeId node);
@@ -84,14 +97,23 @@ class Explainer {
     [[nodiscard]] Obstacle beside_room(TaskId task, NodeId node, bool enough_gpus) const;
     [[nodiscard]] LeastChange change_on(TaskId task, NodeId node) const;
     [[nodiscard]] LeastChange least_change(TaskId task) const;
-    [[nodiscard]] std::vector<Blocker> place_together(NodeId node);
+    /// @param opened_weight is set to what the empty nodes are worth that the tasks would open
+    [[nodiscard]] std::vector<Blocker> place_together(NodeId node, std::int64_t& opened_weight);
     [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
+    [[nodiscard]] std::string in_the_way(const Blocker& blocker) const;
+
+    [[nodiscard]] bool is_worth_opening(const PriceOfNode& node, std::int64_t opened_weight) const {
+        const auto opening = opening_milli(opened_weight, *options_.open_price);
+        const auto value = value_milli(node.weight, node.cost, options_.price);
+        return options_.clear ? value >= opening : value > opening;
+    }
 
     const Cluster& cluster_;
     const Options& options_;
     Cluster after_;
     Scope scope_;
     std::vector<ClosedBy> closed_by_;
+    AnyPlacementRule rule_;  // in the state of `after_`
 };
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
@@ -103,7 +125,10 @@ inline Blocker Explainer::look_for_place(TaskId task) const {
         auto obstacle = find_obstacle(after_, task, node);
         if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after_, task, node);
         ++blocker.nodes_looked_at;
-        ++seen[static_cast<std::size_t>(obstacle)];
+        if (obstacle == Obstacle::none && !rule_.allows(after_, task, node))
+            ++blocker.nodes_refused;
+        else
+            ++seen[static_cast<std::size_t>(obstacle)];
     }
     // Nodes of another kind say nothing new, so the obstacle on nodes of the right kind is named where there is any.
     const auto unsuitable = [](std::size_t o) {
@@ -112,7 +137,10 @@ inline Blocker Explainer::look_for_place(TaskId task) const {
                obstacle == Obstacle::node_affinity || obstacle == Obstacle::taint ||
                obstacle == Obstacle::cordoned;
     };
-    if (seen[0] > 0) return blocker;  // it fits somewhere
+    if (seen[0] > 0) {  // it fits somewhere
+        blocker.nodes_refused = 0;
+        return blocker;
+    }
     for (const bool kind : {false, true})
         for (std::size_t o = 1; o < seen.size(); ++o)
             if (unsuitable(o) == kind && seen[o] > blocker.nodes_with_obstacle &&
@@ -178,7 +206,8 @@ inline LeastChange Explainer::least_change(TaskId task) const {
     LeastChange least;
     std::tuple<bool, std::int64_t, std::int64_t> lowest{};
     for (const auto node : after_.nodes()) {
-        if (node == after_.node_of(task) || find_eligibility_obstacle(after_, task, node) != Obstacle::none)
+        if (node == after_.node_of(task) || find_eligibility_obstacle(after_, task, node) != Obstacle::none ||
+            !rule_.allows(after_, task, node))
             continue;
         const auto closed = closed_by_[index(node)];
         if (closed != ClosedBy::nothing) {
@@ -203,7 +232,7 @@ inline LeastChange Explainer::least_change(TaskId task) const {
 }
 
 // The tasks that find no place once those before them have taken theirs.
-inline std::vector<Blocker> Explainer::place_together(NodeId node) {
+inline std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened_weight) {
     const auto& t = cluster_.inventory().tasks;
     std::vector<TaskId> own;
     for (const auto task : after_.tasks_on(node))
@@ -215,25 +244,41 @@ inline std::vector<Blocker> Explainer::place_together(NodeId node) {
         return key(a) < key(b);
     });
     const auto start = after_.checkpoint();
+    const auto first_rule = rule_;
     std::vector<Blocker> left;
     for (const auto task : own) {
         NodeId tightest = none<NodeId>;
-        std::tuple<int, std::int64_t> least{};
+        std::tuple<bool, int, std::int64_t> least{};
         for (const auto to : after_.nodes()) {
             if (to == node || closed_by_[index(to)] != ClosedBy::nothing ||
-                find_obstacle(after_, task, to) != Obstacle::none)
+                find_obstacle(after_, task, to) != Obstacle::none || !rule_.allows(after_, task, to))
                 continue;
-            const std::tuple free{gpu_count(after_.idle_gpus(to)), after_.cpu_free_milli(to)};
+            const std::tuple free{after_.occupants(to) == 0, gpu_count(after_.idle_gpus(to)),
+                                  after_.cpu_free_milli(to)};
             if (tightest == none<NodeId> || free < least) tightest = to, least = free;
         }
-        if (tightest == none<NodeId>)
+        if (tightest == none<NodeId>) {
             left.push_back(look_for_place(task));
-        else
-            after_.assign(task, tightest,
-                          allocation::pick_gpus(allocation::TightestGpu{}, after_, task, tightest));
+            continue;
+        }
+        if (after_.occupants(tightest) == 0) opened_weight += weight_of(cluster_, tightest, options_);
+        after_.assign(task, tightest,
+                      allocation::pick_gpus(allocation::TightestGpu{}, after_, task, tightest));
+        rule_.move(after_, task, node, tightest);
     }
     after_.rollback(start);
+    rule_ = first_rule;
     return left;
+}
+
+inline std::string Explainer::in_the_way(const Blocker& blocker) const {
+    std::string text;
+    if (blocker.nodes_refused > 0)
+        text = "rule " + gpusched::quoted(rule_.name()) + " on " + std::to_string(blocker.nodes_refused);
+    if (blocker.nodes_with_obstacle > 0 || text.empty())
+        text += (text.empty() ? "" : ", ") + std::string(enum_name(blocker.obstacle)) + " on " +
+                std::to_string(blocker.nodes_with_obstacle);
+    return text;
 }
 
 inline std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
@@ -296,7 +341,8 @@ inline Explanation Explainer::about(NodeId node) {
             continue;
         }
         auto blocker = look_for_place(task);
-        if (blocker.nodes_looked_at > 0 && blocker.obstacle == Obstacle::none) continue;
+        if (blocker.nodes_looked_at > 0 && blocker.obstacle == Obstacle::none && blocker.nodes_refused == 0)
+            continue;
         if (result.fate == NodeFate::not_worthwhile) result.fate = NodeFate::has_stuck;
         result.blockers.push_back(std::move(blocker));
     }
@@ -306,6 +352,7 @@ inline Explanation Explainer::about(NodeId node) {
         result.text += ": the plan moves " + counted(std::ssize(result.received), "task") + " onto it";
     }
     const auto dear = price_of_node(cluster_, scope_, node, options_);
+    std::int64_t opened_weight = 0;
     if (result.fate == NodeFate::not_worthwhile && !is_worth(dear.weight, dear.cost, options_.price)) {
         result.fate = NodeFate::too_dear;
         const bool gpus = options_.objective == Objective::gpus;
@@ -313,8 +360,15 @@ inline Explanation Explainer::about(NodeId node) {
                        std::to_string(dear.cost) + ", take more than the " + std::to_string(dear.weight) +
                        (gpus ? " GPUs" : " node") + " that it is worth";
     } else if (result.fate == NodeFate::not_worthwhile) {
-        result.blockers = place_together(node);
-        if (result.blockers.empty())
+        result.blockers = place_together(node, opened_weight);
+        if (result.blockers.empty() && opened_weight > 0 && !is_worth_opening(dear, opened_weight)) {
+            result.fate = NodeFate::too_dear;
+            result.text += ": at the open price of " + std::to_string(*options_.open_price) +
+                           " the empty nodes that its tasks would open, worth " +
+                           std::to_string(opened_weight) + ", cost no less than the " +
+                           std::to_string(dear.weight) +
+                           (options_.objective == Objective::gpus ? " GPUs" : " node") + " that it is worth";
+        } else if (result.blockers.empty())
             result.text +=
                 std::string(": all of its tasks fit elsewhere, but their moves were not within the ") +
                 (options_.max_moves || options_.max_move_cost ? "migration budget or the " : "") +
@@ -337,8 +391,7 @@ inline Explanation Explainer::about(NodeId node) {
         else
             result.text += std::string(result.fate == NodeFate::crowded ? " then fits nowhere ("
                                                                         : " fits nowhere else (") +
-                           std::string(enum_name(blocker.obstacle)) + " on " +
-                           std::to_string(blocker.nodes_with_obstacle) + " of " +
+                           in_the_way(blocker) + " of " +
                            counted(static_cast<std::int64_t>(blocker.nodes_looked_at), "node") + ")";
         result.text += in_words(blocker.change, blocker.task);
     }

@@ -17,11 +17,6 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-// What the node counts for in the value of a plan.
-inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
-    return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
-}
-
 // The fewest movable tasks, all easier to place, that could leave the node for the task; of several such sets the one whose tasks
 // have moved already, then the smallest. The obstacle is looked for again without them, so that all constraints count.
 class VictimChoice {
@@ -102,7 +97,7 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, std::int64_t price) {
+inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
     const auto to = "node " + gpusched::quoted(cluster.name(e.to));
     switch (e.fate) {
@@ -124,10 +119,13 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, st
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));
         break;
+    case MoveFate::refused:
+        text += " cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " refuses it";
+        break;
     }
     return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
            std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
-           " thousandths to the value at the price of " + std::to_string(price);
+           " thousandths to the value at the price of " + std::to_string(options.price);
 }
 
 }  // namespace detail
@@ -161,7 +159,9 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
             result.obstacle = find_eligibility_obstacle(after, task, node);
         result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
                       : result.obstacle != Obstacle::none   ? MoveFate::obstacle
-                                                            : MoveFate::possible;
+                      : detail::rule_after(plan, after, options).allows(after, task, node)
+                          ? MoveFate::possible
+                          : MoveFate::refused;
         if (result.fate == MoveFate::obstacle)
             result.victims = detail::VictimChoice(cluster, after, scope, task, node).fewest();
         const auto home = cluster.node_of(task);
@@ -170,12 +170,17 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
         // On its first node it is back where it was only if it finds its GPUs there.
         const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
         result.cost = back ? -cost : had_moved ? 0 : cost;
-        if (after.occupants(result.from) == 1 && cluster.occupants(result.from) > 0)
-            result.weight += detail::weight_of(cluster, result.from, options);
-        if (after.occupants(node) == 0) result.weight -= detail::weight_of(cluster, node, options);
-        result.value_milli = value_milli(result.weight, result.cost, options.price);
+        std::int64_t vacated = 0, opened = 0;
+        const auto count = [&](NodeId at, int sign) {
+            (cluster.occupants(at) > 0 ? vacated : opened) += sign * detail::weight_of(cluster, at, options);
+        };
+        if (after.occupants(result.from) == 1) count(result.from, 1);
+        if (after.occupants(node) == 0) count(node, -1);
+        result.weight = vacated + opened;
+        result.value_milli = value_milli(vacated, result.cost, options.price) +
+                             opening_milli(opened, options.open_price.value_or(milli));
     }
-    result.text = detail::in_words(cluster, result, options.price);
+    result.text = detail::in_words(cluster, result, options);
     return result;
 }
 

@@ -47,19 +47,22 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
     }
     // Where a price is that of many nodes, what was found on the way to the last of them counts as well.
     std::vector<Cut> cuts;
+    const auto gain = [&](std::size_t chains) {
+        return value_milli(joined.weight(chains), 0, 0) - joined.opening(chains);
+    };
     const auto total = levels.empty() ? 0 : joined.cost(levels.back().chains);
     std::size_t from = 0;
     std::int64_t next = 0, best = 0;
     for (const auto& level : levels) {
         for (auto chains = from + 1; chains < level.chains; ++chains) {
-            if (joined.cost(chains) < next || joined.weight(chains) <= best) continue;
-            best = joined.weight(chains);
+            if (joined.cost(chains) < next || gain(chains) <= best) continue;
+            best = gain(chains);
             next = joined.cost(chains) + total / static_cast<std::int64_t>(options.points);
             cuts.push_back({chains, level.price});
         }
         if (level.chains > from) {
             cuts.push_back(level);
-            best = std::max(best, joined.weight(level.chains));
+            best = std::max(best, gain(level.chains));
             next = joined.cost(level.chains) + total / static_cast<std::int64_t>(options.points);
         }
         from = level.chains;
@@ -69,19 +72,20 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
     std::vector<FrontierPoint> points(cuts.size());
     auto order = [&](std::size_t i) {
         points[i].result = joined.plan(budget, cuts[i].chains);
-        appraise(cluster, policies, cuts[i].price, points[i].result);
+        appraise(cluster, policies, cuts[i].price, options.open_price, points[i].result);
     };
     auto watch = [&] { (void)budget.exhausted(); };
     executor.run(points.size(), IndexTask(order), WaitTask(watch));
-    std::stable_sort(points.begin(), points.end(), [](const FrontierPoint& a, const FrontierPoint& b) {
-        const auto& x = a.result.stats;
-        const auto& y = b.result.stats;
-        return std::pair(x.relocation_cost, -x.vacated_weight) <
-               std::pair(y.relocation_cost, -y.vacated_weight);
+    const auto gained = [](const FrontierPoint& point) {  // the value at a price of 0
+        const auto& stats = point.result.stats;
+        return value_milli(stats.vacated_weight, 0, 0) - opening_milli(stats.opened_weight, stats.open_price);
+    };
+    std::stable_sort(points.begin(), points.end(), [&](const FrontierPoint& a, const FrontierPoint& b) {
+        return std::pair(a.result.stats.relocation_cost, -gained(a)) <
+               std::pair(b.result.stats.relocation_cost, -gained(b));
     });
     for (auto& point : points)
-        if (const auto& last = result.points;
-            point.result.stats.vacated_weight > (last.empty() ? 0 : last.back().result.stats.vacated_weight))
+        if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
             result.points.push_back(std::move(point));
 
     if (options.bound_method != BoundMethod::none) {
@@ -94,7 +98,9 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
             for (std::size_t p = 0; p < prices.size(); ++p) {
                 if (prices[p] == stats.price) point.value_at_most_milli = at_most[p];
                 // L(p) + p C, as what the value of nothing falls short of
-                const auto weight = (at_most[p] - value_milli(0, stats.relocation_cost, prices[p])) / milli;
+                const auto weight = (at_most[p] - value_milli(0, stats.relocation_cost, prices[p]) +
+                                     opening_milli(stats.opened_weight, stats.open_price)) /
+                                    milli;
                 point.weight_at_most = std::min(point.weight_at_most, weight);
             }
         }

@@ -88,7 +88,7 @@ class Wanted {
     GpuModelId model_ = none<GpuModelId>;
 };
 
-/// What each node would add, by NodeId.
+/// What each node would add, or an empty one lose, by NodeId.
 struct AddedWeight {
     std::span<const std::int64_t> added;
     std::int64_t operator()(const Cluster&, NodeId node) const noexcept { return added[index(node)]; }
@@ -108,7 +108,7 @@ void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies
         for (auto chains = looked_at + 1; chains <= joined.chains() && !best.goal_reached; ++chains) {
             if (joined.weight(chains) < missing) continue;
             auto plan = joined.plan(budget, chains);
-            appraise(cluster, policies, at.price, plan);
+            appraise(cluster, policies, at.price, at.open_price, plan);
             const auto after = wanted.in(apply(cluster, plan.plan));
             // Where tasks take about as many places as they leave, not every chain is worth a look.
             missing = joined.weight(chains) + std::max(options.count - after, joined.weight(chains) / 8);
@@ -153,8 +153,10 @@ class PlaceMaker {
                Budget& budget, GoalResult& found)
         : before_(cluster), scope_(scope), wanted_(wanted), options_(options), budget_(budget), found_(found),
           now_(apply(cluster, found.result.plan)), closed_(cluster.node_slots()),
-          may_empty_(scope.may_vacate) {
-        for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.may_receive[index(node)];
+          may_empty_(scope.may_vacate), rule_(options.rule) {
+        for (const auto& move : found.result.plan.moves) rule_.move(now_, move.task, move.from, move.to);
+        first_rule_ = rule_;
+        for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.receives(node);
         for (const auto node : found.result.plan.vacated_nodes) closed_[index(node)] = 1;
         for (const auto& move : found.result.plan.moves) may_empty_[index(move.to)] = 0;
         now_.commit();
@@ -280,7 +282,7 @@ class PlaceMaker {
             GpuMask gpus = 0;
             for (const auto to : now_.nodes()) {
                 if (to == from || closed_[index(to)] || now_.occupants(to) == 0 ||
-                    find_obstacle(now_, task, to) != Obstacle::none)
+                    find_obstacle(now_, task, to) != Obstacle::none || !rule_.allows(now_, task, to))
                     continue;
                 const auto taken = allocation::pick_gpus(allocation::TightestGpu{}, now_, task, to);
                 const auto there = wanted_.on(now_, to);
@@ -297,14 +299,16 @@ class PlaceMaker {
             }
             gained -= std::get<0>(least);
             now_.assign(task, best, gpus);
+            rule_.move(now_, task, from, best);
             steps_.push_back({task, from, best, gpus, chains_});
         }
         if (steps_.size() == known + tasks.size()) gained += wanted_.on(now_, from);
         const bool emptied = now_.occupants(from) == 0;
         if (steps_.size() != known + tasks.size() || gained <= 0 ||
             !is_worth(gained, set.cost, options_.price) || (emptied && !may_empty_[index(from)])) {
-            steps_.resize(known);
             now_.rollback(mark);
+            for (; steps_.size() > known; steps_.pop_back())
+                rule_.move(now_, steps_.back().task, steps_.back().to, from);
             return 0;
         }
         now_.commit();
@@ -317,6 +321,7 @@ class PlaceMaker {
     void take_over(const Cluster& start) {
         auto& result = found_.result;
         Options limits = options_;
+        limits.rule = first_rule_;
         if (limits.max_moves) *limits.max_moves -= result.stats.moves;
         if (limits.max_move_cost) *limits.max_move_cost -= result.stats.move_cost;
         auto order = order_into_waves(start, steps_, closed_, limits, may_empty_);
@@ -348,6 +353,7 @@ class PlaceMaker {
     GoalResult& found_;
     Cluster now_;
     std::vector<std::uint8_t> closed_, may_empty_;
+    AnyPlacementRule rule_, first_rule_;  // in the state of `now_`, and as it was first
     std::vector<Step> steps_;
     std::uint32_t chains_ = 0;
 };
@@ -395,8 +401,11 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
     if (!best.goal_reached) {
         std::vector<std::int64_t> added(cluster.node_slots());
         for (const auto node : cluster.nodes())
+            // An empty node has nothing to add, and all that it has to lose.
             added[index(node)] =
-                std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
+                cluster.occupants(node) == 0
+                    ? wanted.on(cluster, node)
+                    : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
         const detail::AddedWeight weight{added};
         const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
         auto alone = best;
@@ -405,7 +414,7 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
             const auto make_places = [&](GoalResult& found) {
                 const auto price = found.result.stats.price;
                 detail::PlaceMaker(cluster, scope, wanted, options, budget, found).run();
-                detail::appraise(cluster, policies, price, found.result);
+                detail::appraise(cluster, policies, price, options.open_price, found.result);
             };
             if (!best.goal_reached) make_places(best);
             make_places(alone);

@@ -10,7 +10,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)
-    : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster),
+    : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster), rule_(options.rule),
       vacated_(cluster.node_slots()) {
     cluster_.commit();
 }
@@ -18,15 +18,21 @@ GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, c
 GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     const auto mark = cluster_.checkpoint();
     const auto& inv = cluster_.inventory();
-    for (const auto& step : vacated.steps) {
-        // Groups of nodes share nothing but group constraints that reach beyond one node.
-        if (!(inv.anti_affinity_memberships(step.task).empty() &&
-              inv.selection_memberships(step.task).empty()) &&
-            find_group_obstacle(cluster_, step.task, step.to) != Obstacle::none) {
+    for (auto step = vacated.steps.begin(); step != vacated.steps.end(); ++step) {
+        // Groups of nodes share nothing but group constraints that reach beyond one node, and the caller's rule.
+        if ((!(inv.anti_affinity_memberships(step->task).empty() &&
+               inv.selection_memberships(step->task).empty()) &&
+             find_group_obstacle(cluster_, step->task, step->to) != Obstacle::none) ||
+            (rule_ && !rule_.allows(cluster_, step->task, step->to))) {
             cluster_.rollback(mark);
+            while (step != vacated.steps.begin()) {
+                --step;
+                rule_.move(cluster_, step->task, step->to, step->from);
+            }
             return false;
         }
-        cluster_.assign(step.task, step.to, step.gpus);
+        cluster_.assign(step->task, step->to, step->gpus);
+        rule_.move(cluster_, step->task, step->from, step->to);
     }
     for (auto step : vacated.steps) {
         step.chain = static_cast<std::uint32_t>(chains_.size());
@@ -34,7 +40,8 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     }
     const auto before = chains_.size();
     chains_.push_back({vacated.chains.node, vacated.reopened, steps_.size(),
-                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost});
+                       weight(before) + vacated.chains.gain, cost(before) + vacated.chains.cost,
+                       opening(before) + vacated.chains.opening});
     for (const auto node : vacated.reopened) vacated_[index(node)] = 0;
     if (vacated.chains.node != none<NodeId>) vacated_[index(vacated.chains.node)] = 1;
     moves_ += vacated.chains.moves;
@@ -98,7 +105,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     result.stop_reason = stop_reason(budget);
 
     std::vector<std::uint8_t> closed(cluster.node_slots());
-    for (const auto node : cluster.nodes()) closed[index(node)] = !scope_.may_receive[index(node)];
+    for (const auto node : cluster.nodes()) closed[index(node)] = !scope_.receives(node);
     for (const auto& chain : std::span(chains_).first(chains)) {
         for (const auto node : chain.reopened) closed[index(node)] = !scope_.may_receive[index(node)];
         if (chain.node != none<NodeId>) closed[index(chain.node)] = 1;
@@ -109,6 +116,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     plan.waves = order.waves;
     plan.moves = std::move(order.moves);
     plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
+    plan.opened_nodes = opened_nodes(snapshot_, plan.moves);
     // A node that a dropped chain was to vacate is not.
     for (auto& move : plan.moves)
         if (move.chain != Move::no_chain &&
@@ -118,6 +126,7 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     // What is left of dropped chains is not worth a move by itself.
     if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
         plan.moves.clear();
+        plan.opened_nodes.clear();
         plan.waves = 0;
         order.hops = 0;
         order.after = snapshot_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
 #include <string>
@@ -20,6 +21,9 @@ inline void check_options(Problems& problems, const Options& options, const Clus
     };
     if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);
+    if (!options.clear && options.open_price && *options.open_price >= 0 && *options.open_price < milli)
+        problems.add(bad_value("open_price", std::to_string(*options.open_price),
+                               "at least 1000 where clear does not say which nodes are to be vacated"));
     if (!options.clear || options.exempt.empty()) return;
     auto exempt = options.exempt;
     std::sort(exempt.begin(), exempt.end());

@@ -41,7 +41,8 @@ class PatternLp {
             on_grid.memory_mib = on_grid.whole_gpus = 0;
             if (on_grid.gpu_milli > 0 || on_grid.cpu_milli > 0)
                 add(bins_, on_grid, [](const Bin& b) {
-                    return std::tuple(b.node_class, b.may_vacate, b.weight, b.gpu_milli, b.cpu_milli);
+                    return std::tuple(b.node_class, b.may_vacate, b.may_open, b.weight, b.gpu_milli,
+                                      b.cpu_milli);
                 });
             unit_ = std::gcd(unit_, on_grid.weight);
         }
@@ -256,9 +257,10 @@ GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bou
     bool alike = true;
     Stakes nodes, gpus;
     for (const auto& bin : packing.bins) {
-        nodes.push_back(bin.may_vacate ? 1 : 0);
-        gpus.push_back(bin.may_vacate ? bin.weight : 0);
-        if (!bin.may_vacate) continue;
+        const bool at_stake = bin.may_vacate || bin.may_open;
+        nodes.push_back(at_stake ? 1 : 0);
+        gpus.push_back(at_stake ? bin.weight : 0);
+        if (!at_stake) continue;
         alike = alike && (weight < 0 || weight == bin.weight);
         weight = bin.weight;
     }

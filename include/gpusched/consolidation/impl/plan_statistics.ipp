@@ -36,6 +36,15 @@ GPUSCHED_INLINE std::vector<NodeId> vacated_nodes(const Cluster& before, const C
     return nodes;
 }
 
+GPUSCHED_INLINE std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves) {
+    std::vector<NodeId> nodes;
+    for (const auto& move : moves)
+        if (before.occupants(move.to) == 0) nodes.push_back(move.to);
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
+}
+
 GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Cluster& after,
                                                const Plan& plan) {
     const auto& inv = before.inventory();
@@ -62,6 +71,10 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
     for (const auto node : vacated_nodes(before, after)) {
         ++stats.vacated_nodes;
         stats.vacated_gpus += gpu_count(before.healthy_gpus(node));
+    }
+    for (const auto node : opened_nodes(before, plan.moves)) {
+        ++stats.opened_nodes;
+        stats.opened_gpus += gpu_count(before.healthy_gpus(node));
     }
     stats.vacated_domains = detail::vacated_domains(before, after);
     stats.not_fully_occupied_before = fragmentation::occupancy(before).not_fully_occupied;

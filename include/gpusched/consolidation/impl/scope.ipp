@@ -62,9 +62,17 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     if (options.protect_core_members) detail::keep_core_members(cluster, scope.movable);
     for (const auto node : options.exempt)
         for (const auto task : cluster.tasks_on(node)) scope.movable[index(task)] = 0;
+    if (options.open_price) {
+        scope.may_open.resize(cluster.node_slots());
+        scope.open_price = *options.open_price;
+    }
     for (const auto node : cluster.nodes()) {
         const auto i = index(node);
-        if (exempt[i] || cluster.occupants(node) == 0) continue;
+        if (exempt[i]) continue;
+        if (cluster.occupants(node) == 0) {
+            if (options.open_price) scope.may_open[i] = !inv.nodes.is_cordoned(node) && !clear[i];
+            continue;
+        }
         scope.may_receive[i] = !inv.nodes.is_cordoned(node) && !clear[i];
         scope.may_vacate[i] = !options.clear || clear[i];
         for (const auto task : cluster.tasks_on(node))

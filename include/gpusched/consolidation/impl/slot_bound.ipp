@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
@@ -31,12 +32,17 @@ GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
     constexpr auto gpus = most_sizes, cores = most_sizes + 1;
     double all_gpus = 0, all_cores = 0;
     for (const auto node : component) {
-        if (cluster.occupants(node) == 0) continue;
+        const bool opens = scope.opens(node);
+        if (cluster.occupants(node) == 0 && !opens) continue;
         Node entry{objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1,
                    0,
                    scope.may_vacate[index(node)] != 0,
                    {},
                    {}};
+        if (opens) {
+            entry.opening = opening_milli(std::exchange(entry.weight, 0), scope.open_price);
+            entry.may_vacate = true;
+        }
         for (const auto task : cluster.tasks_on(node)) {
             if (!scope.movable[index(task)]) continue;
             entry.cost += t.move_cost[index(task)];
@@ -46,7 +52,7 @@ GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
             for (std::size_t s = 0; s < sizes.size(); ++s)
                 entry.takes[s] += static_cast<double>(t.gpu_count[index(task)] / sizes[s]);
         }
-        if (scope.may_receive[index(node)]) {
+        if (scope.receives(node)) {
             const auto idle = static_cast<std::size_t>(gpu_count(cluster.idle_gpus(node, Lent::yes)));
             for (std::size_t s = 0; s < sizes.size(); ++s)
                 entry.gives[s] = static_cast<double>(idle / sizes[s]);
@@ -73,7 +79,7 @@ GPUSCHED_INTERNAL double SlotBound::evaluate(const Terms& multipliers, std::int6
     double sum = 0;
     gradient = {};
     for (const auto& node : nodes_) {
-        double stays = 0, leaves = 0;
+        double stays = -static_cast<double>(node.opening), leaves = 0;
         for (std::size_t i = 0; i < terms; ++i) stays += multipliers[i] * node.gives[i];
         if (node.may_vacate) {
             leaves = static_cast<double>(value_milli(node.weight, node.cost, price));

@@ -24,8 +24,11 @@ GPUSCHED_INLINE std::vector<std::int64_t> values_at_most(const Cluster& cluster,
             for (const auto& bin : packing.bins) {
                 const auto weight = objective == Objective::gpus ? bin.weight : 1;
                 const auto value = value_milli(weight, bin.cost, prices[p]);
-                stakes[p].push_back(bin.may_vacate ? std::max<std::int64_t>(0, value) : 0);
-                most[part][p] += stakes[p].back() * bin.count;
+                const auto opening = opening_milli(weight, scope.open_price);
+                stakes[p].push_back(bin.may_open     ? opening
+                                    : bin.may_vacate ? std::max<std::int64_t>(0, value)
+                                                     : 0);
+                if (!bin.may_open) most[part][p] += stakes[p].back() * bin.count;
             }
         auto stay = least_stay(packing, stakes);
         for (std::size_t p = 0; p < prices.size(); ++p) {

@@ -39,10 +39,13 @@ GPUSCHED_INLINE std::string to_text(const ValueReport& report) {
     };
     const auto n = [](std::int64_t value) { return std::to_string(value); };
     std::string text = "frees " + n(report.vacated_nodes) + " nodes, " + n(report.vacated_gpus) + " GPUs, " +
-                       n(report.vacated_domains) + " network domains\n" + "moves " + n(report.moved_tasks) +
-                       " tasks of " + n(report.disturbed_jobs) + " jobs in " + n(report.moves) +
-                       " moves (cost " + n(report.move_cost) + ") and " + n(report.waves) +
-                       " waves, at most " + n(report.most_moves_at_once) + " at once\n" +
+                       n(report.vacated_domains) + " network domains\n" +
+                       (report.opened_nodes == 0 ? ""
+                                                 : "opens " + n(report.opened_nodes) + " nodes, " +
+                                                       n(report.opened_gpus) + " GPUs\n") +
+                       "moves " + n(report.moved_tasks) + " tasks of " + n(report.disturbed_jobs) +
+                       " jobs in " + n(report.moves) + " moves (cost " + n(report.move_cost) + ") and " +
+                       n(report.waves) + " waves, at most " + n(report.most_moves_at_once) + " at once\n" +
                        "per move: " + number(report.vacated_gpus_per_move()) + " GPUs, " +
                        number(report.vacated_nodes_per_move()) + " nodes\n";
     for (const auto& model : report.models)

@@ -16,16 +16,19 @@ class WaveBuilder {
   public:
     WaveBuilder(Cluster cluster, std::span<const std::uint8_t> closed, const Options& options,
                 std::span<const std::uint8_t> may_vacate, std::span<const TaskId> evictions)
-        : closed_(closed), may_vacate_(may_vacate), options_(options), tried_(cluster.node_slots()),
-          touched_(cluster.node_slots()), disrupted_(cluster.inventory().job_names.size()),
-          down_(cluster.inventory().budgets.size()), leaving_(cluster.node_slots()),
-          arriving_(cluster.node_slots()), used_(cluster.node_slots()),
+        : closed_(closed), may_vacate_(may_vacate), options_(options), evictions_(evictions),
+          tried_(cluster.node_slots()), touched_(cluster.node_slots()),
+          disrupted_(cluster.inventory().job_names.size()), down_(cluster.inventory().budgets.size()),
+          leaving_(cluster.node_slots()), arriving_(cluster.node_slots()), used_(cluster.node_slots()),
           in_set_(cluster.inventory().group_sets.size()), cluster_(std::move(cluster)) {
-        for (const auto node : cluster_.nodes()) used_[index(node)] = cluster_.occupants(node) > 0;
+        for (const auto node : cluster_.nodes())
+            used_[index(node)] = cluster_.occupants(node) > 0 || options.open_price;
         for (const auto task : evictions) {
             for (const auto budget : cluster_.inventory().budgets_of(task)) ++down_[budget];
+            if (options.rule) evicted_from_.push_back(cluster_.node_of(task));
             cluster_.remove(task);
         }
+        start_rule();
         if (!evictions.empty()) cluster_.commit();
         always_down_ = down_;
     }
@@ -38,6 +41,7 @@ class WaveBuilder {
                 cluster_.assign(home->task, home->node, home->gpus);
             cluster_.commit();
             left_.clear();
+            start_rule();
             moves_.clear();
             waves_ = 0;
             hops_ = 0;
@@ -48,6 +52,24 @@ class WaveBuilder {
     }
 
   private:
+    // The caller's rule as before the first wave.
+    void start_rule() {
+        if (!options_.rule) return;
+        rule_ = options_.rule;
+        for (std::size_t i = 0; i < evictions_.size(); ++i)
+            rule_.leave(cluster_, evictions_[i], evicted_from_[i]);
+    }
+    // A rule that looks at what runs where may have let moves of this wave in only because the last one was not there yet.
+    bool refuses_earlier() {
+        if (rule_.is_static()) return false;
+        return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
+            rule_.leave(cluster_, earlier.task, earlier.to);
+            const bool allowed = rule_.allows(cluster_, earlier.task, earlier.to);
+            rule_.enter(cluster_, earlier.task, earlier.to);
+            return !allowed;
+        });
+    }
+
     struct Waiting {
         TaskId task;
         NodeId to;
@@ -170,6 +192,7 @@ class WaveBuilder {
         const auto task = waiting.task;
         if (!used_[index(to)] || !within_limits(task, to) || conflicts_with_restart(task)) return false;
         if (find_obstacle(cluster_, task, to) != Obstacle::none) return false;
+        if (rule_ && !rule_.allows(cluster_, task, to)) return false;
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
             if (!other_gpus) return false;
@@ -182,8 +205,10 @@ class WaveBuilder {
             (!may_run_empty_ || arriving_[index(from)] == 0))
             return false;
         cluster_.reserve(task, to, gpus);
-        if (crowds_out_earlier(task, from, to)) {
+        rule_.enter(cluster_, task, to);
+        if (crowds_out_earlier(task, from, to) || (rule_ && refuses_earlier())) {
             cluster_.unreserve(task, to, gpus);
+            rule_.leave(cluster_, task, to);
             return false;
         }
         const auto how = move_mode(cluster_.inventory().tasks.how(task));
@@ -267,6 +292,7 @@ class WaveBuilder {
         for (const auto& move : wave_) {
             left_.push_back({move.task, move.from, cluster_.gpus_of(move.task)});
             cluster_.assign(move.task, move.to, move.gpus);
+            rule_.leave(cluster_, move.task, move.from);
             touched_[index(move.from)] = touched_[index(move.to)] = 0;
             leaving_[index(move.from)] = 0;
             if (const auto job = cluster_.inventory().tasks.job[index(move.task)]; job != none<JobId>)
@@ -284,14 +310,17 @@ class WaveBuilder {
 
     std::span<const std::uint8_t> closed_, may_vacate_;
     const Options& options_;
-    std::vector<std::uint8_t> tried_;  // nodes where no waiting task can hop to in this wave
+    std::span<const TaskId> evictions_;
+    std::vector<NodeId> evicted_from_;  // where there is a rule
+    AnyPlacementRule rule_;             // with both copies of each task of the wave
+    std::vector<std::uint8_t> tried_;   // nodes where no waiting task can hop to in this wave
     std::vector<std::int64_t> touched_, disrupted_;
     std::vector<std::int64_t>
         down_;  // by budget: tasks that restart in this wave, and those that are evicted
     std::vector<std::int64_t> always_down_;  // by budget: of these, evicted tasks
     std::vector<int> leaving_;               // tasks that this wave takes away from a node
     std::vector<int> arriving_;              // by node: waiting moves that lead there
-    std::vector<std::uint8_t> used_;         // by node: held a task other than daemons before
+    std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before, or may be opened
     static constexpr int most_attempts = 8;
     bool may_run_empty_ = true;            // for a while, nodes that must stay in use
     std::vector<std::uint32_t> left_out_;  // chains, sorted

@@ -23,7 +23,8 @@ namespace detail {
 class Replay {
   public:
     Replay(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options)
-        : plan_(plan), books_(snapshot), downtime_(snapshot), limit_(options.max_violations) {
+        : plan_(plan), options_(options), books_(snapshot), downtime_(snapshot),
+          limit_(options.max_violations) {
         for (const auto& job : snapshot.jobs)
             if (job.max_disrupted) max_disrupted_.emplace(job.name, *job.max_disrupted);
     }
@@ -251,12 +252,24 @@ class Replay {
             books_.enter(*a.pod, a.node, a.cards, +1);
             check_room(books_, a);
         }
+        if (options_.rule) ask_rule(arrivals);
         if (in_turn) take_turns(arrivals);
         for (auto& a : arrivals) {
             if (!in_turn) SelectionCheck(books_, a).run();
             for (const auto& part : a.pod->parts) check_group(books_, a, books_.tallies[part.tally]);
             for (const auto& what : a.found) violation(a.step, what);
         }
+    }
+
+    void ask_rule(std::vector<Arrival>& arrivals) {
+        std::vector<Copy> copies;
+        for (const auto& pod : books_.pods)
+            if (pod.node != nowhere) copies.push_back({pod.spec, books_.machine(pod.node).spec});
+        for (const auto& a : arrivals) copies.push_back({a.pod->spec, books_.machine(a.node).spec});
+        for (auto& a : arrivals)
+            if (const auto what = options_.rule(*a.pod->spec, *books_.machine(a.node).spec, copies);
+                !what.empty())
+                a.found.push_back("rule: " + what);
     }
 
     // What near and spread say of each depends on who came before it.
@@ -286,6 +299,11 @@ class Replay {
         }
     }
 
+    static std::int64_t healthy(const Machine& machine) {
+        return std::count_if(machine.cards.begin(), machine.cards.end(),
+                             [](const Card& card) { return !card.failed; });
+    }
+
     // The result -------------------------------------------------------------------------------------------
     void compare_vacated() {
         for (const auto& m : books_.machines)
@@ -295,8 +313,7 @@ class Replay {
             const bool vacated = m.occupied_before && m.occupants == 0;
             if (vacated) {
                 report_.vacated_nodes.push_back(m.spec->name);
-                report_.vacated_gpus += std::count_if(m.cards.begin(), m.cards.end(),
-                                                      [](const Card& card) { return !card.failed; });
+                report_.vacated_gpus += healthy(m);
             }
             if (vacated == m.listed_as_vacated) continue;
             if (vacated)
@@ -314,27 +331,31 @@ class Replay {
         if (bound.occupied_nodes_at_least < 0 || bound.vacated_nodes_at_most < 0 ||
             bound.vacated_gpus_at_most < 0)
             violation("bound", "is negative");
-        // It speaks of the same tasks in other places, so not of plans that evict or place; and it opens no empty node.
-        if (bound.method.empty() || !plan_.evictions.empty() || !plan_.placements.empty() ||
-            !plan_.opened_nodes.empty())
-            return;
+        // It speaks of the same tasks in other places, so not of plans that evict or place.
+        if (bound.method.empty() || !plan_.evictions.empty() || !plan_.placements.empty()) return;
         const auto compare = [&](const char* what, std::int64_t value, bool good, std::int64_t limit) {
             if (!good)
                 violation("bound", std::string(what) + " is " + std::to_string(limit) +
                                        ", but the plan reaches " + std::to_string(value));
         };
         std::int64_t occupied = 0;
-        for (const auto& m : books_.machines) occupied += m.occupants > 0 ? 1 : 0;
-        const auto vacated = static_cast<std::int64_t>(report_.vacated_nodes.size());
+        auto vacated = static_cast<std::int64_t>(report_.vacated_nodes.size());
+        auto gpus = report_.vacated_gpus;
+        for (const auto& m : books_.machines) {
+            occupied += m.occupants > 0 ? 1 : 0;
+            if (m.occupied_before || m.occupants == 0) continue;
+            --vacated;  // it was opened
+            gpus -= healthy(m);
+        }
         compare("occupied_nodes_at_least", occupied, occupied >= bound.occupied_nodes_at_least,
                 bound.occupied_nodes_at_least);
         compare("vacated_nodes_at_most", vacated, vacated <= bound.vacated_nodes_at_most,
                 bound.vacated_nodes_at_most);
-        compare("vacated_gpus_at_most", report_.vacated_gpus,
-                report_.vacated_gpus <= bound.vacated_gpus_at_most, bound.vacated_gpus_at_most);
+        compare("vacated_gpus_at_most", gpus, gpus <= bound.vacated_gpus_at_most, bound.vacated_gpus_at_most);
     }
 
     const PlanSpec& plan_;
+    const Options& options_;
     Books books_;
     Downtime downtime_;
     std::size_t limit_;

@@ -1,0 +1,171 @@
+// OpeningSearch: vacates nodes of a group onto nodes that were empty before the plan, where that is worth what opening them costs.
+#pragma once
+
+#include <gpusched/consolidation/detail/chain_search.hpp>
+#include <gpusched/consolidation/value.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
+
+/// The nodes of the group that may be opened, those of the least weight first.
+template <class Policies>
+[[nodiscard]] std::vector<NodeId> nodes_to_open(const Workspace& work, const Policies& policies,
+                                                std::span<const NodeId> group) {
+    std::vector<std::pair<std::int64_t, NodeId>> order;
+    for (const auto node : group)
+        if (work.scope.opens(node))
+            order.emplace_back(static_cast<std::int64_t>(policies.weight(work.cluster, node)), node);
+    std::sort(order.begin(), order.end());
+    std::vector<NodeId> nodes;
+    for (const auto& [weight, node] : order) nodes.push_back(node);
+    return nodes;
+}
+
+/// Goes on where nothing more can be vacated onto nodes in use. First each node is tried alone: a task that finds no place elsewhere opens
+/// an empty node. Then one empty node after the other is offered like those in use, as many nodes as possible are vacated, and what
+/// comes of it is kept where it is worth what the node costs. Of each kind of empty nodes, one that fails is the last.
+template <class Policies>
+class OpeningSearch {
+  public:
+    /// @param options whose price and open price values are judged at
+    OpeningSearch(Workspace& work, const Policies& policies, const Options& options, int depth,
+                  Budget& budget, Statistics& stats)
+        : work_(work), cluster_(work.cluster), policies_(policies), options_(options), depth_(depth),
+          budget_(budget), stats_(stats), chains_(work, policies, depth, budget, stats) {}
+
+    /// @param vacated by NodeId, as the joined chains leave it
+    /// @return chains that lead on from the state at hand
+    std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
+        work_.index.reset(cluster_, group, work_.scope);
+        work_.failed.clear();
+        const auto empty = nodes_to_open(work_, policies_, group);
+        std::vector<Vacated> found;
+        if (empty.empty()) return found;
+        for (const auto node : group) {
+            if (vacated[index(node)])
+                work_.index.close(node);
+            else if (work_.scope.may_vacate[index(node)])
+                sources_.emplace_back(static_cast<std::int64_t>(policies_.node_order(cluster_, node)), node);
+        }
+        std::sort(sources_.begin(), sources_.end());
+        chains_.offer(empty);
+        alone(found);
+        together(empty, found);
+        return found;
+    }
+
+  private:
+    static constexpr std::int64_t steps_per_node = 5000;
+
+    void alone(std::vector<Vacated>& found) {
+        std::erase_if(sources_, [&](const NodeKey& source) {
+            if (budget_.exhausted() || !chains_.vacate(source.second, depth_)) return false;
+            auto& moves = chains_.moves();
+            if (!pays(moves.chains())) {
+                moves.drop();
+                work_.index.open(cluster_, source.second);
+                return false;
+            }
+            found.push_back(moves.close());
+            return true;
+        });
+    }
+
+    void together(const std::vector<NodeId>& empty, std::vector<Vacated>& found) {
+        const auto last_step = steps() + steps_per_node * static_cast<std::int64_t>(sources_.size());
+        std::set<Kind> failed;
+        for (const auto node : empty) {
+            if (sources_.empty() || steps() > last_step || budget_.exhausted()) return;
+            if (cluster_.occupants(node) > 0 || failed.contains(kind(node))) continue;
+            work_.on_trial = node;
+            work_.index.open(cluster_, node);
+            work_.failed.clear();
+            std::vector<Vacated> made;
+            ChainSet sum;
+            for (const auto& [key, source] : sources_) {
+                if (!chains_.vacate(source, depth_)) continue;
+                made.push_back(chains_.moves().close());
+                add(sum, made.back().chains);
+            }
+            work_.on_trial = none<NodeId>;
+            const bool used = cluster_.occupants(node) > 0;
+            sum.opening += chains_.moves().cost_of_opening(node);
+            if (used && pays(sum)) {
+                keep(std::move(made), sum, found);
+                continue;
+            }
+            failed.insert(kind(node));
+            take_back(made);
+            work_.index.close(node);
+        }
+    }
+
+    /// Whether it gains anything. Where the nodes to vacate are given, it is enough that nothing is lost.
+    [[nodiscard]] bool pays(const ChainSet& chains) const {
+        if (chains.opening <= 0) return true;
+        const auto value = value_milli(chains.gain, chains.cost, options_.price);
+        return options_.clear ? value >= chains.opening : value > chains.opening;
+    }
+
+    static void add(ChainSet& sum, const ChainSet& chains) {
+        sum.gain += chains.gain;
+        sum.tasks += chains.tasks;
+        sum.moves += chains.moves;
+        sum.cost += chains.cost;
+        sum.opening += chains.opening;
+    }
+    // All steps go with the first node: they are worth what they cost only together.
+    void keep(std::vector<Vacated> made, const ChainSet& sum, std::vector<Vacated>& found) {
+        std::set<NodeId> nodes;
+        auto& first = made.front();
+        for (auto& part : made) {
+            nodes.insert(part.chains.node);
+            if (&part == &first) continue;
+            first.steps.insert(first.steps.end(), part.steps.begin(), part.steps.end());
+            part = {{.node = part.chains.node}, {}};
+        }
+        const auto node = first.chains.node;
+        first.chains = sum;
+        first.chains.node = node;
+        std::move(made.begin(), made.end(), std::back_inserter(found));
+        std::erase_if(sources_, [&](const NodeKey& source) { return nodes.contains(source.second); });
+    }
+    void take_back(const std::vector<Vacated>& made) {
+        for (auto part = made.rbegin(); part != made.rend(); ++part) {
+            for (auto step = part->steps.rbegin(); step != part->steps.rend(); ++step) {
+                cluster_.undo();
+                work_.moved(step->task, step->to, step->from);
+            }
+            work_.index.open(cluster_, part->chains.node);
+        }
+    }
+
+    /// Nodes that are alike in what they may take and in what opening them costs.
+    using Kind = std::tuple<std::uint32_t, int, std::int64_t, std::int64_t, std::int64_t>;
+    [[nodiscard]] Kind kind(NodeId node) const {
+        return {cluster_.inventory().nodes.node_class[index(node)], gpu_count(cluster_.idle_gpus(node)),
+                cluster_.cpu_free_milli(node), cluster_.memory_free_mib(node),
+                static_cast<std::int64_t>(policies_.weight(cluster_, node))};
+    }
+    [[nodiscard]] std::int64_t steps() const { return stats_.eject_calls + stats_.destinations_scanned; }
+
+    Workspace& work_;
+    Cluster& cluster_;
+    const Policies& policies_;
+    const Options& options_;
+    int depth_;
+    Budget& budget_;
+    Statistics& stats_;
+    ChainSearch<Policies> chains_;
+    std::vector<NodeKey> sources_;  // that may still be vacated
+};
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
