@@ -33,6 +33,31 @@ ALLOWED = {
 # Headers outside the components that everyone may include.
 COMMON = {"gpusched/config.hpp", "gpusched/version.hpp"}
 
+# room -> headers in another room's detail/ that it includes, beside those of core/, and why they are no interface for users.
+FOREIGN_DETAIL = {
+    "admission": {
+        "gpusched/allocation/detail/gang.hpp": "the search of `allocate`, with a budget and a cluster of its own",
+        "gpusched/model/detail/placement_order.hpp": "the order in which the placements of a decision are feasible",
+        "gpusched/preemption/detail/gang_table.hpp": "which gangs stop when a task leaves",
+        "gpusched/preemption/detail/request.hpp": "which tasks may be victims",
+    },
+    "allocation": {
+        "gpusched/fragmentation/detail/node_groups.hpp": "the domains of a level",
+        "gpusched/model/detail/placement_order.hpp": "as for admission",
+    },
+    "consolidation": {"gpusched/allocation/detail/small_vector.hpp": "Boost's, without a false warning"},
+    "host": {"gpusched/control/detail/json_fields.hpp": "its documents are read and written as those of control"},
+    "io": {
+        "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
+        "gpusched/model/detail/node_match.hpp": "selectors of nodes, while labels are read",
+    },
+    "preemption": {
+        "gpusched/allocation/detail/exact_packing.hpp": "whether all pods of a gang fit",
+        "gpusched/allocation/detail/small_vector.hpp": "as for consolidation",
+        "gpusched/model/detail/placement_order.hpp": "as for admission",
+    },
+}
+
 # Not in the headers of core/ and model/ (their impl/ files may).
 HEAVY = re.compile(r"^(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/.*|nlohmann/json\.hpp|csv\.h)$")
 VOCABULARY = {"core", "model"}
@@ -118,6 +143,51 @@ def check(root):
                     if other not in ALLOWED[own]:
                         problems.append(f"{name}: {own} must not include {other} (<{target}>)")
     return problems, files, used
+
+
+def check_details(root, allowed):
+    """Headers in a `detail/` of another room than core that a room includes, or that `allowed` lists for nothing, as text."""
+    problems = []
+    used = set()
+    for file in sorted((root / "include").rglob("*pp")):
+        name = file.relative_to(root).as_posix()
+        own = component_of(file.relative_to(root / "include").as_posix())
+        for _, target in includes(file.read_text(encoding="utf-8")):
+            if "/detail/" not in target or component_of(target) in {own, "core"} or own is None:
+                continue
+            used.add((own, target))
+            if target not in allowed.get(own, {}):
+                problems.append(f"{name}: <{target}> belongs to {component_of(target)} alone")
+    return problems + [
+        f"{own} may include <{target}>, but no file of it does"
+        for own in allowed for target in allowed[own] if (own, target) not in used
+    ]
+
+
+def check_umbrellas(root):
+    """Public headers of a room that its umbrella, <room>/<room>.hpp, does not bring, as text; those over Boost.Graph stay apart."""
+    texts = {
+        file.relative_to(root / "include").as_posix(): file.read_text(encoding="utf-8")
+        for file in sorted((root / "include").rglob("*.hpp"))
+    }
+
+    def reach(name, room, seen):
+        if name in texts and name not in seen:
+            seen.add(name)
+            for _, target in includes(texts[name]):
+                if component_of(target) == room:
+                    reach(target, room, seen)
+        return seen
+
+    problems = []
+    for room in sorted({component_of(name) for name in texts} - {None}):
+        brought = reach(f"gpusched/{room}/{room}.hpp", room, set())
+        problems += [
+            f"include/{name}: {room}/{room}.hpp does not bring it" for name in sorted(texts)
+            if component_of(name) == room and "/detail/" not in name and "/impl/" not in name and name not in brought
+            and not name.startswith("gpusched/topology/boost_")
+        ]
+    return problems
 
 
 def unused(used, allowed):
@@ -291,6 +361,23 @@ def test_unused_entries_are_found():
     assert len(found) == 1 and found[0].startswith("io may include core")
 
 
+def test_foreign_details_are_found():
+    tree = {"include/gpusched/io/a.hpp": "#include <gpusched/model/detail/b.hpp>\n#include <gpusched/core/detail/c.hpp>\n"}
+    allowed = {"io": {"gpusched/model/detail/b.hpp": "why"}}
+    assert check_tree(tree, lambda root: check_details(root, allowed)) == []
+    assert len(check_tree(tree, lambda root: check_details(root, {}))) == 1
+    assert len(check_tree({"include/gpusched/io/a.hpp": ""}, lambda root: check_details(root, allowed))) == 1
+
+
+def test_umbrellas_are_checked():
+    right = {
+        "include/gpusched/io/io.hpp": "#include <gpusched/io/a.hpp>\n", "include/gpusched/io/detail/c.hpp": "",
+        "include/gpusched/io/a.hpp": "#include <gpusched/io/parts/b.hpp>\n", "include/gpusched/io/parts/b.hpp": "",
+    }
+    assert check_tree(right, check_umbrellas) == []
+    assert len(check_tree(right | {"include/gpusched/io/parts/d.hpp": ""}, check_umbrellas)) == 1
+
+
 TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
 
 
@@ -322,7 +409,7 @@ def test_components_link_what_they_include():
 
 def test_library_keeps_its_layers():
     problems, files, used = check(ROOT)
-    problems += check_namespaces(ROOT) + unused(used, ALLOWED)
+    problems += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + unused(used, ALLOWED)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -335,8 +422,10 @@ if __name__ == "__main__":
     test_components_are_checked()
     test_components_link_what_they_include()
     test_namespaces_are_checked()
+    test_foreign_details_are_found()
+    test_umbrellas_are_checked()
     found, count, edges = check(ROOT)
-    found += check_namespaces(ROOT) + unused(edges, ALLOWED)
+    found += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + unused(edges, ALLOWED)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

@@ -98,7 +98,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("time_limit", &Options::time_limit, at_least(0));
     field("level", &Options::level, IsLevel{});
     field("mode", &Options::mode);
-    field("now", &Options::now, within(-preemption::detail::latest, preemption::detail::latest));
+    field("now", &Options::now, within(-preemption::latest_now_s, preemption::latest_now_s));
     field("exempt", &Options::exempt);
     field("spare", &Options::spare);
 }

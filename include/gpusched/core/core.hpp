@@ -9,10 +9,12 @@
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/function_ref.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/nearest_names.hpp>

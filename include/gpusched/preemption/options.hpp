@@ -89,9 +89,8 @@ class CostFunction {
     std::function<std::int64_t(const Cluster&, TaskId, std::int64_t)> function_{};
 };
 
-namespace detail {
-inline constexpr std::int64_t latest = 1'000'000'000'000;  // seconds either way, as in snapshots
-}
+/// The latest `now`, in seconds; minus so many is the earliest. As in snapshots.
+inline constexpr std::int64_t latest_now_s = 1'000'000'000'000;
 
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
@@ -134,7 +133,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("numa_score", &Options::numa_score);
     field("socket_score", &Options::socket_score);
     field("cross_score", &Options::cross_score);
-    field("now", &Options::now, within(-detail::latest, detail::latest));
+    field("now", &Options::now, within(-latest_now_s, latest_now_s));
     field("break_budgets", &Options::break_budgets);
     field("replace_victims", &Options::replace_victims);
     field("search_limit", &Options::search_limit, at_least(1));

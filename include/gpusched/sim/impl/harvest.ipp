@@ -35,10 +35,6 @@ GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& o) {
     check_fields(problems, o);
     if (!(o.sleep_hour < o.wake_hour))
         problems.add(bad_value("wake_hour", number_text(o.wake_hour), "more than sleep_hour"));
-    check_range(problems, "demand", o.demand, 0, 10);
-    check_range(problems, "task_minutes", o.task_minutes, 4, 1'000'000'000);
-    check_range(problems, "checkpoint_minutes", o.checkpoint_minutes, 1, 1'000'000'000);
-    check_range(problems, "start_delay_s", o.start_delay_s, 0, 1'000'000'000);
     problems.throw_if_any();
 
     constexpr std::int64_t minute = 60'000, hour = 60 * minute, day = 24 * hour;
