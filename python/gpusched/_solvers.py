@@ -76,7 +76,7 @@ def _threads(count: int, highspy: Any) -> Iterator[int]:
 def _quiet(highspy: Any) -> Any:
     """The class of HiGHS's solvers, silent from the beginning: since 1.16 the first one prints a banner when it is made."""
 
-    class Quiet(highspy.Highs):  # type: ignore[misc]
+    class Quiet(highspy.Highs):
         def enableCallbacks(self) -> None:
             self.setOptionValue("output_flag", False)
             super().enableCallbacks()
