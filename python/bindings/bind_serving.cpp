@@ -327,10 +327,13 @@ void bind_planner(py::module_& m) {
             return write_serving_request(read_serving_request(request));
         },
         py::arg("request"),
-        "A request as the document `gpusched.serving-request` v2 (docs/schema) with everything that its "
-        "reader takes from the "
-        "catalogue, Table 1 or defaults; `available` counts GPUs, and targets of all kinds stand at each.\n\n"
-        "It is read as the same request, whichever version the first one had.");
+        documented(
+            "request_to_dict(request)",
+            "A request as the document `gpusched.serving-request` v2 (docs/schema) with everything that "
+            "its reader takes from the catalogue, Table 1 or defaults; `available` counts GPUs, and "
+            "targets of all kinds stand at each.\n\n"
+            "It is read as the same request, whichever version the first one had.")
+            .c_str());
 
     using R = NamedReplan;
     py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
