@@ -24,6 +24,7 @@ using PolicyChoice = Typed<"Mapping[str, str | Callable[[Cluster], numpy.typing.
 
 struct ConsolidateArguments : c::Options {
     PolicyChoice policies = py::none();
+    RuleChoice own_rule = py::none();
     ProgressLike progress = py::none();
 };
 
@@ -31,10 +32,11 @@ struct ConsolidateArguments : c::Options {
 /// @param problems what was found before
 template <class A>
 A read_options(const Keywords<A>& keywords, const char* function, const py::kwargs& given,
-               const Cluster& cluster, Problems& problems) {
-    auto arguments = keywords.read(function, given, problems, &cluster);
-    collect(problems, [&] { c::validate(arguments, cluster); });
+               const ClusterPtr& cluster, Problems& problems) {
+    auto arguments = keywords.read(function, given, problems, cluster.get());
+    collect(problems, [&] { c::validate(arguments, *cluster); });
     problems.throw_if_any();
+    arguments.rule = chosen_rule(arguments.own_rule, cluster);
     return arguments;
 }
 
@@ -45,7 +47,9 @@ Keywords<ConsolidateArguments> scope_keywords() {
 }
 /// What `explain` takes: that, and what the plan was worth its moves by.
 Keywords<ConsolidateArguments> explain_keywords() {
-    return scope_keywords().fields<c::Options>({"price", "objective"});
+    return scope_keywords()
+        .fields<c::Options>({"price", "objective"})
+        .field("rule", &ConsolidateArguments::own_rule, rule_text);
 }
 
 struct NamedChange {
@@ -89,6 +93,8 @@ struct NamedBlocker {
     std::size_t nodes_with_obstacle = 0;
     /// Of how many.
     std::size_t nodes_looked_at = 0;
+    /// Nodes on which it would fit, but which the rule refuses.
+    std::size_t nodes_refused = 0;
     /// The least that would have to change for it to find a place.
     NamedChange change{};
 };
@@ -99,6 +105,7 @@ constexpr void visit_fields(std::type_identity<NamedBlocker>, F&& field) {
     field("obstacle", &NamedBlocker::obstacle);
     field("nodes_with_obstacle", &NamedBlocker::nodes_with_obstacle);
     field("nodes_looked_at", &NamedBlocker::nodes_looked_at);
+    field("nodes_refused", &NamedBlocker::nodes_refused);
     field("change", &NamedBlocker::change);
 }
 struct NodeExplanation {
@@ -138,7 +145,8 @@ NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
     for (const auto& b : e.blockers)
         result.blockers.push_back({cluster.name(b.task), gpusched::enum_name(b.fixed_by),
                                    b.fixed_by == c::FixedBy::nothing ? gpusched::enum_name(b.obstacle) : "",
-                                   b.nodes_with_obstacle, b.nodes_looked_at, named(cluster, b.change)});
+                                   b.nodes_with_obstacle, b.nodes_looked_at, b.nodes_refused,
+                                   named(cluster, b.change)});
     for (const auto task : e.received) result.received.push_back(cluster.name(task));
     return result;
 }
@@ -168,7 +176,7 @@ void bind_explain(py::module_& m) {
             Problems problems;
             NodeId found{};
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
-            const auto o = read_options(keywords, "explain", given, *cluster, problems);
+            const auto o = read_options(keywords, "explain", given, cluster, problems);
             const auto spec = plan_argument(plan);
             return unlocked(
                 [&] { return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o)); });
@@ -179,7 +187,7 @@ void bind_explain(py::module_& m) {
         "explain_clear",
         [keywords](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
             Problems problems;
-            const auto o = read_options(keywords, "explain_clear", given, *cluster, problems);
+            const auto o = read_options(keywords, "explain_clear", given, cluster, problems);
             const auto spec = plan_argument(plan);
             return unlocked([&] {
                 std::vector<NodeExplanation> found;
@@ -199,7 +207,7 @@ struct NamedMove {
     std::string from_node;
     /// The node that was asked for.
     std::string to_node;
-    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed' or 'obstacle'.
+    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused' (by the rule).
     std::string fate;
     /// Why the task must stay; as in `Blocker`.
     std::string fixed_by;
@@ -267,7 +275,7 @@ void bind_explain_move(py::module_& m) {
             NodeId to{};
             collect(problems, [&] { which = OptionType<TaskId>::read("task", task, *cluster); });
             collect(problems, [&] { to = OptionType<NodeId>::read("node", node, *cluster); });
-            const auto o = read_options(keywords, "explain_move", given, *cluster, problems);
+            const auto o = read_options(keywords, "explain_move", given, cluster, problems);
             const auto spec = plan_argument(plan);
             return unlocked([&] {
                 return named(*cluster, c::explain_move(*cluster, resolve(spec, *cluster), which, to, o));
@@ -313,13 +321,14 @@ void bind_consolidation(py::module_& parent) {
                                      "that answers one whole number for each node: a key, lower = tried "
                                      "earlier; the number of its group, negative = none; what it is worth, "
                                      "at least 0.")
+                              .field("rule", &ConsolidateArguments::own_rule, rule_text)
                               .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            const auto arguments = read_options(keywords, "consolidate", given, *cluster, problems);
+            const auto arguments = read_options(keywords, "consolidate", given, cluster, problems);
             std::optional<ChosenPolicies> policies;
             if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
@@ -354,7 +363,7 @@ void bind_consolidation(py::module_& parent) {
                 const py::kwargs& given) -> BoundDict {
             const auto which = OptionType<c::BoundMethod>::read("method", method);
             Problems problems;
-            const auto arguments = read_options(scope, "bound", given, *cluster, problems);
+            const auto arguments = read_options(scope, "bound", given, cluster, problems);
             return bound_dict(Call(arguments.progress).run([&](const Context& context) {
                 return c::bound(*cluster, which, arguments, context);
             }));

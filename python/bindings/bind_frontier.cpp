@@ -4,6 +4,7 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
+#include "python_policies.hpp"
 #include "records.hpp"
 
 #include <gpusched/consolidation/frontier.hpp>
@@ -16,6 +17,7 @@ namespace c = consolidation;
 namespace {
 
 struct FrontierArguments : c::FrontierOptions {
+    RuleChoice own_rule = py::none();
     ProgressLike progress = py::none();
 };
 
@@ -103,15 +105,17 @@ void bind_frontier(py::module_& m) {
     const auto keywords = Keywords<FrontierArguments>()
                               .fields<c::FrontierOptions>()
                               .without({"polish_time"})
+                              .field("rule", &FrontierArguments::own_rule, rule_text)
                               .field("progress", &FrontierArguments::progress, progress_text)
                               .shared_as("consolidation.frontier");
     m.def(
         "frontier",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            const auto arguments = keywords.read("frontier", given, problems, cluster.get());
+            auto arguments = keywords.read("frontier", given, problems, cluster.get());
             collect(problems, [&] { c::validate(arguments, *cluster); });
             problems.throw_if_any();
+            arguments.rule = chosen_rule(arguments.own_rule, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
                 return named(*cluster, c::frontier(*cluster, arguments, context));
             });

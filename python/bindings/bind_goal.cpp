@@ -4,6 +4,7 @@
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
+#include "python_policies.hpp"
 #include "records.hpp"
 
 #include <gpusched/consolidation/goal.hpp>
@@ -16,6 +17,7 @@ namespace c = consolidation;
 namespace {
 
 struct GoalArguments : c::GoalOptions {
+    RuleChoice own_rule = py::none();
     ProgressLike progress = py::none();
 };
 
@@ -45,15 +47,17 @@ void bind_goal(py::module_& m) {
     const auto keywords = Keywords<GoalArguments>()
                               .fields<c::GoalOptions>()
                               .without({"polish_time", "objective"})
+                              .field("rule", &GoalArguments::own_rule, rule_text)
                               .field("progress", &GoalArguments::progress, progress_text)
                               .shared_as("consolidation.reach_goal");
     m.def(
         "reach_goal",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
             Problems problems;
-            const auto arguments = keywords.read("reach_goal", given, problems, cluster.get());
+            auto arguments = keywords.read("reach_goal", given, problems, cluster.get());
             collect(problems, [&] { c::validate(arguments, *cluster); });
             problems.throw_if_any();
+            arguments.rule = chosen_rule(arguments.own_rule, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
                 const auto found = c::reach_goal(*cluster, arguments, context);
                 return NamedGoal{

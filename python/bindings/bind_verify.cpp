@@ -1,12 +1,37 @@
 // gpusched.verify.
+#include "call.hpp"
 #include "cluster_views.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
+#include "python_function.hpp"
 #include "records.hpp"
 
 #include <gpusched/verify/plan.hpp>
 
 namespace gpusched::python {
+
+namespace {
+
+struct VerifyArguments : verify::Options {
+    Typed<"Callable[[str, str], bool] | None"> own_rule = py::none();
+};
+
+/// The same with the caller's function as rule, which takes the interpreter lock for each question.
+verify::Options with_rule(const VerifyArguments& arguments) {
+    verify::Options options = arguments;
+    if (arguments.own_rule.is_none()) return options;
+    if (PyCallable_Check(arguments.own_rule.ptr()) == 0)
+        bad_option("rule", arguments.own_rule, "a callable (task, node), or None");
+    options.rule = [function = shared_object(arguments.own_rule)](const TaskSpec& task, const NodeSpec& node,
+                                                                  std::span<const verify::Copy>) {
+        const py::gil_scoped_acquire lock;
+        const auto answer = ask_function("rule", *function, "(task, node)", task.name, node.name);
+        return py::cast<bool>(py::bool_(answer)) ? std::string() : "refuses it";
+    };
+    return options;
+}
+
+}  // namespace
 
 void bind_verify(py::module_& parent) {
     auto m = submodule(parent, "verify");
@@ -16,12 +41,18 @@ void bind_verify(py::module_& parent) {
     define_record(report);
     report.def("__bool__", [](const Report& r) { return r.ok; });
 
-    const auto options = Keywords<verify::Options>().fields().shared_as("verify.plan");
+    const auto options = Keywords<VerifyArguments>()
+                             .fields<verify::Options>()
+                             .field("rule", &VerifyArguments::own_rule,
+                                    "A constraint of your own: a callable (task, node) of two names that "
+                                    "says whether the task may come to "
+                                    "the node; asked of every move and placement.")
+                             .shared_as("verify.plan");
     m.def(
         "plan",
         [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,
                   const PlanLike& plan, const py::kwargs& keywords) {
-            const auto o = options.read("plan", keywords);
+            const auto o = with_rule(options.read("plan", keywords));
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();
                 const auto spec = plan_argument(plan);

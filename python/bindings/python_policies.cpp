@@ -5,6 +5,7 @@
 #include "python_function.hpp"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
@@ -20,12 +21,15 @@ namespace c = consolidation;
 
 using NumberByNode = std::vector<std::int64_t>;  // by NodeId
 
-/// A function's answer about all nodes.
-/// @param function how messages call it
-NumberByNode numbers_by_node(const std::string& function, const py::object& answer, const Cluster& cluster) {
-    const auto field = function + "'s answer";
-    const auto count = static_cast<std::int64_t>(cluster.node_count());
-    const std::string each = ", one for each node of cluster.nodes";
+/// A function's answer about all nodes, or all tasks.
+/// @param field how messages call it
+/// @param ids of all nodes or tasks, ascending
+/// @return by id
+template <class Ids>
+std::vector<std::int64_t> numbers_by_id(const std::string& field, const py::object& answer, const Ids& ids,
+                                        std::size_t slots, const char* what, const Cluster& cluster) {
+    const auto count = static_cast<std::int64_t>(std::distance(ids.begin(), ids.end()));
+    const std::string each = std::string(", one for each ") + what + " of cluster." + what + "s";
     const auto expected = "an array or a list of " + counted(count, "whole number") + each;
     py::array array;
     try {
@@ -43,33 +47,47 @@ NumberByNode numbers_by_node(const std::string& function, const py::object& answ
     if (array.size() != count) refuse(counted(array.size(), "number"), std::to_string(count) + each);
     if (kind == 'b') refuse(counted(count, "bool"), expected);
 
-    NumberByNode numbers(cluster.node_slots());
-    const auto field_of = [&](NodeId node) {
-        return field + " for node " + gpusched::quoted(cluster.name(node));
+    std::vector<std::int64_t> numbers(slots);
+    const auto field_of = [&](auto id) {
+        return field + " for " + what + " " + gpusched::quoted(cluster.name(id));
     };
     py::ssize_t at = 0;
     const auto fill = [&](auto&& number_at) {
-        for (const auto node : cluster.nodes()) numbers[index(node)] = number_at(at++, node);
+        for (const auto id : ids) numbers[index(id)] = number_at(at++, id);
     };
     if (kind == 'i') {
         const py::array_t<std::int64_t> whole(array);
-        fill([values = whole.unchecked<1>()](py::ssize_t i, NodeId) { return values(i); });
+        fill([values = whole.unchecked<1>()](py::ssize_t i, auto) { return values(i); });
     } else if (kind == 'f') {
         const py::array_t<double> floating(array);
-        fill([&, values = floating.unchecked<1>()](py::ssize_t i, NodeId node) {
+        fill([&, values = floating.unchecked<1>()](py::ssize_t i, auto id) {
             const auto value = values(i);
             if (!(std::trunc(value) == value && std::abs(value) < 0x1p63))
-                return whole_number(field_of(node), py::float_(value));
+                return whole_number(field_of(id), py::float_(value));
             return static_cast<std::int64_t>(value);
         });
     } else {
-        fill([&](py::ssize_t i, NodeId node) { return whole_number(field_of(node), array[py::int_(i)]); });
+        fill([&](py::ssize_t i, auto id) { return whole_number(field_of(id), array[py::int_(i)]); });
     }
     return numbers;
 }
 
 NumberByNode ask(const std::string& function, const py::object& policy, const ClusterPtr& cluster) {
-    return numbers_by_node(function, ask_function(function, policy, "(cluster)", cluster), *cluster);
+    return numbers_by_id(function + "'s answer", ask_function(function, policy, "(cluster)", cluster),
+                         cluster->nodes(), cluster->node_slots(), "node", *cluster);
+}
+
+/// Classes below `count`, by id.
+std::vector<std::uint32_t> classes(const std::string& field, const std::vector<std::int64_t>& numbers,
+                                   py::ssize_t count) {
+    std::vector<std::uint32_t> result;
+    for (const auto number : numbers) {
+        if (number < 0 || number >= count)
+            bad_option(field, py::int_(number),
+                       "0 to " + std::to_string(count - 1) + ", as the table has rows and columns");
+        result.push_back(static_cast<std::uint32_t>(number));
+    }
+    return result;
 }
 
 /// The keys of one round.
@@ -131,6 +149,44 @@ bool add_function(c::Registries& known, std::string_view kind, const std::string
 }
 
 }  // namespace
+
+c::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& cluster) {
+    if (choice.is_none()) return {};
+    if (PyCallable_Check(choice.ptr()) == 0) bad_option("rule", choice, "a callable (cluster), or None");
+    const auto answer = ask_function("rule", choice, "(cluster)", cluster);
+    const char* expected = "three arrays: classes of tasks, classes of nodes, and a table of bools";
+    if (!py::isinstance<py::sequence>(answer) || py::len(answer) != 3)
+        bad_option("rule's answer", answer, expected);
+    const auto parts = py::list(answer);
+    py::array table;
+    try {
+        table = py::array(py::module_::import("numpy").attr("asarray")(parts[2]));
+    } catch (const py::error_already_set&) {  // nested lists of different lengths
+        bad_option("rule's table", parts[2], "a table of bools");
+    }
+    if (table.ndim() != 2 || table.dtype().kind() != 'b' || table.size() == 0)
+        throw InvalidInput(bad_value("rule's table",
+                                     "an array of shape " + py::str(table.attr("shape")).cast<std::string>() +
+                                         " and type " + py::str(table.dtype()).cast<std::string>(),
+                                     "a table of bools, by class of the task and class of the node"));
+    c::AllowedClasses rule;
+    if (py::hasattr(choice, "__name__")) rule.text = py::str(choice.attr("__name__")).cast<std::string>();
+    const std::string of_tasks = "rule's classes of tasks", of_nodes = "rule's classes of nodes";
+    rule.task_class =
+        classes(of_tasks,
+                numbers_by_id(of_tasks, parts[0], cluster->tasks(), cluster->task_slots(), "task", *cluster),
+                table.shape(0));
+    rule.node_class =
+        classes(of_nodes,
+                numbers_by_id(of_nodes, parts[1], cluster->nodes(), cluster->node_slots(), "node", *cluster),
+                table.shape(1));
+    rule.node_classes = static_cast<std::size_t>(table.shape(1));
+    const py::array_t<bool> bools(table);
+    const auto values = bools.unchecked<2>();
+    for (py::ssize_t i = 0; i < table.shape(0); ++i)
+        for (py::ssize_t j = 0; j < table.shape(1); ++j) rule.allowed.push_back(values(i, j));
+    return rule;
+}
 
 ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& cluster) {
     ChosenPolicies chosen;

@@ -46,6 +46,10 @@ def test_what_could_not_be_cleared_is_explained(
     assert "  - and 1 more; `gpusched explain` tells of each" in capsys.readouterr().out
     assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
     assert "all nodes to clear are empty" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
+    assert "1 node with 8 GPUs opened" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"]) == 0
+    assert "at the open price of 1001 the empty nodes that its tasks would open, worth 8" in capsys.readouterr().out
 
 
 def test_a_spoiled_plan_fails_with_1(

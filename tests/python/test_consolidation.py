@@ -617,3 +617,78 @@ def test_a_move_that_was_not_made_is_explained() -> None:
     assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
     with pytest.raises(gs.InvalidInput, match="task: "):
         ask("nobody", "n0")
+
+
+def to_clear() -> gs.Cluster:
+    """The task of `a` fits on `empty` alone, as long as that of `b` stays, which fits on `c`."""
+    nodes = [make_node(name) for name in ("a", "b", "c", "empty")]
+    tasks = [
+        make_task("red", node="a", gpus=[0, 1, 2, 3, 4, 5], gpu_count=6),
+        make_task("blue", node="b", gpus=[0, 1, 2, 3], gpu_count=4),
+        make_task("fixed", node="c", gpus=[0, 1, 2, 3], gpu_count=4, locked=True),
+    ]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+def test_empty_nodes_are_opened_at_a_price() -> None:
+    cluster = to_clear()
+    nothing = gs.consolidate(cluster, max_moves=0)
+    assert not gs.consolidate(cluster, clear=["a"], exempt=["b"]).moves
+    plan = gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=700)
+    assert plan.vacated_nodes == ["a"] and plan.opened_nodes == ["empty"]
+    assert gs.verify.plan(cluster, plan).ok
+    assert plan.stats["opened_nodes"] == 1 and plan.stats["opened_gpus"] == 8
+    assert plan.stats["value_milli"] == 8000 - 700 * 8
+    assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
+    with pytest.raises(gs.InvalidInput, match="open_price: 700; expected at least 1000 where clear"):
+        gs.consolidate(cluster, open_price=700)
+    assert gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate == "too_dear"
+    closed = gs.consolidation.bound(cluster)
+    opened = gs.consolidation.bound(cluster, open_price=1000)
+    assert opened["vacated_gpus_at_most"] >= closed["vacated_gpus_at_most"]
+
+
+def tenants_apart(cluster: gs.Cluster) -> Any:
+    return (
+        [int(task.name == "blue") for task in cluster.tasks],
+        np.array([float(node.name == "c") for node in cluster.nodes]),
+        [[True, True], [True, False]],
+    )
+
+
+def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
+    cluster = to_clear()
+    nothing = gs.consolidate(cluster, max_moves=0)
+    plan = gs.consolidate(cluster)
+    assert [move.to for move in plan.moves] == ["c"]
+    assert not gs.consolidate(cluster, rule=tenants_apart).moves
+    checked = gs.verify.plan(cluster, plan, rule=lambda task, node: (task, node) != ("blue", "c"))
+    assert checked.violations == ["wave 0, move #0 of task 'blue' from 'b' to 'c': rule: refuses it"]
+    assert gs.verify.plan(cluster, plan, rule=lambda task, node: True).ok
+    assert not gs.consolidation.frontier(cluster, rule=tenants_apart).points
+    assert not gs.consolidation.reach_goal(cluster, count=2, rule=tenants_apart).goal_reached
+    assert gs.consolidation.reach_goal(cluster, count=2).goal_reached
+    move = gs.consolidation.explain_move(cluster, nothing, "blue", "c", rule=tenants_apart)
+    assert move.fate == "refused" and "rule 'tenants_apart' refuses it" in str(move)
+    why = gs.consolidation.explain(cluster, nothing, "b", clear=["b"], exempt=["a"], rule=tenants_apart)
+    assert why.blockers[0].nodes_refused == 1
+
+
+def test_what_a_rule_answers_is_checked() -> None:
+    cluster = to_clear()
+    good = tenants_apart(cluster)
+    for answer, message in (
+        (None, "rule's answer: None; expected three arrays"),
+        (good[:2], "rule's answer: .*; expected three arrays"),
+        (([0], good[1], good[2]), "rule's classes of tasks: 1 number; expected 3, one for each task of cluster.tasks"),
+        (([0, 0, 2], good[1], good[2]), "rule's classes of tasks: 2; expected 0 to 1"),
+        ((good[0], [0, 0, 0, -1], good[2]), "rule's classes of nodes: -1; expected 0 to 1"),
+        ((good[0], good[1], [[1, 1], [1, 0]]), "rule's table: an array of shape .*; expected a table of bools"),
+        ((good[0], good[1], [True, False]), "rule's table: an array of shape"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.consolidate(cluster, rule=lambda c, answer=answer: answer)
+    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+        gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+        gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]

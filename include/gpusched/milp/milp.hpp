@@ -1,6 +1,7 @@
 // Everything in milp.
 #pragma once
 
+#include <gpusched/milp/add_row.hpp>
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/evaluate.hpp>

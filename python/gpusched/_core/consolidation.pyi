@@ -42,6 +42,8 @@ class Blocker:
     @property
     def nodes_looked_at(self) -> int: ...
     @property
+    def nodes_refused(self) -> int: ...
+    @property
     def change(self) -> LeastChange: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -132,6 +134,10 @@ class ValueReport:
     @property
     def vacated_gpus(self) -> int: ...
     @property
+    def opened_nodes(self) -> int: ...
+    @property
+    def opened_gpus(self) -> int: ...
+    @property
     def vacated_domains(self) -> int: ...
     @property
     def not_fully_occupied_before(self) -> int: ...
@@ -218,6 +224,7 @@ def consolidate(
     max_move_cost: int | None = None,
     max_others: int | None = None,
     price: int = 0,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     max_moves_per_wave: int | None = None,
     max_moves_per_node: int | None = None,
@@ -228,6 +235,7 @@ def consolidate(
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan: ...
 def policy_names() -> dict[str, list[str]]: ...
@@ -235,6 +243,7 @@ def bound(
     cluster: Cluster,
     method: Literal["none", "counting", "lp"] = "counting",
     *,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
     clear: Sequence[str] | None = None,
@@ -247,23 +256,27 @@ def explain(
     plan: Plan | Mapping[str, Any] | str | PathLike[str],
     node: str,
     *,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     price: int = 0,
     objective: Literal["gpus", "nodes"] = "gpus",
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> Explanation: ...
 def explain_clear(
     cluster: Cluster,
     plan: Plan | Mapping[str, Any] | str | PathLike[str],
     *,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     price: int = 0,
     objective: Literal["gpus", "nodes"] = "gpus",
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> list[Explanation]: ...
 def explain_move(
     cluster: Cluster,
@@ -271,12 +284,14 @@ def explain_move(
     task: str,
     node: str,
     *,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     price: int = 0,
     objective: Literal["gpus", "nodes"] = "gpus",
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> MoveExplanation: ...
 def value_report(cluster: Cluster, plan: Plan | Mapping[str, Any] | str | PathLike[str]) -> ValueReport: ...
 def frontier(
@@ -293,6 +308,7 @@ def frontier(
     max_move_cost: int | None = None,
     max_others: int | None = None,
     price: int = 0,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     max_moves_per_wave: int | None = None,
     max_moves_per_node: int | None = None,
@@ -303,6 +319,7 @@ def frontier(
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
     points: int = 20,
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Frontier: ...
 def reach_goal(
@@ -319,6 +336,7 @@ def reach_goal(
     max_move_cost: int | None = None,
     max_others: int | None = None,
     price: int = 0,
+    open_price: int | None = None,
     max_disrupted: int | None = None,
     max_moves_per_wave: int | None = None,
     max_moves_per_node: int | None = None,
@@ -332,5 +350,6 @@ def reach_goal(
     gpus: int = 0,
     cpu_milli: int = 0,
     memory_mib: int = 0,
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> GoalResult: ...

@@ -1,6 +1,6 @@
 # Written by python/bindings/generate_stubs.py from the bindings; do not edit.
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -28,4 +28,5 @@ def plan(
     plan: Plan | Mapping[str, Any] | str | PathLike[str],
     *,
     max_violations: int = 100,
+    rule: Callable[[str, str], bool] | None = None,
 ) -> Report: ...

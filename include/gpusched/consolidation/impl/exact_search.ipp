@@ -18,7 +18,7 @@ class ExactSearch {
     ExactSearch(const Cluster& cluster, const Scope& scope, std::span<const NodeId> group,
                 std::span<const std::int64_t> weights, const Options& options, Budget& budget)
         : snapshot_(cluster), scope_(scope), group_(group), weights_(weights), options_(options),
-          budget_(budget), rule_(options.rule) {}
+          opens_(!scope.may_open.empty()), budget_(budget), rule_(options.rule) {}
 
     std::vector<Vacated> run(std::int64_t known_gain, std::int64_t known_cost) {
         if (snapshot_.node_slots() > 1000) return {};
@@ -113,12 +113,13 @@ class ExactSearch {
                        std::find(tasks_.begin(), tasks_.end(), b);
             });
             for (const auto task : order) {
-                rule_.leave(cluster_, task, snapshot_.node_of(task));
+                if (rule_) rule_.leave(cluster_, task, snapshot_.node_of(task));
                 cluster_.remove(task);
             }
             const bool done = put_back(order, 0);
             cluster_.rollback(mark);
-            for (const auto task : order) rule_.enter(cluster_, task, snapshot_.node_of(task));
+            if (rule_)
+                for (const auto task : order) rule_.enter(cluster_, task, snapshot_.node_of(task));
             return done;
         }
         for (auto i = from; i + extra <= others.size(); ++i) {
@@ -141,7 +142,8 @@ class ExactSearch {
         for (const auto node : receivers_) {
             if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
             if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
-            const auto opening = cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
+            const auto opening =
+                opens_ && cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
             if (opening > 0 && worth(gain_, cost_, opening_ + opening) <= best_) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
             if (rule_ && !rule_.allows(cluster_, task, node)) continue;
@@ -188,6 +190,7 @@ class ExactSearch {
     std::span<const NodeId> group_;
     std::span<const std::int64_t> weights_;
     const Options& options_;
+    bool opens_;
     Budget& budget_;
     AnyPlacementRule rule_;  // in the state of `cluster_`
     Cluster cluster_;
