@@ -1,5 +1,8 @@
 """Readers and writers of outside formats."""
 
+from ._asi.figures import read_asi_figures
+from ._asi.snapshot import read_asi_hour
+from ._asi.trace import read_asi_trace
 from ._core.io import (
     AbsentKind,
     ClusterReading,
@@ -50,6 +53,9 @@ __all__ = [
     "plan_to_csv",
     "plan_to_kubernetes_steps",
     "plan_to_pod_migration_jobs",
+    "read_asi_figures",
+    "read_asi_hour",
+    "read_asi_trace",
     "read_flextopo",
     "read_hardware",
     "read_hwloc",
@@ -67,3 +73,5 @@ __all__ = [
     "reads_yaml",
     "set_network",
 ]
+
+read_asi_figures.__module__ = read_asi_hour.__module__ = read_asi_trace.__module__ = __name__

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._asi.generate import generate_asi_tables
 from ._core.sim import (
     HarvestResult,
     HostResult,
@@ -43,6 +44,7 @@ __all__ = [
     "Timeline",
     "Trace",
     "compare_hosts",
+    "generate_asi_tables",
     "generate_cluster",
     "generate_spot_trace",
     "is_stable",
@@ -56,6 +58,8 @@ __all__ = [
     "simulate_harvest",
     "simulate_host",
 ]
+
+generate_asi_tables.__module__ = __name__
 
 HOST_COLUMNS = {
     "variant": "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours",
