@@ -1,8 +1,8 @@
 """Readers and writers of outside formats."""
 
-from ._asi.figures import read_asi_figures
-from ._asi.snapshot import read_asi_hour
-from ._asi.trace import read_asi_trace
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._core.io import (
     AbsentKind,
     ClusterReading,
@@ -36,6 +36,11 @@ from ._core.io import (
     reads_yaml,
     set_network,
 )
+
+if TYPE_CHECKING:
+    from ._asi.figures import read_asi_figures
+    from ._asi.snapshot import read_asi_hour
+    from ._asi.trace import read_asi_trace
 
 __all__ = [
     "AbsentKind",
@@ -74,4 +79,11 @@ __all__ = [
     "set_network",
 ]
 
-read_asi_figures.__module__ = read_asi_hour.__module__ = read_asi_trace.__module__ = __name__
+_LATER = {"read_asi_figures": "._asi.figures", "read_asi_hour": "._asi.snapshot", "read_asi_trace": "._asi.trace"}
+"""Functions that are imported at their first use: whoever reads no tables of ASI does not pay for them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name], __package__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ._asi.generate import generate_asi_tables
 from ._core.sim import (
     HarvestResult,
     HostResult,
@@ -32,6 +32,9 @@ from ._core.sim import (
 )
 from ._tables import Table
 from .errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ._asi.generate import generate_asi_tables
 
 __all__ = [
     "HOST_COLUMNS",
@@ -58,8 +61,6 @@ __all__ = [
     "simulate_harvest",
     "simulate_host",
 ]
-
-generate_asi_tables.__module__ = __name__
 
 HOST_COLUMNS = {
     "variant": "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours",
@@ -120,3 +121,9 @@ def compare_hosts(
         spread = (float(part) for x in values for part in (np.mean(x), np.min(x), np.max(x)))
         rows.append((variant, targets, *spread))
     return Table(columns, rows)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "generate_asi_tables":  # at the first use
+        return import_module("._asi.generate", __package__).generate_asi_tables
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,6 +32,10 @@ class Coded(NamedTuple):
     codes: Wholes
     texts: list[str]
 
+    def where(self, rows: Truths) -> Coded:
+        """Without the texts of other rows."""
+        return self._replace(codes=np.where(rows, self.codes, -1))
+
     def among(self, names: Sequence[str]) -> Wholes:
         """Positions in `names`; -1 for other texts and for none."""
         known = {name: at for at, name in enumerate(names)}

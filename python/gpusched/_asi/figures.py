@@ -138,3 +138,6 @@ def check_days(name: str, days: Any) -> None:
 def in_order(name: str) -> tuple[bool, int, str]:
     digits = name.removeprefix("fig").removeprefix("table").partition("_")[0]
     return name.startswith("fig"), int(digits), name
+
+
+read_asi_figures.__module__ = "gpusched.io"

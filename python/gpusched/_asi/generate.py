@@ -317,3 +317,6 @@ def execution_rows(
         "ready_status": with_null(rng, rng.random(size) < 0.97, 0.02),
         "schedule_status": np.ones(size, bool),
     }
+
+
+generate_asi_tables.__module__ = "gpusched.sim"

@@ -34,8 +34,8 @@ class Jobs:
         self.now = np.zeros((3, 0), np.int64)  # in the present hour
 
     def add(self, hour: Hour, batch: Batch) -> None:
-        at = self.ids.of(batch.text("workload_id"))
-        of, size = (batch.micro("gpu_request") > 0) & (at >= 0), len(self.ids)
+        at = self.ids.of(batch.text("workload_id").where(batch.micro("gpu_request") > 0))
+        of, size = at >= 0, len(self.ids)
         amounts = (batch.micro("gpu_request"), batch.micro("cpu_request_cores"), batch.truth("is_genai_request").astype(np.int64))
         added = np.array([total(at[of], amount[of], size) for amount in amounts])
         added[:, : self.now.shape[1]] += self.now

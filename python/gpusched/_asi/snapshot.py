@@ -184,3 +184,6 @@ def count(pod: Pod, name: str, gpus: int, tally: Tally) -> None:
         tally.met("Pod", "Standby, not HP", name, "approximated", "too_strict", "lends nothing: only HP tasks do")
     if gpus > 1 and pod.gpu_micro % MICRO:
         tally.met("Pod", "part of several GPUs", name, "approximated", "too_strict", "rounded up to whole GPUs")
+
+
+read_asi_hour.__module__ = "gpusched.io"

@@ -38,9 +38,9 @@ class Pods:
         self.delay = np.zeros(0)
 
     def add(self, number: int, batch: Batch) -> None:
-        at = self.ids.of(batch.text("pod_id"))
         class_, gpus = batch.among("priority_class", CLASSES), batch.micro("gpu_request")
-        of = np.flatnonzero((at >= 0) & (class_ >= 0) & (gpus > 0))
+        at = self.ids.of(batch.text("pod_id").where((class_ >= 0) & (gpus > 0)))
+        of = np.flatnonzero(at >= 0)
         size = len(self.ids)
         self.grow(size)
         constant = np.array(
@@ -150,3 +150,6 @@ def jobs_of(pods: Pods, checkpoint_interval: int) -> list[dict[str, Any]]:
             "work_s": work[at],
         }
     return sorted(jobs.values(), key=lambda job: (job["arrival_s"], job["name"]))
+
+
+read_asi_trace.__module__ = "gpusched.io"
