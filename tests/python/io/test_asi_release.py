@@ -286,3 +286,11 @@ def test_figures_without_rows_are_not_drawn(tmp_path: Path) -> None:
         gs.plotting.plot_asi_figure(found, "fig14")
     with pytest.raises(gs.InvalidInput, match="name: 'table1'; expected one of fig2, "):
         gs.plotting.plot_asi_figure(found, "table1")
+
+
+def test_progress_is_told_by_hours(tmp_path: Path) -> None:
+    for hour in (1, 2):
+        one_hour(tmp_path, PODS, SERVERS, hour=hour)
+    told: list[tuple[str, int, int]] = []
+    gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True, progress=lambda *at: told.append(at))
+    assert told == [("hours", 0, 2), ("hours", 1, 2), ("hours", 2, 2)]
