@@ -8,5 +8,6 @@
 #include <gpusched/sim/impl/llm_trace.ipp>
 #include <gpusched/sim/impl/replay.ipp>
 #include <gpusched/sim/impl/resample.ipp>
+#include <gpusched/sim/impl/spot_lists.ipp>
 #include <gpusched/sim/impl/spot_replay.ipp>
 #include <gpusched/sim/impl/spot_trace.ipp>

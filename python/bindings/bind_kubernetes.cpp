@@ -68,6 +68,9 @@ void bind_import_report(py::module_& m) {
     py::class_<ReadingRow> row(m, "ReadingRow", of("ReadingRow").c_str());
     define_equality(row, row_state);
     define_copies(row);
+    const auto fields = Keywords<ReadingRow>().fields();
+    row.def(py::init([fields](const py::kwargs& given) { return fields.read("ReadingRow", given); }),
+            fields.documented("__init__(self", of("ReadingRow")).c_str());
     row.def_readonly("kind", &ReadingRow::kind, of("ReadingRow::kind").c_str())
         .def_readonly("what", &ReadingRow::what, of("ReadingRow::what").c_str())
         .def_property_readonly(
@@ -106,6 +109,14 @@ void bind_import_report(py::module_& m) {
     define_equality(report, report_state);
     define_copies(report);
     report
+        .def(py::init([](const Typed<"Sequence[ReadingRow]">& rows) {
+                 ReadingReport made;
+                 for (const auto& one : OptionType<std::vector<py::object>>::read("rows", rows))
+                     made.rows.push_back(one.cast<ReadingRow>());
+                 return made;
+             }),
+             py::arg("rows"),
+             documented("__init__(self, rows)", "A report of a reader of one's own.").c_str())
         .def_readonly("rows", &ReadingReport::rows,
                       "Each thing of each kind of object, and how all of these were read.")
         .def_readonly("absent", &ReadingReport::absent, "The kinds of objects that the input does not hold.")
@@ -184,7 +195,13 @@ void bind_kubernetes(py::module_& parent) {
     };
     define_equality(reading, state);
     define_copies(reading);
-    reading.def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
+    reading
+        .def(py::init([](const ClusterPtr& cluster, const ReadingReport& report) {
+                 return ClusterReading{cluster, report};
+             }),
+             py::arg("cluster"), py::arg("report"),
+             documented("__init__(self, cluster, report)", "What a reader of one's own has read.").c_str())
+        .def_readonly("cluster", &ClusterReading::cluster, "The snapshot.")
         .def_readonly("report", &ClusterReading::report,
                       "What was read exactly, approximated, ignored or left out.")
         .def("__str__", [](const ClusterReading& r) { return io::reading_report_to_text(r.report); })

@@ -11,6 +11,7 @@
 #include "records.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <memory>
@@ -237,6 +238,17 @@ void bind_spot_trace(py::module_& m) {
             return unlocked([&] { return std::make_shared<SpotTrace>(sim::generate_spot_trace(o)); });
         },
         options.documented("generate_spot_trace(", doc("sim::generate_spot_trace")).c_str());
+    const auto lists = Keywords<sim::SpotListOptions>().fields();
+    m.def(
+        "read_spot_trace",
+        [lists](const PathLike& node_csv, const PathLike& job_csv, const py::kwargs& keywords) {
+            const auto o = lists.read("read_spot_trace", keywords);
+            const auto nodes = path_text(node_csv), jobs = path_text(job_csv);
+            return unlocked(
+                [&] { return std::make_shared<SpotTrace>(sim::read_spot_trace(nodes, jobs, o)); });
+        },
+        py::arg("node_csv"), py::arg("job_csv"),
+        lists.documented("read_spot_trace(node_csv, job_csv", doc("sim::read_spot_trace")).c_str());
 }
 
 // Results ----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, cast
 
 from . import __version__
-from ._commands import autoscale, bundles, clusters, completion, control, jobs, kube, plans, serving, topology
+from ._commands import asi, autoscale, bundles, clusters, completion, control, jobs, kube, plans, serving, topology
 from ._commands.arguments import Parser
 from ._commands.shared import BAD_INPUT, CLOSED_PIPE, INTERRUPTED
 from .errors import BackendError, InvalidInput
@@ -28,6 +28,7 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
     ("kube snapshot", kube.snapshot, kube.snapshot_options, "read a cluster from its API server, and say how exactly"),
     ("kube rbac", kube.rbac, kube.rbac_options, "print the least rights that kube snapshot needs, for kubectl apply"),
     ("report", clusters.report, clusters.report_options, "say which idle GPUs cannot be used, and why"),
+    ("asi-figures", asi.asi_figures, asi.asi_figures_options, "write the tables and figures of the ASI paper, from its public trace"),
     ("replay", clusters.replay, clusters.replay_options, "place the tasks of an openb trace one by one"),
     ("consolidate", plans.consolidate, plans.consolidate_options, "plan moves that vacate nodes, and check the plan"),
     ("frontier", plans.frontier, plans.frontier_options, "show what can be vacated for how many moves, and what nobody can exceed"),

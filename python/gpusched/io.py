@@ -1,5 +1,8 @@
 """Readers and writers of outside formats."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._core.io import (
     AbsentKind,
     ClusterReading,
@@ -34,6 +37,11 @@ from ._core.io import (
     set_network,
 )
 
+if TYPE_CHECKING:
+    from ._asi.figures import read_asi_figures
+    from ._asi.snapshot import read_asi_hour
+    from ._asi.trace import read_asi_trace
+
 __all__ = [
     "AbsentKind",
     "ClusterReading",
@@ -50,6 +58,9 @@ __all__ = [
     "plan_to_csv",
     "plan_to_kubernetes_steps",
     "plan_to_pod_migration_jobs",
+    "read_asi_figures",
+    "read_asi_hour",
+    "read_asi_trace",
     "read_flextopo",
     "read_hardware",
     "read_hwloc",
@@ -67,3 +78,12 @@ __all__ = [
     "reads_yaml",
     "set_network",
 ]
+
+_LATER = {"read_asi_figures": "._asi.figures", "read_asi_hour": "._asi.snapshot", "read_asi_trace": "._asi.trace"}
+"""Functions that are imported at their first use: whoever reads no tables of ASI does not pay for them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name], __package__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

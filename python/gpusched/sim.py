@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ._core.sim import (
     is_stable,
     kingman_wait,
     read_llm_trace,
+    read_spot_trace,
     record_host,
     replay,
     replay_spot,
@@ -30,6 +32,9 @@ from ._core.sim import (
 )
 from ._tables import Table
 from .errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ._asi.generate import generate_asi_tables
 
 __all__ = [
     "HOST_COLUMNS",
@@ -42,11 +47,13 @@ __all__ = [
     "Timeline",
     "Trace",
     "compare_hosts",
+    "generate_asi_tables",
     "generate_cluster",
     "generate_spot_trace",
     "is_stable",
     "kingman_wait",
     "read_llm_trace",
+    "read_spot_trace",
     "record_host",
     "replay",
     "replay_spot",
@@ -114,3 +121,9 @@ def compare_hosts(
         spread = (float(part) for x in values for part in (np.mean(x), np.min(x), np.max(x)))
         rows.append((variant, targets, *spread))
     return Table(columns, rows)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "generate_asi_tables":  # at the first use
+        return import_module("._asi.generate", __package__).generate_asi_tables
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,8 +29,16 @@ def pages_with(language: str) -> list[object]:
     return found
 
 
+@pytest.fixture(scope="session")
+def asi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pyarrow")
+    folder: Path = tmp_path_factory.mktemp("asi")
+    gs.sim.generate_asi_tables(folder, servers=60)
+    return folder
+
+
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path, asi: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the examples read."""
     gs.sim.generate_cluster(nodes=50).to_json(tmp_path / "cluster.json")
     (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,96000,100000,4,T4\n")
@@ -43,6 +51,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(sample, tmp_path)
     with zipfile.ZipFile(tmp_path / "snapshot.zip", "w") as archive:
         archive.write(samples / "kai" / "snapshot.json", "snapshot.json")
+    (tmp_path / "tables").symlink_to(asi)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

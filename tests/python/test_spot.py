@@ -189,3 +189,20 @@ def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
         gs.sim.replay_spot(by_hand, rankers=["pack"])
     with pytest.raises(gs.InvalidInput, match="rankers: 7 names; expected 1 to 6"):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0] * 7)
+
+
+def test_spot_lists_are_read(tmp_path):
+    nodes, jobs = tmp_path / "node_info_df.csv", tmp_path / "job_info_df.csv"
+    nodes.write_text("node_name,gpu_model,gpu_capacity_num,cpu_num\n3,A10,8,128\n")
+    columns = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type"
+    jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,Spot\n8,1,A10,4,0.5,1,0,50,HP\n")
+    trace = gs.sim.read_spot_trace(nodes, jobs, checkpoint_interval=30)
+    shared = {"memory_mib": 0, "gpu_models": ["A10"]}
+    hp = {"name": "8", "cpu_milli": 4000, "gpu_count": 1, "gpu_share_milli": 500, "priority": 1000, "priority_class": "HP", **shared}
+    lp = {"name": "7", "cpu_milli": 15000, "gpu_count": 2, "priority": 200, "priority_class": "LP", "checkpoint_interval": 30, **shared}
+    node = {"name": "3", "gpu_model": "A10", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 0}
+    assert trace == gs.sim.SpotTrace([node], [{**hp, "work_s": 50}, {**lp, "pods": 3, "arrival_s": 60, "work_s": 100}])
+    assert gs.sim.replay_spot(trace).lp_unfinished == 0
+    jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,LP\n")
+    with pytest.raises(gs.InvalidInput, match=r"job_info_df.csv:2: job_type: expected HP or Spot, found 'LP'"):
+        gs.sim.read_spot_trace(nodes, jobs)

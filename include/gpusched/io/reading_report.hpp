@@ -3,9 +3,11 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::io {
@@ -44,15 +46,25 @@ constexpr auto enum_names(Errs) {
 
 /// One thing of one kind of object, and how all of these were read.
 struct ReadingRow {
-    std::string kind{};  ///< of objects: `Pod`
-    std::string what{};  ///< of them: `requests`
-    Fidelity fidelity = Fidelity::exact;
-    Errs errs = Errs::neither;
+    std::string kind{};                   ///< of objects: `Pod`
+    std::string what{};                   ///< of them: `requests`
+    Fidelity fidelity = Fidelity::exact;  ///< how they were read
+    Errs errs = Errs::neither;            ///< which way the snapshot errs
     std::int64_t count = 0;               ///< objects with it
     std::string how{};                    ///< what the snapshot says instead, or why it says nothing
     std::vector<std::string> examples{};  ///< names of some of the objects
     bool operator==(const ReadingRow&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReadingRow>, F&& field) {
+    field("kind", &ReadingRow::kind);
+    field("what", &ReadingRow::what);
+    field("fidelity", &ReadingRow::fidelity);
+    field("errs", &ReadingRow::errs);
+    field("count", &ReadingRow::count);
+    field("how", &ReadingRow::how);
+    field("examples", &ReadingRow::examples);
+}
 
 /// A kind of object that the input does not hold.
 struct AbsentKind {

@@ -13,7 +13,7 @@ namespace GPUSCHED_NAMESPACE::sim {
 
 /// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
 ///
-/// No trace of Standby exists, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
+/// The ASI trace says Standby hour by hour alone, so windows and tasks are drawn: every owner (1, 2, 4 or 8 GPUs with 40, 22, 16, 22 %)
 /// sleeps each night from about `sleep_hour` to about `wake_hour`, each moment uniform within an hour and a half to either
 /// side; spot tasks of the same sizes arrive minute by minute, first in, first out with later ones overtaking where they
 /// fit, and an evicted one comes back with the work since its last checkpoint to do again.

@@ -7,5 +7,6 @@
 #include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
+#include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 #include <gpusched/sim/spot_trace.hpp>

@@ -59,7 +59,7 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
     field("seed", &SpotTraceOptions::seed);
 }
 
-/// Generates HP and spot jobs after the figures that the ASI paper publishes; no trace with both is public.
+/// Generates HP and spot jobs after the figures that the ASI paper publishes; `read_spot_trace` reads recorded ones.
 ///
 /// HP and LP jobs come from independent streams: other LP options leave the HP jobs as they are.
 ///

@@ -107,12 +107,21 @@ def read_kai(files: list[str], **options: Any) -> io.ClusterReading:
     return io.read_kai_snapshot(files[0], **options)
 
 
-READERS: dict[str, tuple[Callable[..., io.ClusterReading], str]] = {
-    "kubernetes": (lambda files, **options: io.read_kubernetes(files, **options), "io.read_kubernetes"),
-    "kai": (read_kai, "io.read_kubernetes"),
-    "slurm": (lambda files, **options: io.read_slurm(*files, **options), "io.read_slurm"),
+def read_asi(files: list[str], day: int | None = None, hour: int | None = None) -> io.ClusterReading:
+    problems = [f"FILE: {len(files)} folders; expected one"] if len(files) != 1 else []
+    problems += [f"{name}: missing; import asi expects it" for name, value in (("day", day), ("hour", hour)) if value is None]
+    if day is None or hour is None or problems:
+        raise InvalidInput(problems)
+    return io.read_asi_hour(files[0], day, hour)
+
+
+READERS: dict[str, tuple[Callable[..., io.ClusterReading], tuple[str, ...]]] = {
+    "kubernetes": (lambda files, **options: io.read_kubernetes(files, **options), ("io.read_kubernetes",)),
+    "kai": (read_kai, ("io.read_kubernetes",)),
+    "slurm": (lambda files, **options: io.read_slurm(*files, **options), ("io.read_slurm",)),
+    "asi": (read_asi, ("day", "hour")),
 }
-"""Of `import`, by system: what reads its files, and the function of the library that has its options."""
+"""Of `import`, by system: what reads its files, and its options, or the function of the library that has them."""
 
 
 def write_reading(reading: io.ClusterReading, output: str) -> None:
@@ -131,14 +140,14 @@ def import_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "io.read_kubernetes")
     slurm = functools.partial(library_option, p, "io.read_slurm")
     both = functools.partial(option, also=("io.read_slurm",))
-    p.add_argument("system", choices=("kubernetes", "kai", "slurm"), help="what wrote the files")
+    p.add_argument("system", choices=("kubernetes", "kai", "slurm", "asi"), help="what wrote the files")
     files = p.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
         help="kubernetes: what `kubectl get nodes,pods,pdb,priorityclasses -A -o json` prints, or other files with objects, JSON "
         "or YAML; of a folder all of these. kai: the zip archive of KAI-Scheduler's snapshot plugin. slurm: what `scontrol show nodes`, `show jobs -d` and `show partitions` print, as text or "
-        "--json, and topology.conf or topology.yaml",
+        "--json, and topology.conf or topology.yaml. asi: the folder with the tables of the ASI trace",
     )
     files.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
@@ -149,13 +158,15 @@ def import_options(p: Parser) -> None:
     slurm("array_tasks", "slurm: of a pending job array, the first that become tasks")
     slurm("topology", "slurm: which topology of topology.yaml (default: the cluster's default, or the only one)", metavar="NAME")
     both("examples", "names of objects in each row of the report")
+    p.add_argument("--day", type=int, metavar="N", help="asi: the day, since the trace began (default: none; required)")
+    p.add_argument("--hour", type=int, metavar="N", help="asi: the hour of the day (default: none; required)")
 
 
 def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
-    read, function = READERS[args.system]
-    options = given(args, function)
-    if wrong := sorted(given(args, *(other for _, other in READERS.values())).keys() - options.keys()):
+    read, has = READERS[args.system]
+    options = given(args, *has)
+    if wrong := sorted(given(args, *(name for _, others in READERS.values() for name in others)).keys() - options.keys()):
         raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
     reading = read(args.files, **options)
     write_reading(reading, args.output)

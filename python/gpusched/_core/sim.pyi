@@ -1,6 +1,7 @@
 # Written by python/bindings/generate_stubs.py from the bindings; do not edit.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -255,6 +256,9 @@ def generate_spot_trace(
     lp_runtime: float = 0.5,
     no_checkpoint: float = 0.0,
     seed: int = 0,
+) -> SpotTrace: ...
+def read_spot_trace(
+    node_csv: str | PathLike[str], job_csv: str | PathLike[str], *, checkpoint_interval: int = 0
 ) -> SpotTrace: ...
 def replay_spot(
     trace: SpotTrace,

@@ -1,6 +1,7 @@
 """Figures. Every function draws on `ax` (a new one by default) and returns it."""
 
 from .allocation import plot_gpus, plot_switches
+from .asi import plot_asi_figure
 from .control import plot_control
 from .fragmentation import plot_fragmentation
 from .frontier import plot_frontier
@@ -9,6 +10,7 @@ from .serving import plot_assignment, plot_composition, plot_curve, plot_makespa
 from .waves import plot_waves
 
 __all__ = [
+    "plot_asi_figure",
     "plot_assignment",
     "plot_composition",
     "plot_control",

@@ -1,0 +1,122 @@
+"""Some rows of a table, column by column, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._optional import require
+from ..errors import InvalidInput
+from .schema import SIGNED, TEXT, TRUTH, VALUES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Reals = npt.NDArray[np.float64]
+Wholes = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+MICRO = 1_000_000
+"""Quantities are whole numbers of millionths, so that sums do not depend on the order of rows."""
+
+LARGEST = 1e12
+"""Of numbers."""
+
+
+class Coded(NamedTuple):
+    """A column of texts: for each row the position of its text, -1 for none."""
+
+    codes: Wholes
+    texts: list[str]
+
+    def where(self, rows: Truths) -> Coded:
+        """Without the texts of other rows."""
+        return self._replace(codes=np.where(rows, self.codes, -1))
+
+    def among(self, names: Sequence[str]) -> Wholes:
+        """Positions in `names`; -1 for other texts and for none."""
+        known = {name: at for at, name in enumerate(names)}
+        return np.append(np.array([known.get(text, -1) for text in self.texts], np.int64), -1)[self.codes]
+
+
+class Batch:
+    """Rows of one file. Columns are converted when they are first asked for, and kept."""
+
+    def __init__(self, rows: pa.RecordBatch, source: str) -> None:
+        self.source = source
+        self.size = int(rows.num_rows)
+        self._rows = rows
+        self._kept: dict[Any, Any] = {}
+
+    def text(self, name: str) -> Coded:
+        return self._once(("text", name), lambda: self._text(name))
+
+    def among(self, name: str, values: Sequence[str]) -> Wholes:
+        """For each row the position of the column's text among these; -1 for others and for null."""
+        return self._once(("among", name, tuple(values)), lambda: self.text(name).among(values))
+
+    def number(self, name: str) -> Reals:
+        """NaN for null."""
+        return self._once(("number", name), lambda: self._number(name))
+
+    def micro(self, name: str) -> Wholes:
+        """In millionths, rounded; 0 for null."""
+        return self._once(("micro", name), lambda: micro(self.number(name)))
+
+    def truth(self, name: str) -> Truths:
+        """False for null."""
+        return self._once(("truth", name), lambda: self._truth(name))
+
+    def _once(self, key: Any, make: Any) -> Any:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def _text(self, name: str) -> Coded:
+        pa, column = require("pyarrow", "arrow"), self._rows.column(name)
+        if pa.types.is_null(column.type):
+            return Coded(np.full(self.size, -1), [])
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        texts = column.dictionary.to_pylist()
+        coded = Coded(column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), texts)
+        if name in VALUES and (wrong := sorted({text for text in texts if text is not None} - set(VALUES[name]))):
+            raise InvalidInput(f"{self.source}: {name}: {wrong[0]!r}; expected one of {', '.join(VALUES[name])}")
+        return coded
+
+    def _truth(self, name: str) -> Truths:
+        pa = require("pyarrow", "arrow")
+        return np.asarray(self._rows.column(name).cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False), bool)
+
+    def _number(self, name: str) -> Reals:
+        pa = require("pyarrow", "arrow")
+        numbers = np.array(self._rows.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
+        low = -LARGEST if name in SIGNED else 0.0
+        wrong = numbers[(numbers < low) | (numbers > LARGEST)]
+        if len(wrong):
+            raise InvalidInput(f"{self.source}: {name}: {wrong[0]:g}; expected {low:g} to {LARGEST:g}")
+        return numbers
+
+
+def micro(numbers: Reals) -> Wholes:
+    return np.rint(np.nan_to_num(numbers) * MICRO).astype(np.int64)
+
+
+def kind_of(type_: Any) -> set[str]:
+    """The kinds of columns that values of this Arrow type may stand for."""
+    pa = require("pyarrow", "arrow")
+    types = pa.types
+    if types.is_null(type_):
+        return {TEXT, TRUTH, "a number"}
+    if types.is_dictionary(type_):
+        return kind_of(type_.value_type)
+    if types.is_string(type_) or types.is_large_string(type_):
+        return {TEXT}
+    if types.is_boolean(type_):
+        return {TRUTH}
+    if types.is_integer(type_) or types.is_floating(type_):
+        return {"a number"}
+    return set()

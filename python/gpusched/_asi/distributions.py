@@ -1,0 +1,17 @@
+"""Tables of distributions: a row for each group and measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .._tables import Table
+from .quantiles import Quantiles
+
+PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+
+
+def distribution_table(group: str, found: Mapping[tuple[str, str], Quantiles]) -> Table:
+    """Of quantiles by group and measure."""
+    columns = (group, "measure", "count", "mean", *(f"p{percent}" for percent in PERCENTS))
+    rows = [(*key, q.count, q.mean, *(q.at(percent) for percent in PERCENTS)) for key, q in found.items()]
+    return Table(columns, rows)

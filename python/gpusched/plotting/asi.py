@@ -1,0 +1,127 @@
+"""The figures of the ASI trace, from the tables of `gpusched.io.read_asi_figures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._axes import PALETTE, new_axes, plain, quiet, require_type, width
+from .._report import Report
+from .._tables import Table
+from ..errors import InvalidInput, repr_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BARS = {
+    "fig2": ("share_pct", "hp_pct", "lp_pct"),
+    "fig4_left": ("share_pct",),
+    "fig4_right": ("hp_pct", "lp_pct"),
+    "fig9": ("hp_pct", "hp_and_lp_pct"),
+    "fig10_left": ("pods_pct", "gpus_pct"),
+}
+"""Columns beside each other, a group for each row."""
+
+LINES = {"fig5": ("job_type", "gpus"), "fig6": ("gpu_model", "gpu_hours"), "fig16": (None, "standby_gpu_hours")}
+"""Over time: the column that names a line, and the one that is drawn."""
+
+DISTRIBUTIONS = ("fig7_left", "fig7_right", "fig8", "fig10_right", "fig11", "fig12")
+
+
+def colour(at: int) -> str:
+    return PALETTE[at % len(PALETTE)]
+
+
+def draw_bars(table: Table, columns: tuple[str, ...], ax: Axes) -> None:
+    names = [str(row[0]) if isinstance(row[0], str) else "all" for row in table]
+    for at, column in enumerate(columns):
+        x = np.arange(len(names)) + (at - (len(columns) - 1) / 2) * 0.8 / len(columns)
+        ax.bar(x, table.column(column), 0.8 / len(columns), color=colour(at), label=column.removesuffix("_pct").replace("_", " "))
+    ax.set_xticks(range(len(names)), [plain(name) for name in names], rotation=45, ha="right")
+    ax.set_ylabel("%")
+
+
+def draw_stacks(table: Table, ax: Axes) -> None:
+    """Types of models in each group."""
+    groups, models = list(dict.fromkeys(table.column(table.columns[0]))), list(dict.fromkeys(table.column("model_type")))
+    shares = np.array(table.column("share_pct"), float).reshape(len(groups), len(models))
+    below = np.zeros(len(groups))
+    for at, name in enumerate(models):
+        ax.bar(range(len(groups)), shares[:, at], 0.8, bottom=below, color=colour(at), label=plain(name))
+        below += shares[:, at]
+    ax.set_xticks(range(len(groups)), [plain(name) for name in groups], rotation=45, ha="right")
+    ax.set_ylabel("GPU-hours, %")
+
+
+def draw_slots(table: Table, ax: Axes) -> None:
+    """Means over days."""
+    groups: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for row in table:
+        groups.setdefault((row.gpu_model, row.gpus), []).append((row.across, row.within))
+    means = np.array([np.mean(jobs, axis=0) for jobs in groups.values()])
+    for at, label in enumerate(("across switches", "within switches")):
+        ax.bar(np.arange(len(groups)) + 0.4 * at - 0.2, means[:, at], 0.4, color=colour(at), label=label)
+    ax.set_xticks(range(len(groups)), [f"{plain(model)} {gpus}" for model, gpus in groups], rotation=45, ha="right")
+    ax.set_ylabel("jobs that could start")
+
+
+def draw_lines(table: Table, by: str | None, column: str, ax: Axes) -> None:
+    hourly = "hour" in table.columns
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in table:
+        at = row.day + row.hour / 24 if hourly else row.day
+        lines.setdefault(row[by] if by else column.replace("_", " "), []).append((at, row[column]))
+    for at, (name, points) in enumerate(lines.items()):
+        ax.plot(*zip(*points), color=colour(at), marker=None if hourly else ".", label=plain(name))
+    ax.set_xlabel("day")
+    ax.set_ylabel(column.replace("_", " "))
+    if "standby_used" in table.columns:
+        right = ax.twinx()
+        used = [(row.day + row.hour / 24, row.standby_used) for row in table if row.standby_used is not None]
+        right.plot(*zip(*used), ".", color=colour(1))
+        right.set_ylabel("GPU-hours of LP pods for each (points)")
+
+
+def draw_distributions(table: Table, ax: Axes) -> None:
+    percents = [column for column in table.columns if column[0] == "p" and column[1:].isdigit()]
+    groups, measures = list(dict.fromkeys(row[0] for row in table)), list(dict.fromkeys(table.column("measure")))
+    for row in table:
+        if row["count"]:
+            style = ("-", "--", ":", "-.")[measures.index(row.measure) % 4]
+            label = plain(f"{row[0]}, {row.measure}" if len(measures) > 1 else row[0])
+            numbers = [row[column] for column in percents]
+            ax.plot(numbers, [int(column[1:]) for column in percents], style, color=colour(groups.index(row[0])), label=label)
+    ax.set_xscale("symlog", linthresh=0.01)
+    ax.set_xlabel(", ".join(measure.replace("_", " ") for measure in measures))
+    ax.set_ylabel("% at or below")
+
+
+def plot_asi_figure(tables: Mapping[str, Table], name: str, ax: Axes | None = None) -> Axes:
+    """One figure of the ASI trace, as bars, lines or distributions.
+
+    `tables`: of `gpusched.io.read_asi_figures`; `name`: one of them but `table1`.
+    """
+    require_type("plot_asi_figure", "tables", tables, Mapping)
+    known = [known for known in tables if known.startswith("fig")]
+    if name not in known:
+        raise InvalidInput(f"name: {repr_text(name)}; expected one of {', '.join(known)}")
+    table = tables[name]
+    if len(table) == 0:
+        raise InvalidInput(f"name: {name}; expected a figure with rows, which its days do not give")
+    if isinstance(table, Report):
+        return table.plot(ax)
+    ax = new_axes(ax, figsize=(width(5.0, 0.5, min(len(table), 16)), 3.6))
+    if name in BARS:
+        draw_bars(table, BARS[name], ax)
+    elif name in LINES:
+        draw_lines(table, *LINES[name], ax)
+    elif name in DISTRIBUTIONS:
+        draw_distributions(table, ax)
+    else:
+        draw: Callable[[Table, Any], None] = draw_slots if name == "fig14" else draw_stacks
+        draw(table, ax)
+    ax.legend(frameon=False, fontsize=7, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    quiet(ax)
+    return ax
