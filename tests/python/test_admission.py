@@ -143,4 +143,7 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "tasks 3" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--no-move"]) == 1
     assert "not admitted: task 'waits' fits on no node" in capsys.readouterr().out
+    assert cli.main(["admit", str(snapshot), "big", "--spare", "*"]) == 1  # patterns
+    assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "four0"]) == 2
+    assert "--spare: 'nobody*' matches no name" in capsys.readouterr().err
     assert cli.main(["admit", str(snapshot), "big", "--depth", "0"]) == 2

@@ -24,6 +24,8 @@ struct KubernetesReadOptions {
     bool ignore_protection = false;
     /// Pods that nobody owns may be evicted; nobody makes them anew.
     bool evict_bare_pods = false;
+    /// Nodes that are not ready receive nothing, also where no taint says so; kube-scheduler would place pods there.
+    bool close_unready_nodes = false;
     /// Labels that name a node's network domain, from the root down. Empty = those of the Topology object (Kueue, KAI) in the
     /// input, else those of NVIDIA's topograph where nodes have them.
     std::vector<std::string> network_labels{};
@@ -35,6 +37,7 @@ constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field
     field("recreating_owners", &KubernetesReadOptions::recreating_owners);
     field("ignore_protection", &KubernetesReadOptions::ignore_protection);
     field("evict_bare_pods", &KubernetesReadOptions::evict_bare_pods);
+    field("close_unready_nodes", &KubernetesReadOptions::close_unready_nodes);
     field("network_labels", &KubernetesReadOptions::network_labels);
     field("examples", &KubernetesReadOptions::examples, within(0, 1000));
 }

@@ -26,6 +26,7 @@ def kubernetes_reading_options(p: Parser, of: str) -> None:
     option("schedulers", f"{of}schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
     option("recreating_owners", f"{of}kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
     option("evict_bare_pods", f"{of}pods without an owner may be evicted; nobody makes them anew")
+    option("close_unready_nodes", f"{of}nodes that are not ready receive nothing, also where no taint says so")
     option("network_labels", f"{of}labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
 
 
@@ -124,16 +125,20 @@ READERS: dict[str, tuple[Callable[..., io.ClusterReading], tuple[str, ...]]] = {
 """Of `import`, by system: what reads its files, and its options, or the function of the library that has them."""
 
 
-def write_reading(reading: io.ClusterReading, output: str) -> None:
-    """Says what was read and how, and writes the snapshot."""
+def write_reading(reading: io.ClusterReading, output: str, report: str | None = None) -> None:
+    """Writes the snapshot, and the reading report where it is asked for, then says what was read and how."""
+    reading.cluster.to_json(output)
+    if report:
+        write_text(report, reading.report.to_json())
     say(describe(reading.cluster))
     for warning in reading.cluster.warnings():
         say(f"note: {warning}")
     say()
     say(str(reading.report).rstrip())
     say()
-    reading.cluster.to_json(output)
     say(f"wrote {output}")
+    if report:
+        say(f"wrote {report}")
 
 
 def import_options(p: Parser) -> None:
@@ -169,9 +174,7 @@ def import_cluster(args: argparse.Namespace) -> int:
     if wrong := sorted(given(args, *(name for _, others in READERS.values() for name in others)).keys() - options.keys()):
         raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
     reading = read(args.files, **options)
-    write_reading(reading, args.output)
-    if args.report:
-        write_text(args.report, reading.report.to_json())
+    write_reading(reading, args.output, args.report)
     return OK
 
 

@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import FILES, Parser, flag, level, library_option
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, say
+from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, say
 
 JOBS_NAMED = 8
 """In a message."""
@@ -237,7 +237,7 @@ def admit_options(p: Parser) -> None:
     option("mode", "whether the level is required (default: as the job says, else preferred)")
     option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
     p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them (default: none)")
-    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted (default: none)")
+    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted; * stands for any characters, as in 'inference/*' (default: none)")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
     bundle_options(p)
@@ -249,7 +249,9 @@ def admit(args: argparse.Namespace) -> int:
     require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
     job = read_job(args.job, cluster)
-    options = given(args, "admission.admit", "exempt", "spare")
+    options = given(args, "admission.admit", "exempt")
+    if args.spare is not None:
+        options["spare"] = matching("spare", args.spare, [task.name for task in cluster.tasks])
     options |= {name: False for option, name in ADMIT_SWITCHES.items() if getattr(args, option)}
     made = admission.admit(cluster, job, **options)
     save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)

@@ -38,13 +38,15 @@ def snapshot(args: argparse.Namespace) -> int:
     told = taken.to_dict()
     if args.raw:
         write_json(args.output, taken.objects)
+        if args.report:
+            write_json(args.report, told)
         say(f"wrote {args.output}")
     else:
         reading = io.read_kubernetes(taken.objects, **given(args, "io.read_kubernetes"))
+        if args.report:
+            write_json(args.report, told | json.loads(reading.report.to_json()))
         write_reading(reading, args.output)
-        told |= json.loads(reading.report.to_json())
     if args.report:
-        write_json(args.report, told)
         say(f"wrote {args.report}")
     return OK
 

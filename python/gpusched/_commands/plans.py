@@ -211,7 +211,8 @@ def verify_options(p: Parser) -> None:
 
 def verify_plan(args: argparse.Namespace) -> int:
     checked = verify.plan(args.cluster, args.plan, **given(args, "verify.plan"))
-    say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
+    if checked.vacated_nodes:
+        say(f"vacates {counted(len(checked.vacated_nodes), 'node')} with {counted(checked.vacated_gpus, 'GPU')}")
     return print_check(checked)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import fnmatch
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..errors import BackendError, InvalidInput
+from ..errors import BackendError, InvalidInput, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,6 +120,20 @@ def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     except (OSError, ValueError) as error:
         raise BackendError(f"{path}: cannot be written: {error}") from None
     say(f"wrote {path}")
+
+
+def matching(option: str, patterns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names that the patterns of an option stand for, in their order: * is any characters; a name without * stands for itself."""
+    wanted: dict[str, None] = {}
+    problems = []
+    for pattern in patterns:
+        found = fnmatch.filter(names, pattern.replace("[", "[[]")) if "*" in pattern else [pattern]
+        if not found:
+            problems.append(f"--{option}: {repr_text(pattern)} matches no name")
+        wanted |= dict.fromkeys(found)
+    if problems:
+        raise InvalidInput(problems)
+    return list(wanted)
 
 
 def write_text(path: str | None, text: str) -> None:

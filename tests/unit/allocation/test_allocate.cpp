@@ -148,6 +148,9 @@ TEST_CASE("the binding constraint is named with figures") {
     CHECK(refused(spec, request).starts_with("gpu_model: the nodes hold 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
     CHECK(refused(spec, pods(8, 4)).starts_with("cordoned: the nodes hold 2" + of));
+    // GPUs are too few on all nodes together: what the pods could use is told first.
+    CHECK(refused(spec, pods(9, 8)) ==
+          "gpu: the nodes hold 1 of the 9 pods like 'job-0'; 8 if only GPUs counted");
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};
     CHECK(refused(uneven(), request) ==

@@ -257,10 +257,13 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
     for (std::size_t s = 0; s < stages.size(); ++s) {
         if (stages[s].room >= count) continue;
         result.obstacle = stages[s].binding;
-        result.reason = std::string(enum_name(result.obstacle)) + ": the nodes hold " +
-                        std::to_string(stages[s].room) + of_pods;
+        const auto held = stages.back().room;  // with the constraints that come after this one, too
+        result.reason =
+            std::string(enum_name(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
         if (s > 0)
             result.reason += "; without this constraint at least " + std::to_string(stages[s - 1].room);
+        else if (stages[s].room != held)
+            result.reason += "; " + std::to_string(stages[s].room) + " if only GPUs counted";
         return;
     }
     const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;

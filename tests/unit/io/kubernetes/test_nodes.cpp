@@ -59,6 +59,19 @@ TEST_CASE("A node whose pods ask for more than it has is clipped and receives no
     CHECK(fits(cluster, "c", "n1"));
 }
 
+TEST_CASE("A node that is not ready receives nothing where that is asked for", "[io][kubernetes]") {
+    auto dead = node("dead");
+    dead.replace(dead.find("True"), 4, "False");
+    const auto text = list({dead, node("n1"), pod("p")});
+    const auto as_scheduled = io::kubernetes_from_text(text);
+    CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "dead"));
+    CHECK(row(as_scheduled, "Node", "not ready").examples.front() == "dead");
+    const auto closed = io::kubernetes_from_text(text, {.close_unready_nodes = true});
+    CHECK_FALSE(fits(Cluster::build(closed.cluster), "p", "dead"));
+    CHECK(fits(Cluster::build(closed.cluster), "p", "n1"));
+    CHECK(row(closed, "Node", "not ready").how == "receives no pod, as asked for");
+}
+
 TEST_CASE("Amounts beyond what the model holds are clipped", "[io][kubernetes]") {
     const auto reading = read({node("n0", {.allocatable = R"("cpu": "9E", "memory": "9Ei", "pods": "9E")"}),
                                pod("a", {.requests = R"("cpu": "8E", "memory": "8Ei")", .on = "n0"}),

@@ -134,10 +134,17 @@ class Reader {
                 for (const auto& taint : spec.taints)
                     tainted = tainted || taint.key == "node.kubernetes.io/not-ready" ||
                               taint.key == "node.kubernetes.io/unreachable";
-                if (!ready && !tainted)
+                if (!ready && options_.close_unready_nodes) {
+                    spec.schedulable = false;
+                    report_.approximated("Node", "not ready", Errs::too_strict,
+                                         "receives no pod, as asked for", spec.name);
+                } else if (!ready && !tainted) {
                     report_.approximated(
                         "Node", "not ready", Errs::neither,
-                        "without a taint that says so: receives pods, as from kube-scheduler", spec.name);
+                        "without a taint that says so: receives pods, as from kube-scheduler, "
+                        "unless unready nodes are closed",
+                        spec.name);
+                }
                 index_.emplace(spec.name, nodes_.size());
                 nodes_.push_back(std::move(node));
                 cluster_.nodes.push_back(std::move(spec));
