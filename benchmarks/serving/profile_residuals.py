@@ -5,7 +5,8 @@
 
 DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one profile: seconds of a
 layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix
-product (aiconfigurator), or of a message between two stages of a pipeline (Vidur: send_recv). `before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
+product (aiconfigurator), or of a message between two stages of a pipeline (Vidur: send_recv).
+`before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
 geometric mean ratio of the other degrees of the same GPU and model (a profile is never calibrated by itself; - where there is one
 degree). `inversions` counts pairs of degrees of which the estimate prefers the one that serves less per GPU, of long prompts (2,455 in, 18
 out) and chats (496, 510) at 64 requests together, by more than 5 %.
