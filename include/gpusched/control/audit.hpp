@@ -34,10 +34,18 @@ void append_release_record(std::string& line);
 /// @param target name of the tenant that the action hit
 void append_outcome_record(std::string& line, ActionKind kind, std::string_view target, BackendStatus status);
 
+/// The answer to an operator's request to resume.
+enum class ResumeVerdict : std::uint8_t { accepted, refused, not_needed };
+constexpr auto enum_names(ResumeVerdict) {
+    return name_table<ResumeVerdict>({
+        {ResumeVerdict::accepted, "accepted"},
+        {ResumeVerdict::refused, "refused"},
+        {ResumeVerdict::not_needed, "not needed"},
+    });
+}
+
 /// Appends a record of an operator's request to resume, which decides nothing: the observation says what came of it.
-/// @param verdict accepted, refused or not needed
-void append_resume_record(std::string& line, std::string_view verdict,
-                          const std::vector<std::string>& reasons);
+void append_resume_record(std::string& line, ResumeVerdict verdict, const std::vector<std::string>& reasons);
 
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON

@@ -317,13 +317,35 @@ constexpr void visit_fields(std::type_identity<AuditEvent>, F&& field) {
     field("loss", &AuditEvent::loss);
 }
 
+/// What became of a placement that was looked at.
+enum class CandidateVerdict : std::uint8_t {
+    no_score,        ///< not finite
+    entered_before,  ///< in this episode
+    blocked,         ///< a change that was undone lately
+    less_memory,
+    worse,
+    better,  ///< than all before it
+    larger   ///< the next larger instance: it is taken
+};
+constexpr auto enum_names(CandidateVerdict) {
+    return name_table<CandidateVerdict>({
+        {CandidateVerdict::no_score, "no score"},
+        {CandidateVerdict::entered_before, "entered before"},
+        {CandidateVerdict::blocked, "blocked"},
+        {CandidateVerdict::less_memory, "less memory"},
+        {CandidateVerdict::worse, "worse"},
+        {CandidateVerdict::better, "better"},
+        {CandidateVerdict::larger, "larger"},
+    });
+}
+
 /// A placement that was looked at.
 struct AuditCandidate {
     std::int32_t tenant = -1;
     std::int32_t gpu = 0;
     MigInstance instance{};
     double score = 0;
-    const char* verdict = "";  ///< a literal
+    CandidateVerdict verdict = CandidateVerdict::worse;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<AuditCandidate>, F&& field) {

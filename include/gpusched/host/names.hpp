@@ -40,6 +40,7 @@ using control::ControllerOptions;
 using control::ControllerState;
 using control::Decision;
 using control::NamedCarryover;
+using control::ResumeVerdict;
 using control::StepResult;
 using control::TenantCarryover;
 using control::WeightedScore;

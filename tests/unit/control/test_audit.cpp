@@ -104,6 +104,21 @@ TEST_CASE("a log that holds its options replays whatever hash its version had") 
     CHECK(replay_audit(log, other).first_difference == 50);
 }
 
+TEST_CASE("verdicts on placements and on requests to resume are written by their names") {
+    const auto o = test::control_options();
+    StepResult result;
+    for (const auto& [verdict, name] : enum_names(CandidateVerdict{}))
+        result.candidates.push_back({.tenant = 0, .gpu = 1, .score = 0.5, .verdict = verdict});
+    std::string line;
+    append_audit_line(line, Observation{}, initial_state(o), result, 0);
+    CHECK(line.find(R"("candidates":[[0,1,0,0,0.5,"no score"],[0,1,0,0,0.5,"entered before"],)"
+                    R"([0,1,0,0,0.5,"blocked"],[0,1,0,0,0.5,"less memory"],[0,1,0,0,0.5,"worse"],)"
+                    R"([0,1,0,0,0.5,"better"],[0,1,0,0,0.5,"larger"]])") != std::string::npos);
+    line.clear();
+    append_resume_record(line, ResumeVerdict::not_needed, {});
+    CHECK(line == "{\"record\":\"resume\",\"verdict\":\"not needed\",\"reasons\":[]}\n");
+}
+
 TEST_CASE("a log that several starts have written replays, a torn line between them included") {
     auto first = test::control_options(), second = first;
     second.persistence = 4;
@@ -119,7 +134,7 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     CHECK(written == outcome);
     log += written;
     written.clear();
-    append_resume_record(written, "refused", {"a \"program\" is at work"});
+    append_resume_record(written, ResumeVerdict::refused, {"a \"program\" is at work"});
     CHECK(written ==
           "{\"record\":\"resume\",\"verdict\":\"refused\",\"reasons\":[\"a \\\"program\\\" is at work\"]}\n");
     log += written;

@@ -87,6 +87,9 @@ class Stepper {
     bool act(std::size_t i, const Choice& choice);
     bool reconfigure(std::size_t i, const Choice& choice);
     bool blocked(const TenantState& t, const Configuration& to) const;
+    /// Why this placement with this score is no choice, whatever the others are.
+    std::optional<CandidateVerdict> ruled_out(const TenantState& t, const Configuration& to,
+                                              double score) const;
     void push(const Action& action);
     MigLayout rest_of(std::size_t i, std::size_t gpu) const;
     Configuration placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const;

@@ -55,6 +55,8 @@ class Writer {
             std::isfinite(x) ? number(x) : word("null");
         else if constexpr (std::is_same_v<T, std::uint64_t>)
             number(std::bit_cast<std::int64_t>(x));
+        else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
+            text(enum_name(x));
         else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
             number(static_cast<std::int64_t>(x));
         else if constexpr (std::is_same_v<T, const char*>)
@@ -327,10 +329,10 @@ GPUSCHED_INLINE void append_outcome_record(std::string& line, ActionKind kind, s
         {{"kind", enum_name(kind)}, {"target", target}, {"status", enum_name(status)}});
 }
 
-GPUSCHED_INLINE void append_resume_record(std::string& line, std::string_view verdict,
+GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdict,
                                           const std::vector<std::string>& reasons) {
     audit_detail::append_record(line, audit_detail::Record::resume,
-                                {{"verdict", verdict}, {"reasons", reasons}});
+                                {{"verdict", enum_name(verdict)}, {"reasons", reasons}});
 }
 
 GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {

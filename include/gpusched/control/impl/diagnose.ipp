@@ -125,20 +125,16 @@ GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
                 const double misses = misses_ahead(i, after) + pause / horizon;
                 const double score = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
                 const double worth = stay - misses;
-                const char* verdict = "worse";
+                auto verdict = CandidateVerdict::worse;
                 // Sizes come in rising order: a larger one must be better by more than can be told apart.
                 const bool better =
                     best.lever == Lever::none || worth > best.worth + worth_a_guard ||
                     (worth > best.worth - worth_a_guard &&
                      (profile.sm_count < best_sm || (profile.sm_count == best_sm && score < best_score)));
-                if (!std::isfinite(score)) {
-                    verdict = "no score";
-                } else if (entered(t, static_cast<std::int32_t>(g), at)) {
-                    verdict = "entered before";
-                } else if (blocked(t, after)) {
-                    verdict = "blocked";
+                if (const auto obstacle = ruled_out(t, after, score)) {
+                    verdict = *obstacle;
                 } else if (worth >= worth_a_change && better) {
-                    verdict = "better";
+                    verdict = CandidateVerdict::better;
                     best.lever = profile.key == own.key ? Lever::move : Lever::enlarge;
                     best.row = best.lever == Lever::move ? Row::move : Row::enlarge;
                     best.target = static_cast<std::int32_t>(i);

@@ -58,6 +58,14 @@ GPUSCHED_INTERNAL bool Stepper::blocked(const TenantState& t, const Configuratio
     });
 }
 
+GPUSCHED_INTERNAL std::optional<CandidateVerdict>
+Stepper::ruled_out(const TenantState& t, const Configuration& to, double score) const {
+    if (!std::isfinite(score)) return CandidateVerdict::no_score;
+    if (entered(t, to.gpu, to.instance)) return CandidateVerdict::entered_before;
+    if (blocked(t, to)) return CandidateVerdict::blocked;
+    return std::nullopt;
+}
+
 /// Whether a change of some tenant ended so that nobody knows what stands: then no instance is touched.
 GPUSCHED_INTERNAL bool Stepper::any_frozen() const {
     return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
@@ -212,15 +220,11 @@ GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
             if (!can_create(d, rest, at) || (g == here && at == t.place.current.instance)) continue;
             const auto after = placed(i, g, at, true);
             const double x = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
-            const char* verdict = "worse";
-            if (!std::isfinite(x)) {
-                verdict = "no score";
-            } else if (entered(t, static_cast<std::int32_t>(g), at)) {
-                verdict = "entered before";
-            } else if (blocked(t, after)) {
-                verdict = "blocked";
+            auto verdict = CandidateVerdict::worse;
+            if (const auto obstacle = ruled_out(t, after, x)) {
+                verdict = *obstacle;
             } else if (x < best) {
-                verdict = "better";
+                verdict = CandidateVerdict::better;
                 best = x;
                 out.after = after;
                 out.make_before_break = can_create(d, seen_.gpus[g].layout, at);
@@ -247,12 +251,10 @@ GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
         const auto& own = d.profiles[t.place.current.instance.profile];
         const auto after = placed(i, gpu, found[k], true);
         const bool fit = profile.memory_slices >= own.memory_slices;
-        const char* verdict = entered(t, t.place.current.gpu, found[k]) ? "entered before"
-                              : blocked(t, after)                       ? "blocked"
-                              : !fit                                    ? "less memory"
-                                                                        : "larger";
+        const auto verdict =
+            ruled_out(t, after, 0).value_or(fit ? CandidateVerdict::larger : CandidateVerdict::less_memory);
         out_.candidates.push_back({static_cast<std::int32_t>(i), t.place.current.gpu, found[k], 0, verdict});
-        if (std::string_view(verdict) != "larger") continue;
+        if (verdict != CandidateVerdict::larger) continue;
         Choice out{.lever = Lever::enlarge,
                    .row = Row::enlarge,
                    .target = static_cast<std::int32_t>(i),

@@ -17,9 +17,9 @@ GPUSCHED_INLINE std::vector<std::int32_t> LiveController::Impl::frozen() const {
     return out;
 }
 
-GPUSCHED_INLINE void LiveController::Impl::tell_resume(const char* verdict,
+GPUSCHED_INLINE void LiveController::Impl::tell_resume(ResumeVerdict verdict,
                                                        const std::vector<std::string>& texts) {
-    for (const auto& text : texts) say(std::string("resume ") + verdict + ": " + text);
+    for (const auto& text : texts) say(std::string("resume ") + enum_name(verdict) + ": " + text);
     std::string record;
     control::append_resume_record(record, verdict, texts);
     audit.write(record);
@@ -27,7 +27,8 @@ GPUSCHED_INLINE void LiveController::Impl::tell_resume(const char* verdict,
 
 GPUSCHED_INLINE void LiveController::Impl::resume() {
     const auto waiting = frozen();
-    if (waiting.empty() && !released) return tell_resume("not needed", {"nothing waits for an operator"});
+    if (waiting.empty() && !released)
+        return tell_resume(ResumeVerdict::not_needed, {"nothing waits for an operator"});
     std::vector<std::string> reasons, done;
     if (!waiting.empty()) {
         const bool dry_run = options.flags.dry_run;
@@ -42,7 +43,7 @@ GPUSCHED_INLINE void LiveController::Impl::resume() {
             reasons = std::move(resumption.reasons);
         }
     }
-    if (!reasons.empty()) return tell_resume("refused", reasons);
+    if (!reasons.empty()) return tell_resume(ResumeVerdict::refused, reasons);
     for (const auto i : waiting)
         done.push_back(name(static_cast<std::size_t>(i)) + " goes on after ten fresh windows in " +
                        describe(options.host, at(static_cast<std::size_t>(i))));
@@ -52,7 +53,7 @@ GPUSCHED_INLINE void LiveController::Impl::resume() {
     if (resume_accepted) signals->look_again();
     released = false;
     audit.must = true;
-    tell_resume("accepted", done);
+    tell_resume(ResumeVerdict::accepted, done);
 }
 
 /// The core believes an operator in everything, so what was true then must be true of this window as well.
@@ -67,7 +68,7 @@ GPUSCHED_INLINE void LiveController::Impl::vouch(Observation& seen) {
             reasons.push_back(gpusched::quoted(name(i)) + ": " + describe(options.host, where) +
                               (gpu.readable ? " stands no more" : " cannot be read any more"));
     }
-    if (!reasons.empty()) return tell_resume("refused", reasons);
+    if (!reasons.empty()) return tell_resume(ResumeVerdict::refused, reasons);
     seen.operator_resume = true;
 }
 

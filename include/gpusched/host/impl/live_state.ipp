@@ -239,7 +239,7 @@ struct LiveController::Impl {
     void probe_memory();
     // An operator has come (live_resume.ipp).
     [[nodiscard]] std::vector<std::int32_t> frozen() const;
-    void tell_resume(const char* verdict, const std::vector<std::string>& texts);
+    void tell_resume(ResumeVerdict verdict, const std::vector<std::string>& texts);
     void resume();
     void vouch(Observation& seen);
     void need_start() const {
