@@ -11,7 +11,7 @@
 namespace GPUSCHED_NAMESPACE::control {
 
 /// The cores of a list as the kernel writes it, such as `0-3,8`; empty text is the empty set.
-/// @throws InvalidInput for other text, and for cores above 255
+/// @throws InvalidInput for other text, and for cores from `most_cores` on
 [[nodiscard]] CpuSet parse_cpus(std::string_view list);
 
 /// The inverse: ranges in rising order.

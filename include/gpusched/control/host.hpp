@@ -10,20 +10,32 @@
 
 namespace GPUSCHED_NAMESPACE::control {
 
-/// A set of up to 256 cores.
-struct CpuSet {
-    std::array<std::uint64_t, 4> words{};
+/// Cores (hardware threads) that a host may have: as many as the kernel's `cpu_set_t` names.
+inline constexpr std::size_t most_cores = 1024;
 
+/// A set of cores below `most_cores`.
+struct CpuSet {
+    std::array<std::uint64_t, most_cores / 64> words{};
+
+    /// All that a set can name.
+    [[nodiscard]] static constexpr CpuSet all() noexcept {
+        CpuSet set;
+        set.words.fill(~std::uint64_t{0});
+        return set;
+    }
+    /// @param core below `most_cores`
     constexpr void add(std::size_t core) noexcept { words[core / 64] |= std::uint64_t{1} << core % 64; }
     [[nodiscard]] constexpr bool contains(std::size_t core) const noexcept {
         return words[core / 64] >> core % 64 & 1;
     }
+    /// Words up to the last one with a core.
+    [[nodiscard]] constexpr std::size_t words_in_use() const noexcept {
+        auto count = words.size();
+        while (count > 0 && words[count - 1] == 0) --count;
+        return count;
+    }
     friend constexpr bool operator==(const CpuSet&, const CpuSet&) = default;
 };
-template <class F>
-constexpr void visit_fields(std::type_identity<CpuSet>, F&& field) {
-    field("words", &CpuSet::words);
-}
 
 /// A PCIe root complex.
 struct HostRoot {
@@ -96,7 +108,7 @@ constexpr void visit_fields(std::type_identity<HostTenant>, F&& field) {
 struct Host {
     std::vector<HostRoot> roots{};
     std::vector<HostGpu> gpus{};            ///< at most 16
-    std::vector<std::int32_t> core_numa{};  ///< NUMA node of each core, at most 256
+    std::vector<std::int32_t> core_numa{};  ///< NUMA node of each core, at most `most_cores`
     std::int32_t numa_nodes = 1;
     std::vector<HostTenant> tenants{};
 };

@@ -104,6 +104,23 @@ TEST_CASE("a log that holds its options replays whatever hash its version had") 
     CHECK(replay_audit(log, other).first_difference == 50);
 }
 
+TEST_CASE("cores of a configuration are written in four words, or as many as hold cores") {
+    auto o = test::control_options();
+    o.host.core_numa.assign(most_cores, 0);
+    validate(o);
+    StepResult result;
+    Action action;
+    action.before.cpus.add(255);
+    action.after.cpus.add(383);
+    result.wished = {action};
+    std::string line;
+    append_audit_line(line, Observation{}, initial_state(o), result, 0);
+    CHECK(line.find(R"("before":[0,0,0,100,0,0,0,-9223372036854775808])") != std::string::npos);
+    CHECK(line.find(R"("after":[0,0,0,100,0,0,0,0,0,-9223372036854775808])") != std::string::npos);
+    o.host.core_numa.push_back(0);
+    CHECK_THROWS_MESSAGE(validate(o), InvalidInput, "core_numa: 1025; expected 0 to 1024");
+}
+
 TEST_CASE("verdicts on placements and on requests to resume are written by their names") {
     const auto o = test::control_options();
     StepResult result;

@@ -159,8 +159,11 @@ TEST_CASE("lists of cores") {
     CHECK(cpus_text(parse_cpus("0-3,8")) == "0-3,8");
     CHECK(cpus_text(parse_cpus("8,0-2,3\n")) == "0-3,8");
     CHECK(cpus_text(parse_cpus("")).empty());
-    CHECK(cpus_text(parse_cpus("255")) == "255");
-    for (const char* bad : {"256", "a", "1-", "-1", "3-1", "1,", "1,,2", "1;2", "1 2"}) {
+    CHECK(cpus_text(parse_cpus("0-383,1023")) == "0-383,1023");
+    CHECK(cpus_text(CpuSet::all()) == "0-1023");
+    CHECK_THROWS_MESSAGE(parse_cpus("1024"), InvalidInput,
+                         "cpus: '1024'; expected cores from 0 to 1023, such as 0-3,8");
+    for (const char* bad : {"65536", "a", "1-", "-1", "3-1", "1,", "1,,2", "1;2", "1 2"}) {
         INFO(bad);
         CHECK_THROWS_AS(parse_cpus(bad), InvalidInput);
     }

@@ -53,8 +53,8 @@ TEST_CASE("limits are ended below the control groups only, and it is seen that t
 }
 
 TEST_CASE("more cores than a pin can name are given back, whatever the tenant gets of them") {
-    CHECK(same_cores("0-383\n", "0-191,192-383"));
-    CHECK(!same_cores("0-383", "0-255"));
+    CHECK(same_cores("0-1535\n", "0-191,192-1535"));
+    CHECK(!same_cores("0-1535", "0-255"));
     CHECK(!same_cores("0-3", "x"));
     CHECK(!same_cores("0-3", "0-99999"));
     CrashWorld w(true);
@@ -63,13 +63,13 @@ TEST_CASE("more cores than a pin can name are given back, whatever the tenant ge
     Journal journal;
     journal.boot = "b1";
     journal.of("T1").now = w.before;
-    journal.of("T1").cpuset = "0-383";
+    journal.of("T1").cpuset = "0-1535";
     JournalFile file(files, w.journal());
     REQUIRE(file.save(journal, w.options.host) == BackendStatus::ok);
     const auto r = w.recover(run, files);
     CHECK(r.known());
     CHECK(!r.journal.tenants[0].cpuset);
-    CHECK(w.text("t1/cpuset.cpus") == "0-383\n");
+    CHECK(w.text("t1/cpuset.cpus") == "0-1535\n");
     // The group above has fewer.
     struct Narrow final : Files {
         std::string list{};
@@ -84,8 +84,8 @@ TEST_CASE("more cores than a pin can name are given back, whatever the tenant ge
         int create(const std::string&, std::string_view) override { return 0; }
         int rename(const std::string&, const std::string&) override { return 0; }
     } narrow;
-    CHECK(set_cores(narrow, "/g", {}, "0-383") == BackendStatus::ok);
-    CHECK(set_cores(narrow, "/g", parse_cpus("100-200"), "0-383") == BackendStatus::not_supported);
+    CHECK(set_cores(narrow, "/g", {}, "0-1535") == BackendStatus::ok);
+    CHECK(set_cores(narrow, "/g", parse_cpus("100-200"), "0-1535") == BackendStatus::not_supported);
 }
 
 TEST_CASE("links in the place of a file are not followed") {

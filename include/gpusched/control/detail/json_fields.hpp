@@ -24,6 +24,11 @@ namespace GPUSCHED_NAMESPACE::control::detail {
 
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
+/// What messages say where a list of cores is none.
+inline std::string cores_expected() {
+    return "cores from 0 to " + number_text(most_cores - 1) + ", such as 0-3,8";
+}
+
 using FieldNames = std::initializer_list<std::string_view>;
 
 template <class Mark, class... Rules>
@@ -128,7 +133,7 @@ class FieldReader {
             try {
                 value = parse_cpus(v.is_string() ? v.get<std::string>() : "?");
             } catch (const InvalidInput&) {
-                bad(where, v, "cores from 0 to 255, such as 0-3,8");
+                bad(where, v, cores_expected());
             }
         } else if constexpr (std::is_same_v<T, Configuration>) {
             read_configuration(v, where, value);

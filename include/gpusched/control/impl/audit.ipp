@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <type_traits>
 
 namespace GPUSCHED_NAMESPACE::control {
@@ -57,6 +58,8 @@ class Writer {
             number(std::bit_cast<std::int64_t>(x));
         else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
             text(enum_name(x));
+        else if constexpr (std::is_same_v<T, CpuSet>)  // ends its row: the words in use, at least four
+            values(std::span(x.words).first(std::max<std::size_t>(4, x.words_in_use())));
         else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
             number(static_cast<std::int64_t>(x));
         else if constexpr (std::is_same_v<T, const char*>)

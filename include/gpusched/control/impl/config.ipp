@@ -49,8 +49,8 @@ inline void read_host(const detail::FieldReader& reader, Host& host, Problems& p
 
 GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
     const auto read = parse_cpu_list(list);
-    if (!read || (!read->empty() && read->ranges.back().second > 255))
-        throw InvalidInput(bad_value("cpus", gpusched::quoted(list), "cores from 0 to 255, such as 0-3,8"));
+    if (!read || (!read->empty() && static_cast<std::size_t>(read->ranges.back().second) >= most_cores))
+        throw InvalidInput(bad_value("cpus", gpusched::quoted(list), detail::cores_expected()));
     CpuSet cpus;
     for (const auto& [first, last] : read->ranges)
         for (int c = first; c <= last; ++c) cpus.add(static_cast<std::size_t>(c));
@@ -59,10 +59,10 @@ GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
 
 GPUSCHED_INLINE std::string cpus_text(const CpuSet& cpus) {
     std::string text;
-    for (std::size_t c = 0; c < 256; ++c) {
+    for (std::size_t c = 0; c < most_cores; ++c) {
         if (!cpus.contains(c)) continue;
         auto last = c;
-        while (last < 255 && cpus.contains(last + 1)) ++last;
+        while (last + 1 < most_cores && cpus.contains(last + 1)) ++last;
         text += (text.empty() ? "" : ",") + number_text(c);
         if (last > c) text += "-" + number_text(last);
         c = last;

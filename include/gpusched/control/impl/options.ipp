@@ -47,7 +47,7 @@ inline void host(Problems& problems, const Host& h) {
         check_range(problems, field, value, low, static_cast<std::int32_t>(count) - 1, owner);
     };
     check_range(problems, "gpus", h.gpus.size(), 1u, 16u);
-    check_range(problems, "core_numa", h.core_numa.size(), 0u, 256u);
+    check_range(problems, "core_numa", h.core_numa.size(), std::size_t{0}, most_cores);
     check_range(problems, "tenants", h.tenants.size(), 1u, 64u);
     check_fields(problems, h);
     for (const auto node : h.core_numa) check_range(problems, "core_numa", node, 0, h.numa_nodes - 1);

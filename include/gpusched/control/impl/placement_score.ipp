@@ -56,7 +56,7 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
 }
 
 GPUSCHED_INLINE double median_irq(const Observation& seen) noexcept {
-    std::array<double, 256> rates{};
+    std::array<double, most_cores> rates;
     std::size_t count = 0;
     for (const double rate : seen.irq_per_s)
         if (is_plausible(rate, most_irq_per_s) && count < rates.size()) rates[count++] = rate;

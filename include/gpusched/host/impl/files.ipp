@@ -84,10 +84,9 @@ GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::stri
 GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    // All that a set can name stands for all that there are.
-    const bool all = cpus == CpuSet{{~0ull, ~0ull, ~0ull, ~0ull}};
-    for (std::size_t c = 0; c < CPU_SETSIZE; ++c)
-        if (all || (c < 256 && cpus.contains(c))) CPU_SET(c, &set);
+    static_assert(control::most_cores == CPU_SETSIZE);
+    for (std::size_t c = 0; c < control::most_cores; ++c)
+        if (cpus.contains(c)) CPU_SET(c, &set);
     return ::sched_setaffinity(static_cast<pid_t>(thread), sizeof set, &set) == 0 ? 0 : errno;
 }
 

@@ -77,7 +77,7 @@ GPUSCHED_INLINE BackendStatus set_cores(Files& files, const std::string& cgroup,
     const bool pinned = !(cpus == CpuSet{});
     if (before != "threads") return group.set_cpus(pinned ? cpus_text(cpus) : before, pinned);
     // All cores: the kernel leaves out those that are not there.
-    constexpr CpuSet all{{~0ull, ~0ull, ~0ull, ~0ull}};
+    constexpr auto all = CpuSet::all();
     return group.set_affinity(pinned ? cpus : all);
 }
 
