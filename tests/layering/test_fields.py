@@ -28,6 +28,7 @@ GAPS = {
             "cost": "a function",
         },
     },
+    "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},
 }
 

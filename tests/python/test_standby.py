@@ -15,6 +15,8 @@ def test_harvest() -> None:
     assert a == gs.sim.simulate_harvest(owners=100, days=3)
     with pytest.raises(gs.InvalidInput, match="owners: 0"):
         gs.sim.simulate_harvest(owners=0)
+    phases: list[str] = []
+    assert a == gs.sim.simulate_harvest(owners=100, days=3, progress=lambda phase, done, total: phases.append(phase))
     at_once = gs.preemption.EvictionModel(grace_ms=0)
     b = gs.sim.simulate_harvest(owners=100, days=3, eviction=at_once)
     assert b.eviction_max_s == 0 and b.killed == b.evictions > 0

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <array>
@@ -56,6 +58,8 @@ struct HarvestResult {
     double eviction_max_s = 0;                  ///< their maximum
     std::array<double, 24> standby_by_hour{};   ///< lent GPU-hours by hour of the day
     std::array<double, 24> borrowed_by_hour{};  ///< borrowed GPU-hours by hour of the day
+    StopReason stop_reason =
+        StopReason::completed;  ///< of a cancelled run the figures are those of the time simulated
     [[nodiscard]] double harvested() const noexcept {
         return standby_gpu_h > 0 ? borrowed_gpu_h / standby_gpu_h : 0;
     }
@@ -76,10 +80,14 @@ constexpr void visit_fields(std::type_identity<HarvestResult>, F&& field) {
     field("borrowed_by_hour", &HarvestResult::borrowed_by_hour);
 }
 
-/// Runs the simulation in steps of a minute (evictions in milliseconds).
 /// @throws InvalidInput with every option out of range
-/// O(owners x minutes); the same options give the same result everywhere.
-[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {});
+void validate(const HarvestOptions& options);
+
+/// Runs the simulation in steps of a minute (evictions in milliseconds).
+/// @throws InvalidInput as `validate` does
+/// O(owners x minutes), of which owners to whom nothing happens in a minute cost one comparison; the same options give the
+/// same result everywhere.
+[[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {}, const Context& context = {});
 
 }  // namespace GPUSCHED_NAMESPACE::sim
 

@@ -288,6 +288,7 @@ def simulate_harvest(
     start_delay_s: int = 120,
     seed: int = 0,
     eviction: EvictionModel | None = None,
+    progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> HarvestResult: ...
 def generate_cluster(
     *,

@@ -5,6 +5,8 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/sim/harvest.hpp>
 
+#include <stop_token>
+
 using namespace gpusched;
 using namespace gpusched::sim;
 
@@ -40,9 +42,27 @@ TEST_CASE("the percentile of eviction times is the nearest rank") {
     CHECK(many.eviction_p95_s < many.eviction_max_s);
 }
 
+TEST_CASE("owners that sleep after midnight lend as well") {
+    // Their first night may have ended before the simulation begins; then they sleep in the next one.
+    const auto late = simulate_harvest({.owners = 50, .days = 3, .sleep_hour = 2, .wake_hour = 8});
+    CHECK(late.standby_gpu_h > 0);
+    CHECK(late.standby_by_hour[5] > 10 * late.standby_by_hour[14]);
+}
+
+TEST_CASE("a cancelled harvest gives the figures of the time that was simulated") {
+    std::stop_source stop;
+    stop.request_stop();
+    const auto nothing = simulate_harvest({.owners = 100'000, .days = 1000}, {.stop = stop.get_token()});
+    CHECK(nothing.stop_reason == StopReason::cancelled);
+    CHECK(nothing.standby_gpu_h == 0);
+    CHECK(simulate_harvest({.owners = 3, .days = 1}).stop_reason == StopReason::completed);
+}
+
 TEST_CASE("options of the harvest out of range are refused") {
     CHECK_THROWS_MESSAGE(simulate_harvest({.task_minutes = INT64_MAX}), InvalidInput,
                          "task_minutes: 9223372036854775807; expected 4 to 1000000000");
+    // Each error once.
+    CHECK_THROWS_WITH(simulate_harvest({.demand = 11}), "demand: 11; expected 0 to 10");
     CHECK_THROWS_MESSAGE(simulate_harvest({.owners = 0}), InvalidInput, "owners: 0; expected 1 to 100000");
     CHECK_THROWS_MESSAGE(simulate_harvest({.sleep_hour = 5, .wake_hour = 4}), InvalidInput,
                          "wake_hour: 4; expected more than sleep_hour");
