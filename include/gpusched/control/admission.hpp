@@ -50,7 +50,7 @@ template <PlacementScorer S = WeightedScore>
 [[nodiscard]] std::optional<AdmissionPlace> find_place(const ControllerState& state, const Observation& seen,
                                                        const ControllerOptions& options,
                                                        const Newcomer& newcomer, const S& score = {}) {
-    return find_place_with(state, seen, options, newcomer, ScoreRef(score));
+    return find_place_with(state, seen, options, newcomer, score);
 }
 
 /// What became of a newcomer.

@@ -3,23 +3,12 @@
 
 #include <gpusched/control/placement_score.hpp>
 #include <gpusched/control/state.hpp>
+#include <gpusched/core/function_ref.hpp>
 
 namespace GPUSCHED_NAMESPACE::control {
 
 /// A reference to any `PlacementScorer`; the scorer must outlive it.
-class ScoreRef {
-  public:
-    template <PlacementScorer S>
-    explicit ScoreRef(const S& scorer) noexcept
-        : scorer_(&scorer), call_([](const void* s, const PlacementTerms& x) {
-              return static_cast<double>((*static_cast<const S*>(s))(x));
-          }) {}
-    double operator()(const PlacementTerms& x) const { return call_(scorer_, x); }
-
-  private:
-    const void* scorer_;
-    double (*call_)(const void*, const PlacementTerms&);
-};
+using ScoreRef = FunctionRef<double(const PlacementTerms&)>;
 
 /// See `step`.
 void step_with(ControllerState& state, const Observation& seen, const ControllerOptions& options,
@@ -43,7 +32,7 @@ void step_with(ControllerState& state, const Observation& seen, const Controller
 template <PlacementScorer S = WeightedScore>
 void step(ControllerState& state, const Observation& seen, const ControllerOptions& options,
           StepResult& result, const S& score = {}) {
-    step_with(state, seen, options, ScoreRef(score), result);
+    step_with(state, seen, options, score, result);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::control

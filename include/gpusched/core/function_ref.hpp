@@ -21,14 +21,15 @@ class FunctionRef<Result(Arguments...)> {
         requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> &&
                  std::is_invocable_r_v<Result, F&, Arguments...>)
     FunctionRef(F& f) noexcept  // NOLINT(google-explicit-constructor): a view, like std::span
-        : object_(std::addressof(f)), call_([](void* object, Arguments... arguments) -> Result {
-              return std::invoke(*static_cast<F*>(object), arguments...);
+        : object_(std::addressof(f)), call_([](const void* object, Arguments... arguments) -> Result {
+              // As const as it was: F says so.
+              return std::invoke(*static_cast<F*>(const_cast<void*>(object)), arguments...);
           }) {}
     Result operator()(Arguments... arguments) const { return call_(object_, arguments...); }
 
   private:
-    void* object_;
-    Result (*call_)(void*, Arguments...);
+    const void* object_;
+    Result (*call_)(const void*, Arguments...);
 };
 
 }  // namespace GPUSCHED_NAMESPACE

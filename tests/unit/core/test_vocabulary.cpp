@@ -5,6 +5,7 @@
 #include <gpusched/core/core.hpp>
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/function_ref.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 
@@ -123,4 +124,14 @@ TEST_CASE("enumerators have names") {
     CHECK(std::string(enum_name(StopReason::move_budget)) == "move_budget");
     CHECK(std::string(enum_name(static_cast<StopReason>(99))) == "unknown");
     static_assert(NamedEnum<StopReason> && !NamedEnum<LpStatus> && !NamedEnum<int>);
+}
+
+TEST_CASE("a reference to a function leaves its object as const as it is") {
+    struct Which {
+        int operator()(int x) { return x; }
+        int operator()(int x) const { return -x; }
+    } changeable;
+    const Which constant;
+    CHECK(FunctionRef<int(int)>(changeable)(3) == 3);
+    CHECK(FunctionRef<int(int)>(constant)(3) == -3);
 }
