@@ -115,7 +115,7 @@ TEST_CASE(
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
             int reached = 0, positive = 0, opened = 0;
             std::string missed;  // seeds
-            for_each_case(clearing, [&](std::uint64_t seed, const Case& c) {
+            const int known = for_each_case(clearing, [&](std::uint64_t seed, const Case& c) {
                 auto options = c.options;
                 options.objective = objective;
                 options.seed = seed;
@@ -156,9 +156,11 @@ TEST_CASE(
             });
             INFO(gpusched::enum_name(objective)
                  << (clearing ? ", given nodes" : "") << ": " << reached << " of " << positive
-                 << ", missed for seeds" << missed << "; " << opened << " plans open nodes");
+                 << ", missed for seeds" << missed << "; " << opened << " plans open nodes; " << known
+                 << " clusters");
             CHECK(reached * 100 >= positive * 95);
             CHECK(positive > instances(200));
+            CHECK(known > instances(1200));
             CHECK(opened > instances(clearing ? 100 : 5));
         }
 }
