@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <set>
@@ -276,6 +277,27 @@ TEST_CASE("the same options give the same cluster, other seeds another") {
     };
     CHECK(digest(a) == digest(b));
     CHECK(digest(a) != digest(c));
+}
+
+TEST_CASE("the generated clusters stay the same from version to version") {
+    const auto digest = [](const char* preset, Layout layout, double load) {
+        std::uint64_t sum = 0;
+        const auto add = [&](auto value) { sum = sum * 1099511628211u + static_cast<std::uint64_t>(value); };
+        for (const auto& task :
+             generate_cluster({.preset = preset, .nodes = 500, .seed = 1, .layout = layout, .load = load})
+                 .tasks) {
+            for (const char c : *task.node) add(static_cast<unsigned char>(c));
+            for (const auto gpu : task.gpus) add(gpu);
+            add(task.cpu_milli);
+        }
+        return sum;
+    };
+    CHECK(digest("asi", Layout::random, 1.0) == 0xbca087545c07f306u);
+    CHECK(digest("asi", Layout::spread, 1.15) == 0x679cfceaecbc0666u);
+    CHECK(digest("asi", Layout::packed, 1.3) == 0xaa3ac9d913f9ea52u);
+    CHECK(digest("openb", Layout::random, 1.3) == 0x11e949bc1a6c259au);
+    CHECK(digest("constrained", Layout::random, 1.0) == 0x3c693c7375f9844eu);
+    CHECK(digest("flextopo-4090", Layout::random, 1.0) == 0x7e2e6cfa9ddc0339u);
 }
 
 TEST_CASE("tiny clusters and no load are fine") {

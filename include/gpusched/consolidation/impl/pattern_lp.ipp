@@ -148,17 +148,15 @@ class PatternLp {
                 gpus = std::max(gpus, static_cast<std::size_t>(bins_[b].gpu_milli));
                 cores = std::max(cores, static_cast<std::size_t>(bins_[b].cpu_milli));
             }
-            std::vector<std::size_t> allowed;
-            for (std::size_t k = 0; k < items_.size(); ++k)
-                if (price[k] > 1e-9 && accepts(node_class, items_[k])) allowed.push_back(k);
-            knapsack(gpus, cores, allowed, price);
+            find_allowed(node_class, price);
+            knapsack(gpus, cores, price);
             for (const auto b : members) {
                 const auto& bin = bins_[b];
                 value_[b] = best_[static_cast<std::size_t>(bin.gpu_milli) * (cores + 1) +
                                   static_cast<std::size_t>(bin.cpu_milli)];
                 const auto bin_price = std::min(0.0, dual[items_.size() + b]);
                 if (static_cast<double>(bin.weight) - value_[b] - bin_price > -1e-7) continue;
-                add_pattern(b, cores);
+                add_pattern(b, cores, price);
                 ++added;
             }
         }
@@ -170,45 +168,60 @@ class PatternLp {
                                   std::pair(item.requirement, node_class));
     }
 
-    void knapsack(std::size_t gpus, std::size_t cores, const std::vector<std::size_t>& allowed,
-                  const std::vector<double>& price) {
+    // The items that a class of nodes accepts, but those for which another asks for no more and is worth no less.
+    void find_allowed(std::uint32_t node_class, const std::vector<double>& price) {
+        allowed_.clear();
+        for (std::size_t k = 0; k < items_.size(); ++k)
+            if (price[k] > 1e-9 && accepts(node_class, items_[k])) allowed_.push_back(k);
+        std::sort(allowed_.begin(), allowed_.end(), [&](std::size_t a, std::size_t b) {
+            return std::tuple(items_[a].gpu_milli, items_[a].cpu_milli, -price[a], a) <
+                   std::tuple(items_[b].gpu_milli, items_[b].cpu_milli, -price[b], b);
+        });
+        std::size_t kept = 0;
+        for (const auto k : allowed_)
+            if (std::none_of(allowed_.begin(), allowed_.begin() + static_cast<std::ptrdiff_t>(kept),
+                             [&](std::size_t other) {
+                                 return items_[other].cpu_milli <= items_[k].cpu_milli &&
+                                        price[other] >= price[k];
+                             }))
+                allowed_[kept++] = k;
+        allowed_.resize(kept);
+    }
+
+    // The most that fits every capacity: item by item, any number of each.
+    void knapsack(std::size_t gpus, std::size_t cores, const std::vector<double>& price) {
         const auto width = cores + 1;
         best_.assign((gpus + 1) * width, 0.0);
-        choice_.assign((gpus + 1) * width, nothing);
-        for (std::size_t g = 0; g <= gpus; ++g)
-            for (std::size_t c = 0; c <= cores; ++c) {
-                const auto at = g * width + c;
-                double most = 0;
-                auto which = nothing;
-                if (g > 0) most = best_[at - width], which = less_gpu;
-                if (c > 0 && best_[at - 1] > most) most = best_[at - 1], which = less_cpu;
-                for (const auto k : allowed) {
-                    const auto dg = static_cast<std::size_t>(items_[k].gpu_milli),
-                               dc = static_cast<std::size_t>(items_[k].cpu_milli);
-                    if (dg > g || dc > c) continue;
-                    const auto value = best_[at - dg * width - dc] + price[k];
-                    if (value > most + 1e-12) most = value, which = static_cast<std::uint32_t>(k);
-                }
-                best_[at] = most;
-                choice_[at] = which;
+        for (const auto k : allowed_) {
+            const auto dg = static_cast<std::size_t>(items_[k].gpu_milli),
+                       dc = static_cast<std::size_t>(items_[k].cpu_milli);
+            if (dc > cores) continue;
+            for (auto g = dg; g <= gpus; ++g) {
+                auto* const to = best_.data() + g * width + dc;
+                const auto* const from = best_.data() + (g - dg) * width;
+                for (std::size_t c = 0; c <= cores - dc; ++c) to[c] = std::max(to[c], from[c] + price[k]);
             }
+        }
     }
-    void add_pattern(std::size_t b, std::size_t cores) {
-        std::map<std::uint32_t, int> copies;
+    void add_pattern(std::size_t b, std::size_t cores, const std::vector<double>& price) {
+        std::map<std::size_t, int> copies;
         const auto width = cores + 1;
-        auto at = static_cast<std::size_t>(bins_[b].gpu_milli) * width +
-                  static_cast<std::size_t>(bins_[b].cpu_milli);
-        while (choice_[at] != nothing) {
-            if (choice_[at] == less_gpu)
-                at -= width;
-            else if (choice_[at] == less_cpu)
-                at -= 1;
-            else {
-                const auto k = choice_[at];
-                ++copies[k];
-                at -= static_cast<std::size_t>(items_[k].gpu_milli) * width +
-                      static_cast<std::size_t>(items_[k].cpu_milli);
+        auto gpus = static_cast<std::size_t>(bins_[b].gpu_milli),
+             left = static_cast<std::size_t>(bins_[b].cpu_milli);
+        for (;;) {  // the last item of a best set, as often as there is one
+            auto which = items_.size();
+            double most = 0;
+            for (const auto k : allowed_) {
+                const auto dg = static_cast<std::size_t>(items_[k].gpu_milli),
+                           dc = static_cast<std::size_t>(items_[k].cpu_milli);
+                if (dg > gpus || dc > left) continue;
+                const auto value = best_[(gpus - dg) * width + left - dc] + price[k];
+                if (value > most) most = value, which = k;
             }
+            if (which == items_.size()) break;
+            ++copies[which];
+            gpus -= static_cast<std::size_t>(items_[which].gpu_milli);
+            left -= static_cast<std::size_t>(items_[which].cpu_milli);
         }
         for (const auto& [k, n] : copies) {
             problem_.row_index.push_back(static_cast<int>(k));
@@ -234,7 +247,6 @@ class PatternLp {
         return sum - 1e-11 * size;
     }
 
-    static constexpr std::uint32_t nothing = 0xFFFFFFFFu, less_gpu = 0xFFFFFFFEu, less_cpu = 0xFFFFFFFDu;
     const Inventory& inventory_;
     std::span<const std::pair<std::uint32_t, std::uint32_t>> misplaced_;
     std::int64_t gpu_unit_ = 1, cpu_unit_ = 1, unit_ = 0;
@@ -243,7 +255,7 @@ class PatternLp {
     std::vector<Bin> bins_;
     LpProblem problem_;
     std::vector<double> best_, value_;
-    std::vector<std::uint32_t> choice_;
+    std::vector<std::size_t> allowed_;  // items of the class at hand, by GPUs, then cores
 };
 
 GPUSCHED_INTERNAL std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
