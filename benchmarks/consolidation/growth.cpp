@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growth of consolidation with the size of the cluster: processor time and memory of `fast`, `best` and the counting bound.
+// Growth of consolidation with the size of the cluster: processor time and memory of `fast`, `best`, the counting bound and the LP bound.
 //
 // One line per size, number of threads and algorithm. Processor time is that of all threads of the process, which other work on the machine
 // disturbs less than time by the clock; generating the cluster is not counted. Memory is the most that the process has held so far,
@@ -10,6 +10,7 @@
 
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/milp/clp.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -27,12 +28,13 @@ int main(int argc, char** argv) {
     std::vector<std::int64_t> sizes{37'707, 75'414, 150'828};
     if (line.smoke()) sizes = {500, 1000};
     std::vector<std::size_t> threads{1, 2};
+    const std::vector<std::string> known{"fast", "best", "bound", "lp_bound"};
     std::vector<std::string> algorithms{"fast", "best", "bound"};
     std::string name = "random.80";
     std::uint64_t seed = 1;
     line.option("--nodes", sizes, "sizes of the clusters")->check(bench::at_least(1));
     line.option("--threads", threads, "numbers of threads");
-    line.option("--algorithms", algorithms, "what to measure")->check(CLI::IsMember(algorithms));
+    line.option("--algorithms", algorithms, "what to measure")->check(CLI::IsMember(known));
     line.option("--scenario", name, "kind of cluster")->check(CLI::IsMember(bench::scenario_names(true)));
     line.option("--seed", seed, "seed of the clusters");
     line.read();
@@ -51,8 +53,10 @@ int main(int argc, char** argv) {
                 long long gpus = 0, moves = 0;
                 double s = 0;
                 const auto start = bench::processor_s();
-                if (algorithm == "bound") {
-                    gpus = con::bound(cluster, con::BoundMethod::counting, options).vacated_gpus_at_most;
+                if (algorithm.ends_with("bound")) {
+                    const auto method =
+                        algorithm == "bound" ? con::BoundMethod::counting : con::BoundMethod::lp;
+                    gpus = con::bound(cluster, method, options, {.lp = milp::clp()}).vacated_gpus_at_most;
                     s = bench::processor_s() - start;
                 } else {
                     options.preset = bench::preset_of(algorithm);
