@@ -9,7 +9,7 @@
 #include <gpusched/consolidation/impl/explain_move.ipp>
 #include <gpusched/consolidation/impl/failed_requests.ipp>
 #include <gpusched/consolidation/impl/frontier.ipp>
-#include <gpusched/consolidation/impl/goal.ipp>
+#include <gpusched/consolidation/impl/goal_search.ipp>
 #include <gpusched/consolidation/impl/joiner.ipp>
 #include <gpusched/consolidation/impl/named.ipp>
 #include <gpusched/consolidation/impl/options.ipp>
@@ -22,3 +22,4 @@
 #include <gpusched/consolidation/impl/value_bound.ipp>
 #include <gpusched/consolidation/impl/value_report.ipp>
 #include <gpusched/consolidation/impl/wave_order.ipp>
+#include <gpusched/consolidation/impl/wave_plan.ipp>

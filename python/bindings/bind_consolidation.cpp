@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
+#include "fields.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
 #include "python_policies.hpp"
@@ -10,7 +11,6 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 
@@ -200,92 +200,6 @@ void bind_explain(py::module_& m) {
         keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());
 }
 
-struct NamedMove {
-    /// The task's name.
-    std::string task;
-    /// The node where it is when the plan is done; empty where it runs nowhere.
-    std::string from_node;
-    /// The node that was asked for.
-    std::string to_node;
-    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused' (by the rule).
-    std::string fate;
-    /// Why the task must stay; as in `Blocker`.
-    std::string fixed_by;
-    /// Why the node receives nothing: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself' or 'cordoned'.
-    std::string closed_by;
-    /// The first constraint in the way, 'none' where there is none.
-    std::string obstacle;
-    /// Tasks that could leave the node for it, the fewest of those that are easier to place.
-    std::vector<std::string> victims;
-    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
-    std::int64_t cost = 0;
-    /// What it adds to the weight of the vacated nodes.
-    std::int64_t weight = 0;
-    /// 1000 x `weight` - `price` x `cost`; a node that was empty before the plan counts `open_price` x its weight.
-    std::int64_t value_milli = 0;
-    /// the same in words, with names
-    std::string text;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedMove>, F&& field) {
-    field("task", &NamedMove::task);
-    field("from_node", &NamedMove::from_node);
-    field("to_node", &NamedMove::to_node);
-    field("fate", &NamedMove::fate);
-    field("fixed_by", &NamedMove::fixed_by);
-    field("closed_by", &NamedMove::closed_by);
-    field("obstacle", &NamedMove::obstacle);
-    field("victims", &NamedMove::victims);
-    field("cost", &NamedMove::cost);
-    field("weight", &NamedMove::weight);
-    field("value_milli", &NamedMove::value_milli);
-    field("text", &NamedMove::text);
-}
-
-NamedMove named(const Cluster& cluster, const c::MoveExplanation& e) {
-    NamedMove result{cluster.name(e.task),
-                     e.from == none<NodeId> ? std::string() : cluster.name(e.from),
-                     cluster.name(e.to),
-                     gpusched::enum_name(e.fate),
-                     gpusched::enum_name(e.fixed_by),
-                     gpusched::enum_name(e.closed_by),
-                     gpusched::enum_name(e.obstacle),
-                     {},
-                     e.cost,
-                     e.weight,
-                     e.value_milli,
-                     e.text};
-    for (const auto task : e.victims) result.victims.push_back(cluster.name(task));
-    return result;
-}
-
-void bind_explain_move(py::module_& m) {
-    py::class_<NamedMove> move(
-        m, "MoveExplanation",
-        "What one move after a plan would meet, and what it would change; `str` tells it in words.");
-    define_record(move);
-    move.def("__str__", [](const NamedMove& e) { return e.text; });
-    const auto keywords = explain_keywords();
-    m.def(
-        "explain_move",
-        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& task,
-                   const Typed<"str">& node, const py::kwargs& given) {
-            Problems problems;
-            TaskId which{};
-            NodeId to{};
-            collect(problems, [&] { which = OptionType<TaskId>::read("task", task, *cluster); });
-            collect(problems, [&] { to = OptionType<NodeId>::read("node", node, *cluster); });
-            const auto o = read_options(keywords, "explain_move", given, cluster, problems);
-            const auto spec = plan_argument(plan);
-            return unlocked([&] {
-                return named(*cluster, c::explain_move(*cluster, resolve(spec, *cluster), which, to, o));
-            });
-        },
-        py::arg("cluster"), py::arg("plan"), py::arg("task"), py::arg("node"),
-        keywords.documented("explain_move(cluster, plan, task, node", doc("consolidation::explain_move"))
-            .c_str());
-}
-
 void bind_value_report(py::module_& m) {
     using V = c::ModelValue;
     py::class_<V> model(m, "ModelValue", doc("consolidation::ModelValue").c_str());
@@ -371,10 +285,9 @@ void bind_consolidation(py::module_& parent) {
         py::arg("cluster"), py::arg("method") = "counting",
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
     bind_explain(m);
-    bind_explain_move(m);
+    bind_waves(m);
     bind_value_report(m);
     bind_frontier(m);
-    bind_goal(m);
 }
 
 }  // namespace gpusched::python

@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "call.hpp"
 #include "cluster_views.hpp"
+#include "fields.hpp"
 #include "keywords.hpp"
 #include "plan.hpp"
 #include "python_policies.hpp"
@@ -15,6 +16,8 @@ namespace gpusched::python {
 namespace c = consolidation;
 
 namespace {
+
+using Axes = Typed<"matplotlib.axes.Axes | None">;
 
 struct FrontierArguments : c::FrontierOptions {
     RuleChoice own_rule = py::none();
@@ -36,6 +39,8 @@ struct NamedPoint {
     std::int64_t vacated_weight = 0;
     /// The most weight that any plan vacates whose moves, and opened nodes, cost no more.
     std::int64_t weight_at_most = 0;
+    /// The most GPUs that any plan vacates whose moves cost no more; None with objective 'nodes', and without bounds.
+    std::optional<std::int64_t> vacated_gpus_at_most{};
     /// 1000 x `vacated_weight` - `price` x `relocation_cost`, less what opening nodes costs.
     std::int64_t value_milli = 0;
     /// The most that any plan's value at that price can be.
@@ -52,6 +57,7 @@ constexpr void visit_fields(std::type_identity<NamedPoint>, F&& field) {
     field("vacated_gpus", &NamedPoint::vacated_gpus);
     field("vacated_weight", &NamedPoint::vacated_weight);
     field("weight_at_most", &NamedPoint::weight_at_most);
+    field("vacated_gpus_at_most", &NamedPoint::vacated_gpus_at_most);
     field("value_milli", &NamedPoint::value_milli);
     field("value_at_most_milli", &NamedPoint::value_at_most_milli);
     field("plan", &NamedPoint::plan);
@@ -71,13 +77,16 @@ constexpr void visit_fields(std::type_identity<NamedFrontier>, F&& field) {
     field("stop_reason", &NamedFrontier::stop_reason);
 }
 
-NamedFrontier named(const Cluster& cluster, const c::Frontier& frontier) {
+NamedFrontier named(const Cluster& cluster, const c::Frontier& frontier, c::Objective objective) {
     NamedFrontier result{{}, frontier.bound_method, gpusched::enum_name(frontier.stop_reason)};
     for (const auto& point : frontier.points) {
         const auto& stats = point.result.stats;
+        const bool gpus = objective == c::Objective::gpus && !frontier.bound_method.empty();
         result.points.push_back(
             {stats.price, stats.moves, stats.relocation_cost, stats.vacated_nodes, stats.vacated_gpus,
-             stats.vacated_weight, point.weight_at_most, stats.value_milli, point.value_at_most_milli,
+             stats.vacated_weight, point.weight_at_most,
+             gpus ? std::optional(point.weight_at_most) : std::nullopt, stats.value_milli,
+             point.value_at_most_milli,
              NamedPlan{to_spec(point.result.plan, cluster, c::to_stats(stats)), point.result.stop_reason}});
     }
     return result;
@@ -102,9 +111,19 @@ void bind_frontier(py::module_& m) {
         py::arg("index"), py::return_value_policy::copy);
     define_in_python<Frame>(frontier, "to_pandas", "_frames.frontier_to_pandas",
                             "A pandas frame with one row for each point, without the plans.");
+    frontier.def(
+        "plot", [](const py::object& self, const Axes& ax) -> Typed<"matplotlib.axes.Axes"> {
+            return py::module_::import("gpusched.plotting").attr("plot_frontier")(self, ax);
+        },
+        py::arg("ax") = py::none(),
+        documented(
+            "plot(self, ax=None)",
+            "Draws what the plans vacate for what their moves cost, and the most that any plan vacates for "
+            "it, by `plotting.plot_frontier`; returns the axes.")
+            .c_str());
     const auto keywords = Keywords<FrontierArguments>()
                               .fields<c::FrontierOptions>()
-                              .without({"polish_time"})
+                              .without({"polish_time", "goal"})
                               .field("rule", &FrontierArguments::own_rule, rule_text)
                               .field("progress", &FrontierArguments::progress, progress_text)
                               .shared_as("consolidation.frontier");
@@ -117,7 +136,7 @@ void bind_frontier(py::module_& m) {
             problems.throw_if_any();
             arguments.rule = chosen_rule(arguments.own_rule, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
-                return named(*cluster, c::frontier(*cluster, arguments, context));
+                return named(*cluster, c::frontier(*cluster, arguments, context), arguments.objective);
             });
         },
         py::arg("cluster"), keywords.documented("frontier(cluster", doc("consolidation::frontier")).c_str());

@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "cluster_views.hpp"
+#include "fields.hpp"
 #include "keywords.hpp"
 
 #include <gpusched/consolidation/result.hpp>
@@ -70,6 +71,17 @@ std::string plan_repr(const NamedPlan& p) {
     return "<gpusched.Plan: " + counted(p.spec.moves, "move") + " in " + counted(p.spec.waves, "wave") +
            ", " + counted(p.spec.vacated_nodes, "node") + " vacated, " +
            counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
+}
+
+/// A goal with what it says, as `consolidate` takes it.
+Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
+    if (!goal) return py::none();
+    py::dict dict;
+    if (goal->empty_nodes) dict["empty_nodes"] = *goal->empty_nodes;
+    if (goal->slots) dict["slots"] = dict_from(*goal->slots);
+    if (goal->count) dict["count"] = *goal->count;
+    if (!goal->gpu_model.empty()) dict["gpu_model"] = goal->gpu_model;
+    return dict;
 }
 
 /// What each round found.
@@ -212,6 +224,12 @@ void bind_plan(py::module_& m) {
                 return py::str(enum_name(*p.stop_reason));
             },
             "Why the algorithm returned; None for a plan that was read.")
+        .def_property_readonly(
+            "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
+            "What the plan was made for, as `consolidate` takes it; None = no goal.")
+        .def_property_readonly(
+            "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
+            "Whether the goal is there once the plan is done; None = no goal.")
         .def_property_readonly("rounds", rounds,
                                "What each round of the search found: a dict per round, out of `stats` "
                                "(`round_1_moves` and so on).")

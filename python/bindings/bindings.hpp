@@ -47,7 +47,7 @@ void bind_verify(py::module_& m);
 void bind_fragmentation(py::module_& m);
 void bind_consolidation(py::module_& m);
 void bind_frontier(py::module_& m);  // within gpusched.consolidation
-void bind_goal(py::module_& m);      // within gpusched.consolidation
+void bind_waves(py::module_& m);     // within gpusched.consolidation
 void bind_sim(py::module_& m);
 void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
 void bind_replay(py::module_& m);

@@ -235,7 +235,10 @@ struct OptionType<std::optional<T>> {
     static std::string literal(const std::optional<T>& value) {
         return value ? OptionType<T>::literal(*value) : std::string("None");
     }
-    static std::string type() { return OptionType<T>::type() + " | None"; }
+    static std::string type() {
+        const auto of = OptionType<T>::type();
+        return of.ends_with(" | None") ? of : of + " | None";
+    }
 };
 
 template <class T>

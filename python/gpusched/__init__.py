@@ -27,7 +27,7 @@ from . import (
 from ._core import __version__
 from .admission import admit
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate, frontier
+from .consolidation import consolidate, explain_move, frontier, order_into_waves
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -54,6 +54,7 @@ __all__ = [
     "bundles",
     "consolidate",
     "consolidation",
+    "explain_move",
     "control",
     "fragmentation",
     "frontier",
@@ -61,6 +62,7 @@ __all__ = [
     "kubernetes",
     "milp",
     "model",
+    "order_into_waves",
     "place",
     "plotting",
     "preempt",

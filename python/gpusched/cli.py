@@ -32,7 +32,6 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
     ("replay", clusters.replay, clusters.replay_options, "place the tasks of an openb trace one by one"),
     ("consolidate", plans.consolidate, plans.consolidate_options, "plan moves that vacate nodes, and check the plan"),
     ("frontier", plans.frontier, plans.frontier_options, "show what can be vacated for how many moves, and what nobody can exceed"),
-    ("reach-goal", plans.reach_goal, plans.reach_goal_options, "make so many empty nodes, or places for tasks of a shape, by few moves"),
     ("preempt", jobs.preempt, jobs.preempt_options, "say whom to evict so that a pending task, or a gang, can run"),
     ("allocate", jobs.allocate, jobs.allocate_options, "place jobs over switches, each with all of its pods or not at all"),
     ("admit", jobs.admit, jobs.admit_options, "let a job in by placing, moving, evicting and borrowing, at the least cost"),

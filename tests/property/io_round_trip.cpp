@@ -203,6 +203,13 @@ class Anything {
                    .bound = {integer(), integer(), integer(), text()}};
         for (auto n = rng_.below(4); n > 0; --n) p.stats[text()] = real();
         if (flag()) p.opened_nodes = several([&] { return text(); });
+        p.goal = perhaps([&] {
+            return Goal{perhaps([&] { return integer(); }), perhaps([&] {
+                            return SlotShape{static_cast<int>(wave() % 64), integer(), integer()};
+                        }),
+                        perhaps([&] { return integer(); }), text()};
+        });
+        p.goal_reached = perhaps([&] { return flag(); });
         return p;
     }
     int indent() { return static_cast<int>(rng_.below(3)); }

@@ -26,7 +26,7 @@ io.read_openb io.anonymize
 fragmentation.report fragmentation.switch_slots fragmentation.server_ratios fragmentation.fgd preemption.gang_lost_work
 fragmentation.Report.to_pandas fragmentation.Report.plot
 consolidation.consolidate consolidation.bound consolidation.explain consolidation.value_report
-consolidation.explain_move consolidation.MoveExplanation.victims consolidation.reach_goal consolidation.GoalResult.goal_reached
+consolidation.explain_move consolidation.MoveExplanation.victims consolidation.order_into_waves consolidation.OrderedMoves.dropped
 topology.NetworkTree topology.to_dot topology.HardwareGraph topology.hardware_to_dot
 topology.RackPreset topology.rack_preset topology.add_racks
 topology.HardwareGraph.preset topology.HardwareGraph.distance topology.HardwareGraph.bottleneck_bandwidth

@@ -109,17 +109,23 @@ def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, ca
     assert "--points: 0; expected 1 to 1000" in capsys.readouterr().err
 
 
-def test_reach_goal_says_whether_it_did(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_goal_says_whether_it_is_reached(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = str(tmp_path / "goal.json")
-    assert cli.main(["reach-goal", cluster_file, "--count", "1", "-o", plan]) == 0
-    assert "the goal is reached" in capsys.readouterr().out
-    assert cli.main(["reach-goal", cluster_file, "--count", "100000"]) == 1
-    assert "the goal is not reached" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--goal", "count=1,gpu_count=1", "-o", plan]) == 0
+    assert "the goal is reached: " in capsys.readouterr().out
+    assert gs.Plan.from_json(plan).goal == {"slots": {"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, "count": 1}
+    assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=100000"]) == 1
+    assert "the goal is not reached: " in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=0"]) == 2
+    assert "--goal: empty_nodes: 0; expected at least 1" in capsys.readouterr().err
+    assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes"]) == 2
+    assert "is no goal" in capsys.readouterr().err
     cluster = gs.Cluster.from_json(cluster_file)
     task, node = cluster.tasks[0].name, cluster.nodes[0].name
-    assert cli.main(["explain-move", cluster_file, plan, task, node, "--price", "500"]) == 0
-    assert task in capsys.readouterr().out
-    assert cli.main(["explain-move", cluster_file, plan, task, "nowhere"]) == 2
+    for after in ([], ["--plan", plan]):
+        assert cli.main(["explain-move", cluster_file, task, node, "--price", "500", *after]) == 0
+        assert task in capsys.readouterr().out
+    assert cli.main(["explain-move", cluster_file, task, "nowhere"]) == 2
 
 
 def test_verify_reads_the_file_and_refuses_an_invalid_one(

@@ -8,7 +8,7 @@ import pytest
 from clusters import make_task, tiny_document
 from gpusched import cli
 from gpusched._commands import serving
-from gpusched._commands.arguments import choices, level, names, rate
+from gpusched._commands.arguments import choices, goal, level, names, rate
 
 COMMANDS = cli.parser().commands
 OF_LIBRARY = {(command, function) for command, parser in COMMANDS.items() for function in parser.fields}
@@ -26,7 +26,6 @@ CALLS = [
     ("replay", "sim.replay", "NODES PODS", None),
     ("consolidate", "consolidation.consolidate", "CLUSTER", None),
     ("frontier", "consolidation.frontier", "CLUSTER", None),
-    ("reach-goal", "consolidation.reach_goal", "CLUSTER", None),
     ("preempt", "preemption.preempt", "CLUSTER t", None),
     ("preempt", "preemption.preempt", "CLUSTER t u", "preemption.preempt_gang"),
     ("preempt", "preemption.preempt_gang", "CLUSTER t u", None),
@@ -39,7 +38,7 @@ CALLS = [
     ("plan-serving", "serving.sweep_budgets", "REQUEST --budgets 1,2", None),
     ("verify", "verify.plan", "CLUSTER PLAN", None),
     ("explain", "consolidation.consolidate", "CLUSTER PLAN n", "consolidation.explain"),
-    ("explain-move", "consolidation.consolidate", "CLUSTER PLAN t n", "consolidation.explain_move"),
+    ("explain-move", "consolidation.explain_move", "CLUSTER t n", None),
     ("simulate-host", "sim.simulate_host", "--seeds 1", None),
 ]
 
@@ -51,7 +50,9 @@ class Reached(Exception):
 def value_of(action):
     if action.choices:
         return str(next(iter(action.choices)))
-    return {None: "a", int: "64", float: "1", names: "a", level: "node", choices: "node_order=fewest_pods", rate: "1"}[action.type]
+    numbers = {int: "64", float: "1", rate: "1"}
+    words = {None: "a", names: "a", level: "node", choices: "node_order=fewest_pods", goal: "empty_nodes=1"}
+    return {**numbers, **words}[action.type]
 
 
 def test_all_functions_with_options_are_looked_at():

@@ -580,6 +580,8 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     assert table.vacated_weight.is_monotonic_increasing
     assert (table.vacated_weight <= table.weight_at_most).all()
     assert (table.value_milli <= table.value_at_most_milli).all()
+    assert [point.vacated_gpus_at_most for point in frontier.points] == list(table.weight_at_most)
+    assert {point.vacated_gpus_at_most for point in gs.frontier(small, points=2, objective="nodes").points} == {None}
     for point in frontier.points:
         assert gs.verify.plan(small, point.plan).ok
         assert len(point.plan.moves) == point.moves
@@ -589,16 +591,72 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
 
 def test_a_goal_is_reached_by_few_moves() -> None:
     cluster = gs.Cluster.from_json(tiny_document())
-    already = gs.consolidation.reach_goal(cluster, count=1, gpu_model="A100")
-    assert (already.available_before, already.goal_reached, len(already.plan.moves)) == (1, True, 0)
-    more = gs.consolidation.reach_goal(cluster, count=2)
-    assert (more.available_after, more.goal_reached, more.plan.vacated_nodes) == (2, True, ["n0"])
-    assert gs.verify.plan(cluster, more.plan).ok
-    # Places for eight GPUs: only empty nodes have them. The locked task stays.
-    out_of_reach = gs.consolidation.reach_goal(cluster, count=3, gpus=8)
-    assert (out_of_reach.available_after, out_of_reach.goal_reached) == (2, False)
-    with pytest.raises(gs.InvalidInput, match="gpu_model: 'nothing'"):
-        gs.consolidation.reach_goal(cluster, gpu_model="nothing")
+    already = gs.consolidate(cluster, goal={"empty_nodes": 1, "gpu_model": "A100"})
+    assert (already.stats["goal_before"], already.goal_reached, len(already.moves)) == (1, True, 0)
+    more = gs.consolidate(cluster, goal={"empty_nodes": 2})
+    assert (more.stats["goal_after"], more.goal_reached, more.vacated_nodes) == (2, True, ["n0"])
+    assert gs.verify.plan(cluster, more).ok
+    # Slots for eight GPUs: only empty nodes have them. The locked task stays.
+    goal = {"slots": {"gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}, "count": 3}
+    out_of_reach = gs.consolidate(cluster, goal=goal)
+    assert (out_of_reach.stats["goal_after"], out_of_reach.goal_reached, out_of_reach.goal) == (2, False, goal)
+    assert gs.consolidate(cluster, goal={"slots": {"gpu_count": 8, "cpu_milli": 1000}}).goal_reached
+    without = gs.consolidate(cluster)
+    assert (without.goal, without.goal_reached) == (None, None)
+
+
+def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    plan = gs.consolidate(cluster, goal={"empty_nodes": 2})
+    document = plan.to_json()
+    assert (document["version"], document["goal"], document["goal_reached"]) == (2, {"empty_nodes": 2}, True)
+    for again in (gs.Plan.from_json(document), pickle.loads(pickle.dumps(plan))):
+        assert (again.goal, again.goal_reached, again) == (plan.goal, True, plan)
+    wrong = gs.verify.plan(cluster, {**document, "goal_reached": False})
+    assert wrong.violations == ["goal_reached: is false, but there are 2 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ({}, "goal: neither empty_nodes nor slots"),
+        ({"empty_nodes": 0}, "empty_nodes: 0; expected at least 1"),
+        ({"empty_nodes": "3"}, "goal.empty_nodes: '3'; expected an integer"),
+        ({"empty_node": 3}, "goal: unknown field 'empty_node'.*did you mean 'empty_nodes'"),
+        ({"slots": {"gpus": 8}}, "goal.slots: unknown field 'gpus'"),
+        ({"slots": {}}, "goal: slots: nothing is asked for"),
+        ({"slots": 8}, "goal.slots: 8; expected a dict"),
+        ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
+        ({"empty_nodes": 1, "count": 2}, "goal: count: 2; expected none beside empty_nodes"),
+        ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
+        (3, "goal: 3; expected a dict"),
+    ],
+)
+def test_each_mistake_in_a_goal_is_named(goal: object, message: str) -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    with pytest.raises(gs.InvalidInput, match=message):
+        gs.consolidate(cluster, goal=goal)  # type: ignore[arg-type]
+
+
+def test_moves_of_anybody_become_a_plan() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    ordered = gs.order_into_waves(cluster, [("small", "n1"), ("fixed", "n0")])
+    assert [(move.task, move.to) for move in ordered.plan.moves] == [("small", "n1")]
+    assert ordered.plan.vacated_nodes == ["n0"] and gs.verify.plan(cluster, ordered.plan).ok
+    assert [(why.task, why.to_node, why.fate, why.fixed_by) for why in ordered.dropped] == [("fixed", "n0", "task_stays", "locked")]
+    assert "task 'fixed' must stay (locked)" in str(ordered.dropped[0])
+    # GPUs that are named are taken, and no others.
+    free = cluster.nodes["n1"].idle_gpus[-1]
+    named = gs.order_into_waves(cluster, [("small", "n1", [free])])
+    assert named.plan.moves[0].gpus == [free]
+    held = cluster.tasks["fixed"].gpus[0]
+    taken = gs.order_into_waves(cluster, [["small", "n1", [held]]])
+    assert not taken.plan.moves and "are in use" in str(taken.dropped[0])
+    empty = gs.order_into_waves(cluster, [("small", "n2")])
+    assert empty.dropped[0].closed_by == "empty before the plan"
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.order_into_waves(cluster, [("nobody", "nowhere"), ("small",), ("small", "n1", [99])])
+    assert len(error.value.problems) == 4
 
 
 def test_a_move_that_was_not_made_is_explained() -> None:
@@ -606,7 +664,7 @@ def test_a_move_that_was_not_made_is_explained() -> None:
     plan = gs.consolidate(cluster)
 
     def ask(task: str, node: str) -> gs.consolidation.MoveExplanation:
-        return gs.consolidation.explain_move(cluster, plan, task, node, price=100)
+        return gs.explain_move(cluster, task, node, plan=plan, price=100)
 
     back = ask("small", "n0")
     assert (back.fate, back.closed_by) == ("node_closed", "vacated by the plan")
@@ -617,6 +675,9 @@ def test_a_move_that_was_not_made_is_explained() -> None:
     assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
     with pytest.raises(gs.InvalidInput, match="task: "):
         ask("nobody", "n0")
+    before = gs.explain_move(cluster, "small", "n1")
+    assert (before.fate, before.from_node, before.weight, before.cost) == ("possible", "n0", 8, 1)
+    assert str(gs.explain_move(cluster, "small", "n0")) == "task 'small' is on node 'n0' already"
 
 
 def to_clear() -> gs.Cluster:
@@ -666,9 +727,9 @@ def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
     assert checked.violations == ["wave 0, move #0 of task 'blue' from 'b' to 'c': rule: refuses it"]
     assert gs.verify.plan(cluster, plan, rule=lambda task, node: True).ok
     assert not gs.consolidation.frontier(cluster, rule=tenants_apart).points
-    assert not gs.consolidation.reach_goal(cluster, count=2, rule=tenants_apart).goal_reached
-    assert gs.consolidation.reach_goal(cluster, count=2).goal_reached
-    move = gs.consolidation.explain_move(cluster, nothing, "blue", "c", rule=tenants_apart)
+    assert not gs.consolidate(cluster, goal={"empty_nodes": 2}, rule=tenants_apart).goal_reached
+    assert gs.consolidate(cluster, goal={"empty_nodes": 2}).goal_reached
+    move = gs.explain_move(cluster, "blue", "c", rule=tenants_apart)
     assert move.fate == "refused" and "rule 'tenants_apart' refuses it" in str(move)
     why = gs.consolidation.explain(cluster, nothing, "b", clear=["b"], exempt=["a"], rule=tenants_apart)
     assert why.blockers[0].nodes_refused == 1

@@ -20,6 +20,9 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// Locked, standby and daemon tasks and those bound to local cores stay. Nothing moves onto a node that was empty before the plan
 /// or that the plan vacates; other nodes may run empty in one wave and receive in a later one. Every constraint holds at every moment, with both copies of a moving task counted.
 ///
+/// With `options.goal` the plan makes so many empty nodes, or slots for tasks of a shape, by moves that cost little, and says in
+/// `Plan::goal_reached` whether they are there. It is empty where the goal is reached without one.
+///
 /// @param context executor, stop token, clock and progress hook
 /// @return a valid plan, whatever the stop reason; for an empty snapshot an empty plan
 /// @throws InvalidInput for options out of range

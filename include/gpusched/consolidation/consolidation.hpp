@@ -15,7 +15,6 @@
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/goal.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>
@@ -29,3 +28,4 @@
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/wave_plan.hpp>

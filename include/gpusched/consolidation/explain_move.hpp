@@ -17,7 +17,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// What a move meets.
 enum class MoveFate : std::uint8_t {
     possible,     ///< nothing is in the way
-    is_there,     ///< the task is on that node when the plan is done
+    is_there,     ///< the task is on that node, once the plan is done
     not_placed,   ///< the task runs nowhere
     task_stays,   ///< the task must not be moved; see `fixed_by`
     node_closed,  ///< the node receives nothing: see `closed_by`
@@ -36,10 +36,10 @@ constexpr auto enum_names(MoveFate) {
     });
 }
 
-/// What one move after a plan would meet, and what it would change.
+/// What one move would meet, and what it would change.
 struct MoveExplanation {
     TaskId task = none<TaskId>;
-    NodeId from = none<NodeId>;  ///< where the task is when the plan is done
+    NodeId from = none<NodeId>;  ///< where the task is, once the plan is done
     NodeId to = none<NodeId>;
     MoveFate fate = MoveFate::possible;
     FixedBy fixed_by = FixedBy::nothing;
@@ -59,16 +59,17 @@ struct MoveExplanation {
     std::string text;  ///< the same in words, with names
 };
 
-/// Says of any move what is in its way once the plan is done, and what it would change: the price of a move that was not made.
+/// Says of any move what is in its way, and what it would change: the price of a move that was not made.
 ///
 /// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`, last at the rule; what comes first is told. Cost, weight and
 /// value are those of this move alone, whether it is possible or not, without what its victims would take.
 ///
 /// @param options what the plan was made with, as in `explain`
+/// @param plan the move is made when this plan is done; none = in the cluster as it is
 /// @throws InvalidInput for a task or node that does not exist, or a plan that does not fit the snapshot
 /// O(tasks on both nodes), plus one copy of the cluster.
-[[nodiscard]] MoveExplanation explain_move(const Cluster& cluster, const Plan& plan, TaskId task, NodeId node,
-                                           const Options& options = {});
+[[nodiscard]] MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
+                                           const Options& options = {}, const Plan& plan = {});
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

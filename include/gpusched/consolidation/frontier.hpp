@@ -16,7 +16,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation {
 
 /// Options of `frontier`: those of `consolidate`, of which `price` is the lowest price that it goes down to, and how many
-/// points it has. `polish_time` must be absent.
+/// points it has. `polish_time` and `goal` must be absent.
 struct FrontierOptions : Options {
     /// About how many plans, 1 .. 1000, spread evenly over what their moves cost.
     std::size_t points = 20;
@@ -58,7 +58,7 @@ struct Frontier {
 ///
 /// @param options `bound_method` for the bounds; the others as in `consolidate`
 /// @return points that differ; with a time limit or a migration budget those that were reached
-/// @throws InvalidInput as `consolidate`, and for a `polish_time`; BackendError for the method `lp` without a solver
+/// @throws InvalidInput as `consolidate`, and for a `polish_time` or a `goal`; BackendError for the method `lp` without a solver
 /// @note deterministic, whatever the number of threads; as `consolidate`
 [[nodiscard]] Frontier frontier(const Cluster& cluster, const FrontierOptions& options = {},
                                 const Context& context = {});

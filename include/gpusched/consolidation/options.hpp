@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/goal.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -103,6 +104,10 @@ struct Options {
     /// Every move says which chain it belongs to, and which vacated node it serves. Plan files are of version 2 then.
     bool record_chains = false;
 
+    /// What there is to be afterwards, so many empty nodes or slots: the search ends there, and vacates no more than that takes.
+    /// `price` is then the lowest price, in thousandths of an empty node or slot, that it goes down to. Absent = as much as possible.
+    /// Not beside `ipc`, policies of your own, an `objective` or a `polish_time`.
+    std::optional<Goal> goal{};
     /// What a vacated node is worth: its GPUs, or one.
     Objective objective = Objective::gpus;
     /// What is proved about the best possible plan; costs milliseconds (counting) or seconds (lp).
@@ -136,14 +141,16 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("max_moves_per_node", &Options::max_moves_per_node, at_least(1));
     field("protect_core_members", &Options::protect_core_members);
     field("record_chains", &Options::record_chains);
+    field("goal", &Options::goal);
     field("objective", &Options::objective);
     field("bound_method", &Options::bound_method);
     field("clear", &Options::clear);
     field("exempt", &Options::exempt);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node that `cluster` does not have, every node
-///     that is both in `clear` and in `exempt`, and an `open_price` below 1000 without `clear`
+/// @throws InvalidInput with every field that is out of range or names a node or GPU model that `cluster` does not have, every
+///     node that is both in `clear` and in `exempt`, an `open_price` below 1000 without `clear`, and what has no effect beside a
+///     `goal`
 void validate(const Options& options, const Cluster& cluster);
 
 namespace detail {

@@ -68,6 +68,8 @@ struct Statistics : PlanStatistics, SearchCounters {
     std::int64_t value_milli = 0;
     std::int64_t hops = 0;            ///< moves to a temporary place
     std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
+    std::int64_t goal_before = 0;     ///< empty nodes, or slots, that count for the goal before the plan
+    std::int64_t goal_after = 0;      ///< the same after it
     std::vector<RoundStatistics> rounds;
     bool operator==(const Statistics&) const = default;
 };
@@ -81,6 +83,8 @@ constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
     field("value_milli", &Statistics::value_milli);
     field("hops", &Statistics::hops);
     field("dropped_chains", &Statistics::dropped_chains);
+    field("goal_before", &Statistics::goal_before);
+    field("goal_after", &Statistics::goal_after);
     visit_fields(std::type_identity<SearchCounters>{}, field);
 }
 

@@ -20,6 +20,7 @@ struct Step {
     NodeId to = none<NodeId>;
     GpuMask gpus = 0;
     std::uint32_t chain = 0;  ///< the number of its chain; steps are dropped chain by chain
+    bool these_gpus = false;  ///< `gpus` and no others; else others may be taken, and none named means any
 };
 
 /// Moves in waves.

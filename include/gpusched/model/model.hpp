@@ -8,6 +8,7 @@
 #include <gpusched/model/event_log.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
+#include <gpusched/model/goal.hpp>
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/largest_gpu_count.hpp>

@@ -5,6 +5,7 @@
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/model/goal.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
@@ -78,6 +79,8 @@ struct Plan {
     Bound bound{};
     std::vector<NodeId>
         opened_nodes{};  ///< nodes that moves lead to, and that held no task but daemons before, ascending
+    std::optional<Goal> goal{};          ///< what the plan was made for
+    std::optional<bool> goal_reached{};  ///< beside a goal: whether that is there once the plan is done
     bool operator==(const Plan&) const = default;
 };
 
@@ -105,6 +108,8 @@ struct PlanSpec {
     std::map<std::string, double> stats{};
     Bound bound{};
     std::vector<std::string> opened_nodes{};
+    std::optional<Goal> goal{};
+    std::optional<bool> goal_reached{};
     bool operator==(const PlanSpec&) const = default;
 };
 

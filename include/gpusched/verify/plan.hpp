@@ -65,7 +65,7 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// the wave, respects the job's `max_disrupted` and satisfies the rule of the options. A task that restarts leaves its source when its wave starts. From then
 /// until the wave ends it is down, and so is an evicted task until its placement: at no moment are more tasks of a
 /// disruption budget down than it allows. Moves of one chain serve one node, which is vacated. Waves are 0 .. waves - 1 without gaps; `vacated_nodes` and `opened_nodes` are exact; evicted tasks are preemptible, placed ones do not run;
-/// and a plan of moves alone vacates no more than its bound allows, less what it opens.
+/// a plan of moves alone vacates no more than its bound allows, less what it opens; and `goal_reached` says what is true of the goal.
 ///
 /// A step that breaks a constraint is carried out nevertheless, so that later ones are judged in context; one that
 /// cannot be carried out (unknown name, impossible GPU) is left out. Constraints are judged for what a step places,

@@ -84,6 +84,20 @@ def choices(text: str) -> dict[str, str]:
     return chosen
 
 
+def goal(text: str) -> dict[str, Any]:
+    """A goal like empty_nodes=3,gpu_model=H20 or count=2,gpu_count=8,cpu_milli=64000."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, _, value = part.partition("=")
+        if not value or (key != "gpu_model" and not value.lstrip("-").isdigit()):
+            raise argparse.ArgumentTypeError(f"{text!r} is no goal; write KEY=VALUE with commas between them, like empty_nodes=3,gpu_model=H20")
+        if key in ("gpu_count", "cpu_milli", "memory_mib"):
+            found.setdefault("slots", {})[key] = int(value)
+        else:
+            found[key] = value if key == "gpu_model" else int(value)
+    return found
+
+
 class Parser(argparse.ArgumentParser):
     """Tells everything that is wrong, one line each, without the usage text of all commands."""
 

@@ -1,4 +1,4 @@
-"""Commands on plans: `consolidate`, `frontier`, `reach-goal`, `verify`, `explain`, `explain-move`, `export`."""
+"""Commands on plans: `consolidate`, `frontier`, `verify`, `explain`, `explain-move`, `export`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .. import consolidation, io, verify
 from .._words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .arguments import Parser, choices, library_option, names
+from .arguments import Parser, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
 
@@ -40,6 +40,12 @@ def consolidate_options(p: Parser) -> None:
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
     option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
+    option(
+        "goal",
+        "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000 (default: none)",
+        type=goal,
+        metavar="KEY=VALUE,...",
+    )
     option("objective")
     option("price", "thousandths of a GPU (with objective nodes, of a node) that a move costs; 0 = vacate as much as possible", metavar="PRICE")
     option("bound_method")
@@ -75,7 +81,7 @@ def consolidate(args: argparse.Namespace) -> int:
         say(f"wrote {args.output}")
     code = print_check(checked)
     save_bundle(args, "consolidate", cluster, options, plan)
-    return code
+    return FAILED if plan.goal_reached is False else code
 
 
 def frontier_options(p: Parser) -> None:
@@ -117,39 +123,6 @@ def frontier(args: argparse.Namespace) -> int:
     return OK
 
 
-def reach_goal_options(p: Parser) -> None:
-    option = functools.partial(library_option, p, "consolidation.reach_goal")
-    p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    option("count", "how many empty nodes, or places, there are to be afterwards; those that are there already count", metavar="N")
-    option("gpu_model", "on nodes of this GPU model only (default: on any)", metavar="MODEL")
-    for name in ("gpus", "cpu_milli", "memory_mib"):
-        option(name, f"{name} of each place; without any of gpus, cpu_milli, memory_mib empty nodes are counted", metavar="N")
-    p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
-    option("preset", "how long the search goes on: fast or best")
-    option("price", "the lowest price that the search goes down to, in thousandths of an empty node, or place, for a move", metavar="PRICE")
-    option("bound_method")
-    scope_options(p, "consolidation.reach_goal")
-    for name in ("depth", "seed", "threads", "max_moves"):
-        option(name)
-    option("time_limit", "stop after so long with the best plan found until then", metavar="SECONDS")
-    p.add_argument("--progress", action="store_true", help="show a progress bar")
-
-
-def reach_goal(args: argparse.Namespace) -> int:
-    require_writable(args.output, inputs=[args.cluster])
-    cluster = Cluster.from_json(args.cluster)
-    found = consolidation.reach_goal(cluster, progress=args.progress, **given(args, "consolidation.reach_goal"))
-    checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, found.plan)
-    print_plan(found.plan)
-    say(f"{found.available_after} there afterwards, {found.available_before} before")
-    say("the goal is reached" if found.goal_reached else "the goal is not reached")
-    if args.output:
-        found.plan.to_json(args.output)
-        say(f"wrote {args.output}")
-    code = print_check(checked)
-    return code if found.goal_reached else FAILED
-
-
 def percent_below(part: int, whole: int) -> str:
     """How far `part` is below `whole`, rounded up."""
     return f"{math.ceil(1000 * (whole - part) / whole) / 10} %" if whole > 0 else "0.0 %"
@@ -170,6 +143,8 @@ def print_plan(plan: Plan) -> None:
             f"{counted(bound['vacated_gpus_at_most'], 'GPU')} "
             f"({counted(bound['vacated_nodes_at_most'], 'node')}; {bound['method']})"
         )
+    if plan.goal_reached is not None:
+        say(f"the goal is {'' if plan.goal_reached else 'not '}reached: {plan.stats['goal_after']} there afterwards, {plan.stats['goal_before']} before")
     if plan.stop_reason != "completed":
         say(f"stopped early: {plan.stop_reason}")
 
@@ -241,21 +216,23 @@ def explain(args: argparse.Namespace) -> int:
 
 def explain_move_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
     p.add_argument("task", metavar="TASK", help="name of a task")
     p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes where it might go")
-    scope_options(p)
-    library_option(p, "consolidation.consolidate", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+    library_option(p, "consolidation.explain_move", "plan", "the plan after which the move would be made (default: none, the cluster as it is)", metavar="PLAN.json")
+    scope_options(p, "consolidation.explain_move")
+    library_option(p, "consolidation.explain_move", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
+    library_option(p, "consolidation.explain_move", "objective")
 
 
 def explain_move(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
-    plan = Plan.from_json(args.plan)
-    scope = given(args, "consolidation.consolidate")
+    options = given(args, "consolidation.explain_move")
+    if "plan" in options:
+        options["plan"] = Plan.from_json(options["plan"])
     problems, texts = Problems(), []
     for node in args.node:
         with problems.collect():
-            texts.append(str(consolidation.explain_move(cluster, plan, args.task, node, **scope)))
+            texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
     problems.raise_if_any()
     for text in texts:
         say(text)

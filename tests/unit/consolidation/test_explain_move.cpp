@@ -16,7 +16,7 @@ TEST_CASE("explain_move says what is in the way of a move, and what it would cha
     spec.tasks[0].move_cost = 3;
     const auto cluster = Cluster::build(spec);
     const auto ask = [&](const char* task, const char* node, const con::Options& options = {}) {
-        return con::explain_move(cluster, Plan{}, cluster.find_task(task), cluster.find_node(node), options);
+        return con::explain_move(cluster, cluster.find_task(task), cluster.find_node(node), options);
     };
 
     const auto there = ask("x", "c", {.price = 500});
@@ -35,6 +35,7 @@ TEST_CASE("explain_move says what is in the way of a move, and what it would cha
     CHECK(alien.obstacle == Obstacle::gpu_model);
     CHECK(alien.victims.empty());
     CHECK(ask("x", "a").fate == MoveFate::is_there);
+    CHECK(ask("x", "a").text == "task 'x' is on node 'a' already");
     const auto locked = ask("l", "a");
     CHECK(locked.fate == MoveFate::task_stays);
     CHECK(locked.fixed_by == con::FixedBy::locked);
@@ -44,8 +45,8 @@ TEST_CASE("explain_move says what is in the way of a move, and what it would cha
     CHECK(opened.weight == 0);  // one is vacated, one opened
     CHECK(ask("x", "c", {.exempt = {cluster.find_node("c")}}).closed_by == con::ClosedBy::exempt);
     CHECK(ask("x", "c", {.clear = std::vector{cluster.find_node("c")}}).closed_by == con::ClosedBy::to_clear);
-    REQUIRE_THROWS_MESSAGE(con::explain_move(cluster, Plan{}, make_id<TaskId>(9), make_id<NodeId>(9)),
-                           InvalidInput, "there is no task 9");
+    REQUIRE_THROWS_MESSAGE(con::explain_move(cluster, make_id<TaskId>(9), make_id<NodeId>(9)), InvalidInput,
+                           "there is no task 9");
 }
 
 TEST_CASE("explain_move looks at the cluster as the plan leaves it") {
@@ -58,13 +59,13 @@ TEST_CASE("explain_move looks at the cluster as the plan leaves it") {
     plan.waves = 1;
     plan.moves = {{x, a, b, gpu_bit(2), 0}};
     plan.vacated_nodes = {a};
-    CHECK(con::explain_move(cluster, plan, x, b).fate == MoveFate::is_there);
-    const auto back = con::explain_move(cluster, plan, x, a);
+    CHECK(con::explain_move(cluster, x, b, {}, plan).fate == MoveFate::is_there);
+    const auto back = con::explain_move(cluster, x, a, {}, plan);
     CHECK(back.fate == MoveFate::node_closed);
     CHECK(back.closed_by == con::ClosedBy::emptied);
     CHECK(back.cost == -1);
     CHECK(back.weight == -8);
-    const auto on = con::explain_move(cluster, plan, x, c);
+    const auto on = con::explain_move(cluster, x, c, {}, plan);
     CHECK(on.fate == MoveFate::possible);
     CHECK(on.cost == 0);  // it has moved already
     CHECK(on.weight == 0);
@@ -81,11 +82,11 @@ TEST_CASE("a node that holds nothing counts as opened, whatever closes it") {
     plan.waves = 1;
     plan.moves = {{x, a, b, gpu_bit(3), 0}};
     plan.vacated_nodes = {a};
-    const auto cleared = con::explain_move(cluster, plan, y, a, {.clear = std::vector{a}});
+    const auto cleared = con::explain_move(cluster, y, a, {.clear = std::vector{a}}, plan);
     CHECK(cleared.closed_by == con::ClosedBy::to_clear);
     CHECK(cleared.weight == -8);
-    CHECK(con::explain_move(cluster, plan, y, a, {.exempt = {a}}).weight == -8);
-    const auto cordoned = con::explain_move(cluster, plan, y, c);
+    CHECK(con::explain_move(cluster, y, a, {.exempt = {a}}, plan).weight == -8);
+    const auto cordoned = con::explain_move(cluster, y, c, {}, plan);
     CHECK(cordoned.closed_by == con::ClosedBy::cordoned);
     CHECK(cordoned.weight == -8);
 }
@@ -100,11 +101,11 @@ TEST_CASE("a task whose first GPUs were taken has moved, even on its first node"
     Plan plan;
     plan.waves = 2;
     plan.moves = {{x, a, c, gpu_bit(1), 0}, {y, b, a, gpu_bit(0), 1}};
-    const auto back = con::explain_move(cluster, plan, x, a);
+    const auto back = con::explain_move(cluster, x, a, {}, plan);
     CHECK(back.fate == MoveFate::possible);
     CHECK(back.cost == 0);
     plan.moves[1].gpus = gpu_bit(2);
-    CHECK(con::explain_move(cluster, plan, x, a).cost == -1);
+    CHECK(con::explain_move(cluster, x, a, {}, plan).cost == -1);
 }
 
 TEST_CASE("victims are those without which every constraint holds") {
@@ -116,7 +117,7 @@ TEST_CASE("victims are those without which every constraint holds") {
     spec.tasks[1].avoid = {{"g", node_level}};
     const auto ask = [](const ClusterSpec& of) {
         const auto cluster = Cluster::build(of);
-        const auto e = con::explain_move(cluster, Plan{}, cluster.find_task("x"), cluster.find_node("b"));
+        const auto e = con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("b"));
         std::vector<std::string> names;
         for (const auto victim : e.victims) names.push_back(cluster.name(victim));
         return std::pair(e.obstacle, names);

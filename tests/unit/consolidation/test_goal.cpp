@@ -3,7 +3,9 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/goal.hpp>
+#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/presets.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -18,6 +20,13 @@ ClusterSpec stairs() {
                       task("c1", "c", {1}), task("c2", "c", {2}), task("l", "d", {0, 1, 2, 3}, true)}};
 }
 
+con::Options for_nodes(std::int64_t count, std::string gpu_model = {}) {
+    return {.goal = Goal{.empty_nodes = count, .gpu_model = std::move(gpu_model)}};
+}
+con::Options for_slots(int gpus, std::int64_t count) {
+    return {.goal = Goal{.slots = SlotShape{.gpu_count = gpus}, .count = count}};
+}
+
 }  // namespace
 
 TEST_CASE("a goal is reached by the cheapest nodes") {
@@ -26,34 +35,35 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
     // e is empty, so each number needs one node fewer; of a to c the one with the fewest tasks goes first.
     const std::int64_t moves[] = {0, 1, 3};
     for (std::int64_t count = 1; count <= 3; ++count) {
-        const auto found = con::reach_goal(cluster, {{}, count, "H20"});
+        const auto found = con::consolidate(cluster, for_nodes(count, "H20"));
         INFO("count " << count);
-        CHECK(found.goal_reached);
-        CHECK(found.available_before == 1);
-        CHECK(found.available_after == count);
-        CHECK(found.result.stats.moves == moves[count - 1]);
-        CHECK(verify::plan(spec, to_spec(found.result.plan, cluster)).ok);
+        CHECK(found.plan.goal == for_nodes(count, "H20").goal);
+        CHECK(found.plan.goal_reached == true);
+        CHECK(found.stats.goal_before == 1);
+        CHECK(found.stats.goal_after == count);
+        CHECK(found.stats.moves == moves[count - 1]);
+        CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
     }
-    const auto found = con::reach_goal(cluster, {{}, 5});
-    CHECK_FALSE(found.goal_reached);
-    CHECK(found.available_after == 3);  // six tasks need two nodes
-    CHECK(found.result.plan.vacated_nodes.size() == 2);
+    const auto found = con::consolidate(cluster, for_nodes(5));
+    CHECK(found.plan.goal_reached == false);
+    CHECK(found.stats.goal_after == 3);  // six tasks need two nodes
+    CHECK(found.plan.vacated_nodes.size() == 2);
+    CHECK_FALSE(con::consolidate(cluster).plan.goal_reached.has_value());
 }
 
-TEST_CASE("places for a shape are counted on all nodes") {
+TEST_CASE("slots of a shape are counted on all nodes") {
     const auto cluster = Cluster::build(stairs());
-    // Places for seven GPUs: one on a, one on e.
-    con::GoalOptions options{{}, 3};
-    options.gpus = 7;
-    auto found = con::reach_goal(cluster, options);
-    CHECK(found.available_before == 2);
-    CHECK(found.goal_reached);
-    CHECK(found.available_after == 3);
-    options.gpus = 4;  // 1 on a, b, c and d, 2 on e
-    options.count = 6;
-    CHECK(con::reach_goal(cluster, options).result.plan.moves.empty());
-    options.count = 7;
-    CHECK(con::reach_goal(cluster, options).available_before == 6);
+    // Slots for seven GPUs: one on a, one on e.
+    const auto found = con::consolidate(cluster, for_slots(7, 3));
+    CHECK(found.stats.goal_before == 2);
+    CHECK(found.plan.goal_reached == true);
+    CHECK(found.stats.goal_after == 3);
+    // Slots for four: 1 on a, b, c and d, 2 on e.
+    CHECK(con::consolidate(cluster, for_slots(4, 6)).plan.moves.empty());
+    CHECK(con::consolidate(cluster, for_slots(4, 7)).stats.goal_before == 6);
+    // One slot is asked for where nobody says how many.
+    CHECK(con::consolidate(cluster, {.goal = Goal{.slots = SlotShape{.gpu_count = 8}}}).plan.goal_reached ==
+          true);
 }
 
 TEST_CASE("goals count what the plan leaves, and their plans are valid") {
@@ -63,65 +73,87 @@ TEST_CASE("goals count what the plan leaves, and their plans are valid") {
         const auto spec =
             random_cluster(rng, {.min_nodes = 5, .max_nodes = 30, .min_tasks = 10, .max_tasks = 80});
         const auto cluster = Cluster::build(spec);
-        con::GoalOptions options;
+        const auto gpus = static_cast<int>(seed % 4);
+        const auto count = 1 + static_cast<std::int64_t>(rng.below(20));
+        auto options = gpus == 0 ? for_nodes(count) : for_slots(gpus, count);
         options.threads = 1;
-        options.gpus = static_cast<int>(seed % 4);
-        options.count = 1 + static_cast<std::int64_t>(rng.below(20));
-        const auto found = con::reach_goal(cluster, options);
-        const auto after = apply(cluster, found.result.plan);
+        const auto found = con::consolidate(cluster, options);
+        const auto after = apply(cluster, found.plan);
         INFO("seed " << seed);
-        REQUIRE(verify::plan(spec, to_spec(found.result.plan, cluster)).ok);
+        auto plan = to_spec(found.plan, cluster);
+        REQUIRE(verify::plan(spec, plan).ok);
+        plan.goal_reached = !*plan.goal_reached;
+        REQUIRE_FALSE(verify::plan(spec, plan).ok);
         std::int64_t available = 0;
         for (const auto node : after.nodes())
             if (!after.inventory().nodes.is_cordoned(node))
-                available += options.gpus == 0 ? (after.occupants(node) == 0 ? 1 : 0)
-                                               : gpu_count(after.idle_gpus(node)) / options.gpus;
-        REQUIRE(found.available_after == available);
-        REQUIRE(found.available_after >= found.available_before);
-        REQUIRE(found.goal_reached == (available >= options.count));
-        reached += found.goal_reached && !found.result.plan.moves.empty() ? 1 : 0;
+                available += gpus == 0 ? (after.occupants(node) == 0 ? 1 : 0)
+                                       : gpu_count(after.idle_gpus(node)) / gpus;
+        REQUIRE(found.stats.goal_after == available);
+        REQUIRE(found.stats.goal_after >= found.stats.goal_before);
+        REQUIRE(*found.plan.goal_reached == (available >= count));
+        reached += *found.plan.goal_reached && !found.plan.moves.empty() ? 1 : 0;
     }
     CHECK(reached >= 3);
 }
 
 TEST_CASE("goals that mean nothing are refused") {
     const auto cluster = Cluster::build(stairs());
-    con::GoalOptions options{{}, 0, "H99"};
+    const auto refused = [&](Goal goal, const char* message) {
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.goal = goal}), InvalidInput, message);
+    };
+    refused({}, "goal: neither empty_nodes nor slots; expected one of the two");
+    refused({.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}},
+            "goal: empty_nodes and slots; expected one of the two");
+    refused({.empty_nodes = 0}, "goal: empty_nodes: 0; expected at least 1");
+    refused({.empty_nodes = 1, .count = 2}, "goal: count: 2; expected none beside empty_nodes");
+    refused({.slots = SlotShape{}}, "goal: slots: nothing is asked for");
+    refused({.slots = SlotShape{.gpu_count = 65}}, "goal: slots: gpu_count: 65; expected 0 to 64");
+    refused({.slots = SlotShape{.gpu_count = 1, .cpu_milli = -1}},
+            "goal: slots: cpu_milli: -1; expected at least 0");
+    refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal: count: 0; expected at least 1");
+    refused({.empty_nodes = 1, .gpu_model = "H21"},
+            "goal: gpu_model: 'H21'; expected a GPU model of the cluster; did you mean 'H20'?");
+
+    auto options = for_nodes(1);
     options.preset = con::Preset::ipc;
     options.objective = con::Objective::nodes;
     options.polish_time = 1;
-    REQUIRE_THROWS_MESSAGE(con::reach_goal(cluster, options), InvalidInput, "gpu_model: 'H99'");
-    for (const auto* field : {"count", "preset", "objective", "polish_time"})
-        REQUIRE_THROWS_MESSAGE(con::reach_goal(cluster, options), InvalidInput, field);
+    for (const auto* field : {"preset: ipc", "objective: nodes", "polish_time: 1"})
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, options), InvalidInput, field);
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, con::presets::best(), for_nodes(1)), InvalidInput,
+                           "goal: it has no effect beside policies of your own");
+    con::FrontierOptions frontier;
+    frontier.goal = Goal{.empty_nodes = 1};
+    REQUIRE_THROWS_MESSAGE(con::frontier(cluster, frontier), InvalidInput, "goal: a frontier has none");
 }
 
-TEST_CASE("places are made on nodes that stay in use") {
-    // No node can be vacated. Once x has left a for b or c, a has four idle GPUs; c would lose a place of its own.
+TEST_CASE("slots are made on nodes that stay in use") {
+    // No node can be vacated. Once x has left a for b or c, a has four idle GPUs; c would lose a slot of its own.
     const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                            .tasks = {task("l", "a", {0, 1, 2, 3}, true), task("x", "a", {4, 5}),
                                      task("m", "b", {0, 1, 2, 3, 4}, true),
                                      task("n", "c", {0, 1, 2, 3}, true)}};
     const auto cluster = Cluster::build(spec);
-    con::GoalOptions options{{}, 2};
-    options.gpus = 4;
-    const auto found = con::reach_goal(cluster, options);
-    CHECK(found.available_before == 1);
-    REQUIRE(found.goal_reached);
-    REQUIRE(found.result.plan.moves.size() == 1);
-    CHECK(found.result.plan.moves[0].task == cluster.find_task("x"));
-    CHECK(found.result.plan.moves[0].to == cluster.find_node("b"));
-    CHECK(found.result.plan.vacated_nodes.empty());
-    CHECK(found.result.stats.relocation_cost == 1);
-    CHECK(verify::plan(spec, to_spec(found.result.plan, cluster)).ok);
+    auto options = for_slots(4, 2);
+    const auto found = con::consolidate(cluster, options);
+    CHECK(found.stats.goal_before == 1);
+    REQUIRE(found.plan.goal_reached == true);
+    REQUIRE(found.plan.moves.size() == 1);
+    CHECK(found.plan.moves[0].task == cluster.find_task("x"));
+    CHECK(found.plan.moves[0].to == cluster.find_node("b"));
+    CHECK(found.plan.vacated_nodes.empty());
+    CHECK(found.stats.relocation_cost == 1);
+    CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
 
     options.max_moves = 0;
-    const auto none = con::reach_goal(cluster, options);
-    CHECK_FALSE(none.goal_reached);
-    CHECK(none.result.plan.moves.empty());
-    CHECK(none.result.stop_reason == StopReason::move_budget);
+    const auto none = con::consolidate(cluster, options);
+    CHECK(none.plan.goal_reached == false);
+    CHECK(none.plan.moves.empty());
+    CHECK(none.stop_reason == StopReason::move_budget);
     options.max_moves.reset();
-    options.price = 1001;  // more than a place is worth
-    CHECK_FALSE(con::reach_goal(cluster, options).goal_reached);
+    options.price = 1001;  // more than a slot is worth
+    CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
 TEST_CASE("a goal is reached with the fewer moves of vacating nodes and leaving them in use") {
@@ -131,19 +163,17 @@ TEST_CASE("a goal is reached with the fewer moves of vacating nodes and leaving 
                                      fraction("r", "a", 2, 300), task("l", "b", {0, 1}, true),
                                      task("x", "b", {2}), task("m", "c", {0, 1, 2, 3, 4, 5}, true)}};
     const auto cluster = Cluster::build(spec);
-    con::GoalOptions options{{}, 2};
-    options.gpus = 2;
-    const auto found = con::reach_goal(cluster, options);
-    REQUIRE(found.available_before == 1);
-    CHECK(found.goal_reached);
-    CHECK(found.result.stats.moves == 1);
+    const auto found = con::consolidate(cluster, for_slots(2, 2));
+    REQUIRE(found.stats.goal_before == 1);
+    CHECK(found.plan.goal_reached == true);
+    CHECK(found.stats.moves == 1);
 }
 
 TEST_CASE("a goal that is there already has statistics of the cluster as it is") {
     const auto cluster = Cluster::build(stairs());
-    const auto found = con::reach_goal(cluster, {{}, 1});
-    CHECK(found.goal_reached);
-    CHECK(found.result.plan.moves.empty());
-    CHECK(found.result.stats.not_fully_occupied_before == 4);
-    CHECK(found.result.stats.not_fully_occupied_after == 4);
+    const auto found = con::consolidate(cluster, for_nodes(1));
+    CHECK(found.plan.goal_reached == true);
+    CHECK(found.plan.moves.empty());
+    CHECK(found.stats.not_fully_occupied_before == 4);
+    CHECK(found.stats.not_fully_occupied_after == 4);
 }

@@ -6,7 +6,6 @@
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/goal.hpp>
 
 #include <cstdint>
 #include <string>
@@ -137,16 +136,16 @@ TEST_CASE("a frontier with open nodes keeps below its bounds") {
 TEST_CASE("a goal counts what is opened against what is vacated") {
     const auto spec = short_of_cores();
     const auto cluster = Cluster::build(spec);
-    con::GoalOptions options;
-    options.count = 3;  // one node is empty now: three will be, and that one will not
-    CHECK_FALSE(con::reach_goal(cluster, options).goal_reached);
+    // One node is empty now: three will be, and that one will not.
+    con::Options options{.goal = Goal{.empty_nodes = 3}};
+    CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
     options.open_price = 1000;
-    const auto reached = con::reach_goal(cluster, options);
-    CHECK(reached.goal_reached);
-    CHECK(reached.available_after == 3);
-    REQUIRE(check(spec, cluster, reached.result.plan).ok);
-    options.count = 4;
-    CHECK_FALSE(con::reach_goal(cluster, options).goal_reached);
+    const auto reached = con::consolidate(cluster, options);
+    CHECK(reached.plan.goal_reached == true);
+    CHECK(reached.stats.goal_after == 3);
+    REQUIRE(check(spec, cluster, reached.plan).ok);
+    options.goal->empty_nodes = 4;
+    CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
 TEST_CASE("explanations know that empty nodes may be opened, and what that costs") {
@@ -162,11 +161,10 @@ TEST_CASE("explanations know that empty nodes may be opened, and what that costs
           "open, worth 8, cost no less than the 8 GPUs that it is worth");
     options.open_price = 500;
     CHECK(con::explain(cluster, {}, a, options).fate == con::NodeFate::not_worthwhile);
-    const auto move =
-        con::explain_move(cluster, {}, cluster.find_task("x"), cluster.find_node("small"), options);
+    const auto move = con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("small"), options);
     CHECK(move.fate == con::MoveFate::possible);
     CHECK(move.weight == 0);
     CHECK(move.value_milli == 8000 - 4000);
-    CHECK(con::explain_move(cluster, {}, cluster.find_task("x"), cluster.find_node("small")).closed_by ==
+    CHECK(con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("small")).closed_by ==
           con::ClosedBy::empty);
 }

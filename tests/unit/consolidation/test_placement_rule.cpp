@@ -8,7 +8,6 @@
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/goal.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 
 #include <algorithm>
@@ -104,23 +103,22 @@ TEST_CASE("a static rule keeps tasks away from nodes, whatever searches") {
     REQUIRE(why.blockers.size() == 1);
     CHECK(why.blockers[0].nodes_refused == 1);
     CHECK_THAT(why.text, Catch::Matchers::ContainsSubstring("rule 'tenants apart' on 1 of 1 node"));
-    const auto move = con::explain_move(cluster, {}, red, home, options);
+    const auto move = con::explain_move(cluster, red, home, options);
     CHECK(move.fate == con::MoveFate::refused);
     CHECK_THAT(move.text, Catch::Matchers::ContainsSubstring("rule 'tenants apart' refuses it"));
-    CHECK(con::explain_move(cluster, {}, blue, home, options).fate == con::MoveFate::possible);
+    CHECK(con::explain_move(cluster, blue, home, options).fate == con::MoveFate::possible);
 }
 
 TEST_CASE("goals and frontiers keep to a rule") {
     const auto spec = two_and_one();
     const auto cluster = Cluster::build(spec);
-    con::GoalOptions goal;
-    goal.count = 2;
-    CHECK(con::reach_goal(cluster, goal).goal_reached);
+    con::Options goal{.goal = Goal{.empty_nodes = 2}};
+    CHECK(con::consolidate(cluster, goal).plan.goal_reached == true);
     goal.rule = MovedPerDomain(cluster, node_level, 1);
-    CHECK_FALSE(con::reach_goal(cluster, goal).goal_reached);
-    goal.gpus = 7;  // places, which are made on nodes that stay as well
-    goal.count = 3;
-    CHECK_FALSE(con::reach_goal(cluster, goal).goal_reached);
+    CHECK(con::consolidate(cluster, goal).plan.goal_reached == false);
+    // Slots are made on nodes that stay in use as well.
+    goal.goal = Goal{.slots = SlotShape{.gpu_count = 7}, .count = 3};
+    CHECK(con::consolidate(cluster, goal).plan.goal_reached == false);
     con::FrontierOptions options;
     options.rule = MovedPerDomain(cluster, node_level, 0);
     CHECK(con::frontier(cluster, options).points.empty());

@@ -6,6 +6,7 @@
 #include <gpusched/verify/verify.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -26,6 +27,11 @@ Scenario restarting() {
         move.serves = "n0";
     }
     return s;
+}
+
+void set_goal(Scenario& s, Goal goal, bool reached) {
+    s.plan.goal = std::move(goal);
+    s.plan.goal_reached = reached;
 }
 
 }  // namespace
@@ -180,6 +186,40 @@ TEST_CASE("every way to spoil what version 2 says is found and named") {
              s.plan.opened_nodes = {"n4", "n4"};
          },
          {"opened_nodes: node 'n4' is listed twice"}},
+        // Goals
+        {"a goal that is not there",
+         [](auto& s) { set_goal(s, {.empty_nodes = 5}, true); },
+         {"goal_reached: is true, but there are "}},
+        {"a goal that is there",
+         [](auto& s) { set_goal(s, {.empty_nodes = 1}, false); },
+         {"goal_reached: is false, but there are "}},
+        {"slots that are not there",
+         [](auto& s) { set_goal(s, {.slots = SlotShape{.gpu_count = 1}, .count = 1000}, true); },
+         {"goal_reached: is true, but there are "}},
+        {"a goal of an unknown GPU model",
+         [](auto& s) { set_goal(s, {.empty_nodes = 1, .gpu_model = "x"}, true); },
+         {"goal_reached: is true, but there are 0 of 1"}},
+        {"a goal of two kinds",
+         [](auto& s) { set_goal(s, {.empty_nodes = 1, .slots = SlotShape{.gpu_count = 1}}, true); },
+         {"goal: it must ask for either empty_nodes or slots"}},
+        {"a goal of no node",
+         [](auto& s) { set_goal(s, {.empty_nodes = 0}, true); },
+         {"goal: empty_nodes is less than 1"}},
+        {"slots for nothing",
+         [](auto& s) { set_goal(s, {.slots = SlotShape{}}, true); },
+         {"goal: the slots ask for nothing"}},
+        {"slots of less than nothing",
+         [](auto& s) { set_goal(s, {.slots = SlotShape{.cpu_milli = -1}}, true); },
+         {"goal: the slots ask for less than nothing"}},
+        {"a count of nodes",
+         [](auto& s) { set_goal(s, {.empty_nodes = 1, .count = 1}, true); },
+         {"goal: count stands beside empty_nodes"}},
+        {"no slot",
+         [](auto& s) { set_goal(s, {.slots = SlotShape{.cpu_milli = 1}, .count = 0}, true); },
+         {"goal: count is less than 1"}},
+        {"a goal reached that nobody had",
+         [](auto& s) { s.plan.goal_reached = true; },
+         {"goal_reached: there is no goal"}},
     };
     for (const auto& corruption : corruptions) {
         DYNAMIC_SECTION(corruption.name) {

@@ -97,14 +97,15 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options) {
+inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                            bool after_plan) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
     const auto to = "node " + gpusched::quoted(cluster.name(e.to));
     switch (e.fate) {
     case MoveFate::not_placed:
         return text + " runs nowhere";
     case MoveFate::is_there:
-        return text + " is on " + to + " when the plan is done";
+        return text + " is on " + to + (after_plan ? " when the plan is done" : " already");
     case MoveFate::task_stays:
         return text + " must stay (" + std::string(enum_name(e.fixed_by)) + ")";
     case MoveFate::possible:
@@ -128,10 +129,55 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
            " thousandths to the value at the price of " + std::to_string(options.price);
 }
 
+// The explanation without its text.
+// @param after the cluster once the plan is done; as it was afterwards, too
+// @param closed by NodeId, as `closed_nodes` gives it
+// @param rule that of the options, in the state of `after`
+inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
+                                    std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
+                                    TaskId task, NodeId node, const Options& options) {
+    MoveExplanation result{.task = task, .from = after.node_of(task), .to = node, .victims = {}, .text = {}};
+    if (!after.is_placed(task) || !cluster.is_placed(task)) {
+        result.fate = MoveFate::not_placed;
+    } else if (result.from == node) {
+        result.fate = MoveFate::is_there;
+    } else if (!scope.movable[index(task)]) {
+        result.fate = MoveFate::task_stays;
+        result.fixed_by = fixed_by(cluster, task, options);
+    } else {
+        result.closed_by = closed[index(node)];
+        result.obstacle = find_obstacle(after, task, node);
+        if (result.obstacle == Obstacle::not_eligible)
+            result.obstacle = find_eligibility_obstacle(after, task, node);
+        result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
+                      : result.obstacle != Obstacle::none   ? MoveFate::obstacle
+                      : rule.allows(after, task, node)      ? MoveFate::possible
+                                                            : MoveFate::refused;
+        if (result.fate == MoveFate::obstacle)
+            result.victims = VictimChoice(cluster, after, scope, task, node).fewest();
+        const auto home = cluster.node_of(task);
+        const bool had_moved = result.from != home || after.gpus_of(task) != cluster.gpus_of(task);
+        const auto cost = cluster.inventory().tasks.move_cost[index(task)];
+        // On its first node it is back where it was only if it finds its GPUs there.
+        const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
+        result.cost = back ? -cost : had_moved ? 0 : cost;
+        std::int64_t vacated = 0, opened = 0;
+        const auto count = [&](NodeId at, int sign) {
+            (cluster.occupants(at) > 0 ? vacated : opened) += sign * weight_of(cluster, at, options);
+        };
+        if (after.occupants(result.from) == 1) count(result.from, 1);
+        if (after.occupants(node) == 0) count(node, -1);
+        result.weight = vacated + opened;
+        result.value_milli = value_milli(vacated, result.cost, options.price) +
+                             opening_milli(opened, options.open_price.value_or(milli));
+    }
+    return result;
+}
+
 }  // namespace detail
 
-GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan& plan, TaskId task,
-                                             NodeId node, const Options& options) {
+GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
+                                             const Options& options, const Plan& plan) {
     validate(options, cluster);
     Problems problems;
     if (!cluster.contains(task))
@@ -143,44 +189,11 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, const Plan&
     problems.throw_if_any();
     auto after = apply(cluster, plan);
     const auto scope = make_scope(cluster, options);
-
-    MoveExplanation result{.task = task, .from = after.node_of(task), .to = node, .victims = {}, .text = {}};
-    if (!after.is_placed(task) || !cluster.is_placed(task)) {
-        result.fate = MoveFate::not_placed;
-    } else if (result.from == node) {
-        result.fate = MoveFate::is_there;
-    } else if (!scope.movable[index(task)]) {
-        result.fate = MoveFate::task_stays;
-        result.fixed_by = detail::fixed_by(cluster, task, options);
-    } else {
-        result.closed_by = detail::closed_nodes(cluster, after, options)[index(node)];
-        result.obstacle = find_obstacle(after, task, node);
-        if (result.obstacle == Obstacle::not_eligible)
-            result.obstacle = find_eligibility_obstacle(after, task, node);
-        result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
-                      : result.obstacle != Obstacle::none   ? MoveFate::obstacle
-                      : detail::rule_after(plan, after, options).allows(after, task, node)
-                          ? MoveFate::possible
-                          : MoveFate::refused;
-        if (result.fate == MoveFate::obstacle)
-            result.victims = detail::VictimChoice(cluster, after, scope, task, node).fewest();
-        const auto home = cluster.node_of(task);
-        const bool had_moved = result.from != home || after.gpus_of(task) != cluster.gpus_of(task);
-        const auto cost = cluster.inventory().tasks.move_cost[index(task)];
-        // On its first node it is back where it was only if it finds its GPUs there.
-        const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
-        result.cost = back ? -cost : had_moved ? 0 : cost;
-        std::int64_t vacated = 0, opened = 0;
-        const auto count = [&](NodeId at, int sign) {
-            (cluster.occupants(at) > 0 ? vacated : opened) += sign * detail::weight_of(cluster, at, options);
-        };
-        if (after.occupants(result.from) == 1) count(result.from, 1);
-        if (after.occupants(node) == 0) count(node, -1);
-        result.weight = vacated + opened;
-        result.value_milli = value_milli(vacated, result.cost, options.price) +
-                             opening_milli(opened, options.open_price.value_or(milli));
-    }
-    result.text = detail::in_words(cluster, result, options);
+    const auto closed = detail::closed_nodes(cluster, after, options);
+    const auto rule = detail::rule_after(plan, after, options);
+    auto result = detail::explain_move(cluster, after, scope, closed, rule, task, node, options);
+    const bool after_plan = !plan.moves.empty() || !plan.evictions.empty() || !plan.placements.empty();
+    result.text = detail::in_words(cluster, result, options, after_plan);
     return result;
 }
 

@@ -122,6 +122,7 @@ GPUSCHED_INLINE Frontier frontier(const Cluster& cluster, const FrontierOptions&
     if (options.polish_time)
         problems.add(
             bad_value("polish_time", number_text(*options.polish_time), "none: a frontier is one search"));
+    if (options.goal) problems.add("goal: a frontier has none; expected none");
     problems.throw_if_any();
     detail::require_lp(options.bound_method, context);
     return presets::visit(options.preset, options.objective, [&](const auto& policies) {

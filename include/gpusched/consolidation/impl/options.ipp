@@ -11,6 +11,37 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
+// The goal, and what has no effect beside it.
+inline void check_goal(Problems& problems, const Options& options, const Cluster& cluster) {
+    const auto& goal = *options.goal;
+    check_fields(problems, goal, "goal");
+    if (goal.empty_nodes.has_value() == goal.slots.has_value())
+        problems.add(std::string("goal: ") +
+                     (goal.slots ? "empty_nodes and slots" : "neither empty_nodes nor slots") +
+                     "; expected one of the two");
+    if (goal.empty_nodes && goal.count)
+        problems.add(bad_value("count", std::to_string(*goal.count), "none beside empty_nodes", "goal"));
+    if (goal.slots) {
+        check_fields(problems, *goal.slots, "goal: slots");
+        if (*goal.slots == SlotShape{})
+            problems.add(
+                "goal: slots: nothing is asked for; expected gpu_count, cpu_milli or memory_mib above 0");
+    }
+    const auto& models = cluster.inventory().gpu_models;
+    if (!goal.gpu_model.empty() && !models.find(goal.gpu_model))
+        problems.add(
+            bad_value("gpu_model", gpusched::quoted(goal.gpu_model), "a GPU model of the cluster", "goal") +
+            did_you_mean(goal.gpu_model, models));
+    if (options.preset == Preset::ipc)
+        problems.add(bad_value("preset", enum_name(options.preset), "fast or best beside a goal"));
+    if (options.objective != Objective{})
+        problems.add(bad_value("objective", enum_name(options.objective),
+                               "its default beside a goal, which says what counts"));
+    if (options.polish_time)
+        problems.add(bad_value("polish_time", number_text(*options.polish_time),
+                               "none beside a goal, where the search ends"));
+}
+
 inline void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
     check_fields(problems, options);
     const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
@@ -21,6 +52,7 @@ inline void check_options(Problems& problems, const Options& options, const Clus
     };
     if (options.clear) known("clear", *options.clear);
     known("exempt", options.exempt);
+    if (options.goal) check_goal(problems, options, cluster);
     if (!options.clear && options.open_price && *options.open_price >= 0 && *options.open_price < milli)
         problems.add(bad_value("open_price", std::to_string(*options.open_price),
                                "at least 1000 where clear does not say which nodes are to be vacated"));
@@ -44,6 +76,7 @@ GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Clus
     };
     if (options.preset != defaults.preset)
         unused("preset", enum_name(options.preset), "start from those of presets.hpp instead");
+    if (options.goal) problems.add("goal: it has no effect beside policies of your own; expected none");
     if (options.objective != defaults.objective)
         unused("objective", enum_name(options.objective), "their weight says what a node is worth");
     constexpr const char* no_limits = "their acceptance takes no limits, as PriceLimit would";

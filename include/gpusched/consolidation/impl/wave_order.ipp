@@ -75,6 +75,7 @@ class WaveBuilder {
         NodeId to;
         GpuMask gpus;
         std::uint32_t chain;
+        bool these_gpus;
         bool hopped;
     };
 
@@ -103,7 +104,7 @@ class WaveBuilder {
             if (std::exchange(seen[index(step->task)], std::uint8_t{1}) ||
                 step->to == cluster_.node_of(step->task))
                 continue;
-            waiting_.push_back({step->task, step->to, step->gpus, step->chain, false});
+            waiting_.push_back({step->task, step->to, step->gpus, step->chain, step->these_gpus, false});
             ++arriving_[index(step->to)];
         }
         std::reverse(waiting_.begin(), waiting_.end());
@@ -195,7 +196,7 @@ class WaveBuilder {
         if (rule_ && !rule_.allows(cluster_, task, to)) return false;
         auto gpus = planned;
         if (!gpus_fit(cluster_, task, to, planned)) {
-            if (!other_gpus) return false;
+            if (to == waiting.to && (waiting.these_gpus || (planned != 0 && !other_gpus))) return false;
             gpus = allocation::pick_gpus(allocation::TightestGpu{}, cluster_, task, to);
         }
         const auto from = cluster_.node_of(task);

@@ -58,6 +58,21 @@ inline constexpr auto fields<Bound> = std::tuple{
 };
 
 template <>
+inline constexpr auto fields<SlotShape> = std::tuple{
+    field<IfAny>("gpu_count", &SlotShape::gpu_count),
+    field<IfAny>("cpu_milli", &SlotShape::cpu_milli),
+    field<IfAny>("memory_mib", &SlotShape::memory_mib),
+};
+
+template <>
+inline constexpr auto fields<Goal> = std::tuple{
+    field("empty_nodes", &Goal::empty_nodes),
+    field("slots", &Goal::slots),
+    field("count", &Goal::count),
+    field<IfAny>("gpu_model", &Goal::gpu_model),
+};
+
+template <>
 inline constexpr auto fields<PlanSpec> = std::tuple{
     field<WaveCodec>("waves", &PlanSpec::waves, Need::required),
     field("moves", &PlanSpec::moves, Need::required),
@@ -67,6 +82,8 @@ inline constexpr auto fields<PlanSpec> = std::tuple{
     field("stats", &PlanSpec::stats),
     field("bound", &PlanSpec::bound),
     field<IfAny>("opened_nodes", &PlanSpec::opened_nodes, Need::optional, 2),
+    field("goal", &PlanSpec::goal, Need::optional, 2),
+    field("goal_reached", &PlanSpec::goal_reached, Need::optional, 2),
 };
 
 inline constexpr std::string_view plan_format = "gpusched.plan";
@@ -78,7 +95,7 @@ inline int version_for(const PlanSpec& plan) {
     const auto many = [](const std::vector<int>& gpus) {
         return std::any_of(gpus.begin(), gpus.end(), [](int gpu) { return gpu >= gpus_in_version_1; });
     };
-    return !plan.opened_nodes.empty() ||
+    return !plan.opened_nodes.empty() || plan.goal || plan.goal_reached ||
                    std::any_of(plan.moves.begin(), plan.moves.end(),
                                [&](const PlanSpec::Move& move) {
                                    return move.how != MoveMode::copy || move.chain || !move.serves.empty() ||

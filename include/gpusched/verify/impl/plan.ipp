@@ -5,6 +5,7 @@
 #include <gpusched/verify/detail/books.hpp>
 #include <gpusched/verify/detail/constraints.hpp>
 #include <gpusched/verify/detail/downtime.hpp>
+#include <gpusched/verify/detail/goal.hpp>
 #include <gpusched/verify/detail/selection.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -38,6 +39,7 @@ class Replay {
         place_all();
         compare_vacated();
         check_bound();
+        check_goal();
         report_.ok = report_.violation_count == 0;
         return std::move(report_);
     }
@@ -352,6 +354,21 @@ class Replay {
         compare("vacated_nodes_at_most", vacated, vacated <= bound.vacated_nodes_at_most,
                 bound.vacated_nodes_at_most);
         compare("vacated_gpus_at_most", gpus, gpus <= bound.vacated_gpus_at_most, bound.vacated_gpus_at_most);
+    }
+
+    void check_goal() {
+        if (!plan_.goal) {
+            if (plan_.goal_reached) violation("goal_reached", "there is no goal");
+            return;
+        }
+        if (const auto bad = bad_goal(*plan_.goal); !bad.empty()) return violation("goal", bad);
+        if (!plan_.goal_reached) return;
+        const auto wanted = plan_.goal->empty_nodes.value_or(plan_.goal->count.value_or(1));
+        const auto there = available(books_, *plan_.goal);
+        if (*plan_.goal_reached != (there >= wanted))
+            violation("goal_reached", std::string(*plan_.goal_reached ? "is true" : "is false") +
+                                          ", but there are " + std::to_string(there) + " of " +
+                                          std::to_string(wanted));
     }
 
     const PlanSpec& plan_;

@@ -3,8 +3,8 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/detail/goal_search.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
-#include <gpusched/consolidation/goal.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -25,19 +25,21 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-/// What is counted: empty nodes, or places for a shape.
+/// What is counted: empty nodes, or slots of a shape.
 class Wanted {
   public:
-    Wanted(const Cluster& cluster, const GoalOptions& options) : options_(options) {
-        if (!options.gpu_model.empty())
-            model_ = make_id<GpuModelId>(cluster.inventory().gpu_models.find(options.gpu_model).value());
+    Wanted(const Cluster& cluster, const Goal& goal) : goal_(goal) {
+        if (!goal.gpu_model.empty())
+            model_ = make_id<GpuModelId>(cluster.inventory().gpu_models.find(goal.gpu_model).value());
     }
+    /// How many there are to be.
+    [[nodiscard]] std::int64_t count() const { return goal_.empty_nodes.value_or(goal_.count.value_or(1)); }
     /// How many the node has.
     [[nodiscard]] std::int64_t on(const Cluster& cluster, NodeId node) const {
         if (!counts(cluster, node)) return 0;
         if (is_nodes()) return cluster.occupants(node) == 0 ? 1 : 0;
-        return places(gpu_count(cluster.idle_gpus(node)), cluster.cpu_free_milli(node),
-                      cluster.memory_free_mib(node));
+        return slots(gpu_count(cluster.idle_gpus(node)), cluster.cpu_free_milli(node),
+                     cluster.memory_free_mib(node));
     }
     /// How many it would have if it held daemons alone.
     [[nodiscard]] std::int64_t on_empty(const Cluster& cluster, NodeId node) const {
@@ -54,7 +56,7 @@ class Wanted {
             cpu += t.cpu_milli[index(task)];
             memory += t.memory_mib[index(task)];
         }
-        return places(gpu_count(taken), cpu, memory);
+        return slots(gpu_count(taken), cpu, memory);
     }
     [[nodiscard]] std::int64_t in(const Cluster& cluster) const {
         std::int64_t sum = 0;
@@ -62,29 +64,27 @@ class Wanted {
         return sum;
     }
 
-    /// Empty nodes, not places?
-    [[nodiscard]] bool is_nodes() const {
-        return options_.gpus == 0 && options_.cpu_milli == 0 && options_.memory_mib == 0;
-    }
+    /// Empty nodes, not slots?
+    [[nodiscard]] bool is_nodes() const { return goal_.empty_nodes.has_value(); }
 
   private:
     [[nodiscard]] bool counts(const Cluster& cluster, NodeId node) const {
         const auto& nodes = cluster.inventory().nodes;
         return !nodes.is_cordoned(node) &&
-               (options_.gpu_model.empty() || nodes.gpu_model[index(node)] == model_);
+               (goal_.gpu_model.empty() || nodes.gpu_model[index(node)] == model_);
     }
-    [[nodiscard]] std::int64_t places(std::int64_t gpus, std::int64_t cpu, std::int64_t memory) const {
+    [[nodiscard]] std::int64_t slots(std::int64_t gpus, std::int64_t cpu, std::int64_t memory) const {
         auto most = std::numeric_limits<std::int64_t>::max();
         const auto limit = [&](std::int64_t free, std::int64_t each) {
             if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
         };
-        limit(gpus, options_.gpus);
-        limit(cpu, options_.cpu_milli);
-        limit(memory, options_.memory_mib);
+        limit(gpus, goal_.slots->gpu_count);
+        limit(cpu, goal_.slots->cpu_milli);
+        limit(memory, goal_.slots->memory_mib);
         return most;
     }
 
-    const GoalOptions& options_;
+    const Goal& goal_;
     GpuModelId model_ = none<GpuModelId>;
 };
 
@@ -94,35 +94,40 @@ struct AddedWeight {
     std::int64_t operator()(const Cluster&, NodeId node) const noexcept { return added[index(node)]; }
 };
 
+[[nodiscard]] inline bool reached(const Result& found, const Wanted& wanted) {
+    return found.stats.goal_after >= wanted.count();
+}
+
 template <class Policies>
 void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies, const Wanted& wanted,
-            const GoalOptions& options, ExecutorRef executor, Budget& budget, GoalResult& best) {
+            const Options& options, ExecutorRef executor, Budget& budget, Result& best) {
     static constexpr std::size_t prices_apart = 20;
     Options at = options;
     Rounds rounds(cluster, scope, at, executor, budget);
     const auto& joined = rounds.joined();
-    auto missing = options.count - best.available_before;  // weight that a plan needs at least
-    std::size_t looked_at = 0;                             // chains
-    // The first chains that are enough, if ordering them into waves loses none and nothing moves onto places.
+    auto missing = wanted.count() - best.stats.goal_before;  // weight that a plan needs at least
+    std::size_t looked_at = 0;                               // chains
+    // The first chains that are enough, if ordering them into waves loses none and nothing moves onto slots.
     const auto look = [&] {
-        for (auto chains = looked_at + 1; chains <= joined.chains() && !best.goal_reached; ++chains) {
+        for (auto chains = looked_at + 1; chains <= joined.chains() && !reached(best, wanted); ++chains) {
             if (joined.weight(chains) < missing) continue;
             auto plan = joined.plan(budget, chains);
             appraise(cluster, policies, at.price, at.open_price, plan);
             const auto after = wanted.in(apply(cluster, plan.plan));
-            // Where tasks take about as many places as they leave, not every chain is worth a look.
-            missing = joined.weight(chains) + std::max(options.count - after, joined.weight(chains) / 8);
-            if (after <= best.available_after) continue;
-            best.result = std::move(plan);
-            best.available_after = after;
-            best.goal_reached = after >= options.count;
+            // Where tasks take about as many slots as they leave, not every chain is worth a look.
+            missing = joined.weight(chains) + std::max(wanted.count() - after, joined.weight(chains) / 8);
+            if (after <= best.stats.goal_after) continue;
+            plan.stats.goal_before = best.stats.goal_before;
+            plan.stats.goal_after = after;
+            best = std::move(plan);
         }
         looked_at = joined.chains();
     };
     // At a price of 0 nodes that add nothing would be vacated as well.
     const auto prices =
         ladder(cluster, scope, policies, missing, prices_apart, std::max<std::int64_t>(1, options.price));
-    for (std::size_t level = 0; level < prices.size() && !best.goal_reached && !budget.exhausted(); ++level) {
+    for (std::size_t level = 0; level < prices.size() && !reached(best, wanted) && !budget.exhausted();
+         ++level) {
         at.price = prices[level];
         auto now = with_limits(policies, at);
         now.switches.exchange_steps /= static_cast<std::int64_t>(prices.size());
@@ -132,41 +137,41 @@ void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies
         }
         rounds.run(now, true);
         look();
-        if (best.goal_reached) break;
+        if (reached(best, wanted)) break;
         rounds.exchange(now, level);
         look();
     }
-    if (!best.goal_reached && joined.chains() > 0) {
+    if (!reached(best, wanted) && joined.chains() > 0) {
         missing = joined.weight(joined.chains());
         looked_at = joined.chains() - 1;
         look();
     }
-    best.result.stop_reason = joined.stop_reason(budget);
+    best.stop_reason = joined.stop_reason(budget);
 }
 
-/// Makes places on nodes that stay in use: some of a node's tasks move to where they take fewer places than they leave. The nodes where
+/// Makes slots on nodes that stay in use: some of a node's tasks move to where they take fewer slots than they leave. The nodes where
 /// that costs least come first. Each task is placed directly.
-class PlaceMaker {
+class SlotMaker {
   public:
     /// @param found whose plan is extended
-    PlaceMaker(const Cluster& cluster, const Scope& scope, const Wanted& wanted, const GoalOptions& options,
-               Budget& budget, GoalResult& found)
+    SlotMaker(const Cluster& cluster, const Scope& scope, const Wanted& wanted, const Options& options,
+              Budget& budget, Result& found)
         : before_(cluster), scope_(scope), wanted_(wanted), options_(options), budget_(budget), found_(found),
-          now_(apply(cluster, found.result.plan)), closed_(cluster.node_slots()),
-          may_empty_(scope.may_vacate), rule_(options.rule) {
-        for (const auto& move : found.result.plan.moves) rule_.move(now_, move.task, move.from, move.to);
+          now_(apply(cluster, found.plan)), closed_(cluster.node_slots()), may_empty_(scope.may_vacate),
+          rule_(options.rule) {
+        for (const auto& move : found.plan.moves) rule_.move(now_, move.task, move.from, move.to);
         first_rule_ = rule_;
         for (const auto node : cluster.nodes()) closed_[index(node)] = !scope.receives(node);
-        for (const auto node : found.result.plan.vacated_nodes) closed_[index(node)] = 1;
-        for (const auto& move : found.result.plan.moves) may_empty_[index(move.to)] = 0;
+        for (const auto node : found.plan.vacated_nodes) closed_[index(node)] = 1;
+        for (const auto& move : found.plan.moves) may_empty_[index(move.to)] = 0;
         now_.commit();
     }
 
     void run() {
         auto left = options_.max_moves;
         auto cost_left = options_.max_move_cost;
-        if (left) *left -= found_.result.stats.moves;
-        if (cost_left) *cost_left -= found_.result.stats.move_cost;
+        if (left) *left -= found_.stats.moves;
+        if (cost_left) *cost_left -= found_.stats.move_cost;
         const auto start = now_;
         std::vector<std::pair<std::int64_t, NodeId>> queue;  // a heap, the cheapest first
         const auto later = std::greater<>{};
@@ -177,9 +182,9 @@ class PlaceMaker {
             }
         };
         for (const auto node : now_.nodes()) enter(node);
-        auto available = found_.available_after;
+        auto available = found_.stats.goal_after;
         bool too_dear = false;
-        for (int failures = 0; !queue.empty() && available < options_.count && failures < most_failures &&
+        for (int failures = 0; !queue.empty() && available < wanted_.count() && failures < most_failures &&
                                !budget_.exhausted();) {
             const auto [cost, node] = queue.front();
             std::pop_heap(queue.begin(), queue.end(), later);
@@ -209,9 +214,9 @@ class PlaceMaker {
             if (gained > 0) enter(node);
         }
         if (!steps_.empty()) take_over(start);
-        if (found_.result.stop_reason == StopReason::completed)
-            found_.result.stop_reason =
-                too_dear && !found_.goal_reached ? StopReason::move_budget : budget_.reason();
+        if (found_.stop_reason == StopReason::completed)
+            found_.stop_reason =
+                too_dear && !reached(found_, wanted_) ? StopReason::move_budget : budget_.reason();
     }
 
   private:
@@ -226,7 +231,7 @@ class PlaceMaker {
         }
     };
 
-    /// Sets of tasks without which the node has more places, the cheapest first.
+    /// Sets of tasks without which the node has more slots, the cheapest first.
     [[nodiscard]] std::vector<Set> ways(NodeId node) {
         if (wanted_.on_empty(now_, node) <= wanted_.on(now_, node)) return {};
         std::vector<TaskId> movable;
@@ -268,7 +273,7 @@ class PlaceMaker {
         return found;
     }
 
-    /// @return how many places more there are; 0: nothing was moved
+    /// @return how many slots more there are; 0: nothing was moved
     [[nodiscard]] std::int64_t try_to_move(NodeId from, const Set& set) {
         const auto mark = now_.checkpoint();
         const auto known = steps_.size();
@@ -319,14 +324,14 @@ class PlaceMaker {
     }
 
     void take_over(const Cluster& start) {
-        auto& result = found_.result;
+        auto& result = found_;
         Options limits = options_;
         limits.rule = first_rule_;
         if (limits.max_moves) *limits.max_moves -= result.stats.moves;
         if (limits.max_move_cost) *limits.max_move_cost -= result.stats.move_cost;
         auto order = order_into_waves(start, steps_, closed_, limits, may_empty_);
         const auto available = wanted_.in(order.after);
-        if (available <= found_.available_after) return;
+        if (available <= found_.stats.goal_after) return;
         auto& plan = result.plan;
         std::uint32_t chains = 0;
         for (const auto& move : plan.moves)
@@ -341,16 +346,15 @@ class PlaceMaker {
         static_cast<PlanStatistics&>(result.stats) = plan_statistics(before_, order.after, plan);
         result.stats.hops += order.hops;
         result.stats.dropped_chains += order.dropped_chains;
-        found_.available_after = available;
-        found_.goal_reached = available >= options_.count;
+        result.stats.goal_after = available;
     }
 
     const Cluster& before_;
     const Scope& scope_;
     const Wanted& wanted_;
-    const GoalOptions& options_;
+    const Options& options_;
     Budget& budget_;
-    GoalResult& found_;
+    Result& found_;
     Cluster now_;
     std::vector<std::uint8_t> closed_, may_empty_;
     AnyPlacementRule rule_, first_rule_;  // in the state of `now_`, and as it was first
@@ -359,46 +363,23 @@ class PlaceMaker {
 };
 
 /// Which of two results is closer to the goal; of two that reach it, the one whose moves cost less, then the one of fewer moves.
-[[nodiscard]] inline auto closeness(const GoalResult& found, std::int64_t count) {
-    const auto& stats = found.result.stats;
-    return std::tuple(std::min(found.available_after, count), -stats.relocation_cost, -stats.moves);
+[[nodiscard]] inline auto closeness(const Result& found, const Wanted& wanted) {
+    const auto& stats = found.stats;
+    return std::tuple(std::min(stats.goal_after, wanted.count()), -stats.relocation_cost, -stats.moves);
 }
 
-GPUSCHED_INTERNAL void validate_goal(const Cluster& cluster, const GoalOptions& options) {
-    validate(options, cluster);
-    Problems problems;
-    check_fields(problems, options);
-    if (!options.gpu_model.empty() && !cluster.inventory().gpu_models.find(options.gpu_model))
-        problems.add(
-            bad_value("gpu_model", gpusched::quoted(options.gpu_model), "a GPU model of the cluster"));
-    if (options.preset == Preset::ipc)
-        problems.add(bad_value("preset", enum_name(options.preset), "fast or best"));
-    if (options.objective != Objective{})
-        problems.add(
-            bad_value("objective", enum_name(options.objective), "its default: the goal says what counts"));
-    if (options.polish_time)
-        problems.add(
-            bad_value("polish_time", number_text(*options.polish_time), "none: the search ends at the goal"));
-    problems.throw_if_any();
-}
-
-}  // namespace detail
-
-GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions& options,
-                                      const Context& context) {
-    detail::validate_goal(cluster, options);
-    detail::require_lp(options.bound_method, context);
+GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
+    require_lp(options.bound_method, context);
     Budget budget(context, options.time_limit);
-    const detail::Threads threads(options, context);
+    const Threads threads(options, context);
     const auto executor = threads.executor();
-    const detail::Wanted wanted(cluster, options);
-    GoalResult best;
-    best.available_before = best.available_after = wanted.in(cluster);
-    best.goal_reached = best.available_before >= options.count;
-    static_cast<PlanStatistics&>(best.result.stats) = plan_statistics(cluster, best.result.plan);
-    best.result.stats.price = options.price;
+    const Wanted wanted(cluster, *options.goal);
+    Result best;
+    static_cast<PlanStatistics&>(best.stats) = plan_statistics(cluster, best.plan);
+    best.stats.price = options.price;
+    best.stats.goal_before = best.stats.goal_after = wanted.in(cluster);
     const auto scope = make_scope(cluster, options);
-    if (!best.goal_reached) {
+    if (!reached(best, wanted)) {
         std::vector<std::int64_t> added(cluster.node_slots());
         for (const auto node : cluster.nodes())
             // An empty node has nothing to add, and all that it has to lose.
@@ -406,27 +387,30 @@ GPUSCHED_INLINE GoalResult reach_goal(const Cluster& cluster, const GoalOptions&
                 cluster.occupants(node) == 0
                     ? wanted.on(cluster, node)
                     : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
-        const detail::AddedWeight weight{added};
+        const AddedWeight weight{added};
         const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
         auto alone = best;
-        detail::go_for(cluster, scope, policies, wanted, options, executor, budget, best);
+        go_for(cluster, scope, policies, wanted, options, executor, budget, best);
         if (!wanted.is_nodes()) {
-            const auto make_places = [&](GoalResult& found) {
-                const auto price = found.result.stats.price;
-                detail::PlaceMaker(cluster, scope, wanted, options, budget, found).run();
-                detail::appraise(cluster, policies, price, options.open_price, found.result);
+            const auto make_slots = [&](Result& found) {
+                const auto price = found.stats.price;
+                SlotMaker(cluster, scope, wanted, options, budget, found).run();
+                appraise(cluster, policies, price, options.open_price, found);
             };
-            if (!best.goal_reached) make_places(best);
-            make_places(alone);
-            if (detail::closeness(alone, options.count) > detail::closeness(best, options.count)) {
-                static_cast<SearchCounters&>(alone.result.stats) = best.result.stats;
+            if (!reached(best, wanted)) make_slots(best);
+            make_slots(alone);
+            if (closeness(alone, wanted) > closeness(best, wanted)) {
+                static_cast<SearchCounters&>(alone.stats) = best.stats;
                 best = std::move(alone);
             }
         }
     }
-    best.result.plan.bound =
-        detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    best.plan.goal = options.goal;
+    best.plan.goal_reached = reached(best, wanted);
+    best.plan.bound = bound(cluster, scope, options.bound_method, context.lp, budget, executor);
     return best;
 }
+
+}  // namespace detail
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

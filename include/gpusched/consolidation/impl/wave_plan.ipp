@@ -1,0 +1,128 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/search.hpp>
+#include <gpusched/consolidation/impl/explain_move.ipp>
+#include <gpusched/consolidation/plan_statistics.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/wave_plan.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::consolidation {
+
+namespace detail {
+
+GPUSCHED_INTERNAL void validate_wanted(const Cluster& cluster, std::span<const WantedMove> moves) {
+    Problems problems;
+    for (std::size_t i = 0; i < moves.size() && !problems.full(); ++i) {
+        const auto owner = "move #" + std::to_string(i);
+        const auto& move = moves[i];
+        if (!cluster.contains(move.task))
+            problems.add(owner + ": there is no task " + std::to_string(index(move.task)));
+        if (!cluster.contains(move.to))
+            problems.add(owner + ": there is no node " + std::to_string(index(move.to)));
+        else if ((move.gpus & ~first_gpus(cluster.gpu_count(move.to)) & ~cluster.devices(move.to)) != 0)
+            problems.add(owner + ": names GPUs that node " + gpusched::quoted(cluster.name(move.to)) +
+                         " lacks; it has " + std::to_string(cluster.gpu_count(move.to)));
+    }
+    problems.throw_if_any();
+}
+
+/// True where the task is when the move has been made.
+[[nodiscard]] inline bool is_made(const Cluster& after, const Step& step) {
+    return after.node_of(step.task) == step.to && (!step.these_gpus || after.gpus_of(step.task) == step.gpus);
+}
+
+/// What nodes are worth by the objective of the options alone.
+struct ObjectiveWeight {
+    const Options& options;
+    [[nodiscard]] std::int64_t weight(const Cluster& cluster, NodeId node) const {
+        return weight_of(cluster, node, options);
+    }
+};
+
+/// Says why a wanted move is not made once the others are.
+GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
+                                                  std::span<const ClosedBy> closed,
+                                                  const AnyPlacementRule& rule, const WantedMove& move,
+                                                  const Options& options) {
+    auto why = explain_move(cluster, after, scope, closed, rule, move.task, move.to, options);
+    const auto what = "task " + gpusched::quoted(cluster.name(move.task)) + " cannot move to node " +
+                      gpusched::quoted(cluster.name(move.to));
+    if (why.fate == MoveFate::possible && move.gpus != 0 && !gpus_fit(after, move.task, move.to, move.gpus)) {
+        why.fate = MoveFate::obstacle;
+        why.obstacle = Obstacle::gpu;
+        why.text = what + " (gpu): the GPUs that it is to take do not fit it or are in use";
+    } else if (why.fate == MoveFate::possible) {
+        why.text = what + ": it finds no turn, because its node must stay in use";
+    } else {
+        why.text = in_words(cluster, why, options, true);
+    }
+    return why;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
+                                              const Options& options) {
+    validate(options, cluster);
+    detail::validate_wanted(cluster, moves);
+    const auto scope = make_scope(cluster, options);
+    std::vector<std::uint8_t> closed(cluster.node_slots());
+    for (const auto node : cluster.nodes()) closed[index(node)] = !scope.receives(node);
+    std::vector<std::size_t> last(cluster.task_slots());  // position of the task's last move
+    for (std::size_t i = 0; i < moves.size(); ++i) last[index(moves[i].task)] = i;
+
+    std::vector<Step> waiting;
+    std::vector<std::size_t> impossible;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+        const auto& move = moves[i];
+        if (last[index(move.task)] != i) continue;
+        const auto from = cluster.is_placed(move.task) ? cluster.node_of(move.task) : none<NodeId>;
+        if (scope.movable[index(move.task)] && from != move.to && !closed[index(move.to)])
+            waiting.push_back(
+                {move.task, from, move.to, move.gpus, static_cast<std::uint32_t>(i), move.gpus != 0});
+        else
+            impossible.push_back(i);
+    }
+
+    OrderedMoves ordered;
+    auto& plan = ordered.result.plan;
+    auto& stats = ordered.result.stats;
+    auto after = cluster;
+    auto limits = options;
+    while (!waiting.empty()) {
+        auto order = order_into_waves(after, waiting, closed, limits, scope.may_vacate);
+        if (order.moves.empty()) break;
+        for (auto move : order.moves) {
+            move.wave += plan.waves;
+            plan.moves.push_back(move);
+            limits.rule.move(order.after, move.task, move.from, move.to);
+        }
+        plan.waves += order.waves;
+        stats.hops += order.hops;
+        after = std::move(order.after);
+        std::erase_if(waiting, [&](const Step& step) { return detail::is_made(after, step); });
+    }
+    for (const auto& step : waiting) impossible.push_back(step.chain);
+    std::sort(impossible.begin(), impossible.end());
+
+    plan.vacated_nodes = vacated_nodes(cluster, after);
+    plan.opened_nodes = opened_nodes(cluster, plan.moves);
+    static_cast<PlanStatistics&>(stats) = plan_statistics(cluster, after, plan);
+    stats.dropped_chains = static_cast<std::int64_t>(impossible.size());
+    detail::appraise(cluster, detail::ObjectiveWeight{options}, options.price, options.open_price,
+                     ordered.result);
+    const auto closed_by = detail::closed_nodes(cluster, after, options);
+    for (const auto i : impossible)
+        ordered.dropped.push_back(
+            {i, detail::explain_dropped(cluster, after, scope, closed_by, limits.rule, moves[i], options)});
+    return ordered;
+}
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation
