@@ -20,6 +20,7 @@ GAPS = {
         },
     },
     "allocation/place_by_name.hpp": {"PlaceOptions": {"workload": "one of four types in Python, read by hand"}},
+    "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
@@ -30,6 +31,7 @@ GAPS = {
     },
     "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},
+    "verify/plan.hpp": {"Options": {"rule": "a function"}},
 }
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -70,6 +71,10 @@ struct Statistics : PlanStatistics, SearchCounters {
     std::int64_t dropped_chains = 0;  ///< nodes that the search vacated, but whose moves could not be ordered
     std::int64_t goal_before = 0;     ///< empty nodes, or slots, that count for the goal before the plan
     std::int64_t goal_after = 0;      ///< the same after it
+    /// No plan leaves more. Of goals of empty nodes, unless `bound_method` is `none` or nodes may be opened.
+    std::optional<std::int64_t> goal_at_most{};
+    /// No plan that comes as close to the goal has a lower `relocation_cost`. Where that is proved, as `goal_at_most`.
+    std::optional<std::int64_t> goal_cost_at_least{};
     std::vector<RoundStatistics> rounds;
     bool operator==(const Statistics&) const = default;
 };
@@ -85,6 +90,8 @@ constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
     field("dropped_chains", &Statistics::dropped_chains);
     field("goal_before", &Statistics::goal_before);
     field("goal_after", &Statistics::goal_after);
+    field("goal_at_most", &Statistics::goal_at_most);
+    field("goal_cost_at_least", &Statistics::goal_cost_at_least);
     visit_fields(std::type_identity<SearchCounters>{}, field);
 }
 

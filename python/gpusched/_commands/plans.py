@@ -137,16 +137,27 @@ def print_plan(plan: Plan) -> None:
     if plan.opened_nodes:
         say(f"{counted(len(plan.opened_nodes), 'node')} with {counted(opened, 'GPU')} opened")
         gpus -= opened
-    if bound["method"] and bound["vacated_gpus_at_most"]:
+    if bound["method"] and bound["vacated_gpus_at_most"] and plan.goal_reached is None:
         say(
             f"{math.floor(1000 * gpus / bound['vacated_gpus_at_most']) / 10} % of the proven bound of "
             f"{counted(bound['vacated_gpus_at_most'], 'GPU')} "
             f"({counted(bound['vacated_nodes_at_most'], 'node')}; {bound['method']})"
         )
     if plan.goal_reached is not None:
-        say(f"the goal is {'' if plan.goal_reached else 'not '}reached: {plan.stats['goal_after']} there afterwards, {plan.stats['goal_before']} before")
+        print_goal(plan)
     if plan.stop_reason != "completed":
         say(f"stopped early: {plan.stop_reason}")
+
+
+def print_goal(plan: Plan) -> None:
+    stats = plan.stats
+    told = f"the goal is {'' if plan.goal_reached else 'not '}reached: {stats['goal_after']:.0f} there afterwards, {stats['goal_before']:.0f} before"
+    if not plan.goal_reached and "goal_at_most" in stats:
+        told += f", and no plan leaves more than {stats['goal_at_most']:.0f}"
+    say(told)
+    if "goal_cost_at_least" in stats:
+        cost, least = stats["relocation_cost"], stats["goal_cost_at_least"]
+        say(f"the moves cost {cost:,.0f}; no plan that comes as close costs less" + ("" if least >= cost else f" than {least:,.0f}"))
 
 
 SCOPE = ("open_price", "max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")

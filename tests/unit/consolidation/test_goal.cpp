@@ -42,12 +42,19 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
         CHECK(found.stats.goal_before == 1);
         CHECK(found.stats.goal_after == count);
         CHECK(found.stats.moves == moves[count - 1]);
+        CHECK(found.stats.goal_at_most >= 3);
+        CHECK(found.stats.goal_cost_at_least == found.stats.relocation_cost);  // proven
         CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
     }
     const auto found = con::consolidate(cluster, for_nodes(5));
     CHECK(found.plan.goal_reached == false);
     CHECK(found.stats.goal_after == 3);  // six tasks need two nodes
     CHECK(found.plan.vacated_nodes.size() == 2);
+    CHECK(found.stats.goal_at_most == 3);
+    auto unproven = for_nodes(5);
+    unproven.bound_method = con::BoundMethod::none;
+    CHECK_FALSE(con::consolidate(cluster, unproven).stats.goal_at_most.has_value());
+    CHECK_FALSE(con::consolidate(cluster, for_slots(7, 3)).stats.goal_cost_at_least.has_value());
     CHECK_FALSE(con::consolidate(cluster).plan.goal_reached.has_value());
 }
 
@@ -92,6 +99,10 @@ TEST_CASE("goals count what the plan leaves, and their plans are valid") {
         REQUIRE(found.stats.goal_after == available);
         REQUIRE(found.stats.goal_after >= found.stats.goal_before);
         REQUIRE(*found.plan.goal_reached == (available >= count));
+        if (gpus == 0) {
+            REQUIRE(found.stats.goal_at_most >= found.stats.goal_after);
+            REQUIRE(found.stats.goal_cost_at_least <= found.stats.relocation_cost);
+        }
         reached += *found.plan.goal_reached && !found.plan.moves.empty() ? 1 : 0;
     }
     CHECK(reached >= 3);

@@ -32,8 +32,9 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// fits into its idle slots. Any multipliers do; good ones are found by subgradients.
 class SlotBound {
   public:
+    /// @param weights by NodeId: what vacating the node is worth, >= 0
     SlotBound(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component,
-              Objective objective);
+              std::span<const std::int64_t> weights);
 
     /// In thousandths. Calls with descending prices start from the multipliers of the call before.
     [[nodiscard]] std::int64_t value_at_most(std::int64_t price);

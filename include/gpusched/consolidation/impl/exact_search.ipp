@@ -142,8 +142,7 @@ class ExactSearch {
         for (const auto node : receivers_) {
             if (++trials_ > most_trials || (trials_ % 256 == 0 && budget_.exhausted())) return false;
             if (closed_[index(node)] || node == snapshot_.node_of(task)) continue;
-            const auto opening =
-                opens_ && cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
+            const auto opening = opens_ && cluster_.occupants(node) == 0 ? cost_of_opening_[index(node)] : 0;
             if (opening > 0 && worth(gain_, cost_, opening_ + opening) <= best_) continue;
             if (find_obstacle(cluster_, task, node) != Obstacle::none) continue;
             if (rule_ && !rule_.allows(cluster_, task, node)) continue;

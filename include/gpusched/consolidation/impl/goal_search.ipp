@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/detail/goal_search.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
+#include <gpusched/consolidation/detail/slot_bound.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -362,6 +363,38 @@ class SlotMaker {
     std::uint32_t chains_ = 0;
 };
 
+/// What no plan can do for a goal of empty nodes, by the Lagrangian bound of `frontier` on the nodes that count: L(p) >= 1000 x nodes
+/// gained - p x cost for every plan and every price p.
+inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted& wanted,
+                       std::span<const std::int64_t> added, Budget& budget, ExecutorRef executor,
+                       Statistics& stats) {
+    // From two nodes for one move to one node for a hundred moves.
+    std::vector<std::int64_t> prices;
+    for (std::int64_t price = 2000; price >= 10; price = price * 4 / 5) prices.push_back(price);
+    prices.push_back(0);
+    const auto parts = components(cluster);
+    std::vector<std::vector<std::int64_t>> most(parts.size(), std::vector<std::int64_t>(prices.size()));
+    auto one = [&](std::size_t part) {
+        SlotBound slots(cluster, scope, parts[part], added);
+        for (std::size_t p = 0; p < prices.size() && !budget.exhausted(); ++p)
+            most[part][p] = slots.value_at_most(prices[p]);
+    };
+    auto watch = [&] { (void)budget.exhausted(); };
+    executor.run(parts.size(), IndexTask(one), WaitTask(watch));
+    if (budget.exhausted()) return;
+    const auto gained = std::min(stats.goal_after, wanted.count()) - stats.goal_before;
+    stats.goal_cost_at_least = 0;
+    for (std::size_t p = 0; p < prices.size(); ++p) {
+        std::int64_t sum = 0;
+        for (const auto& part : most) sum += part[p];
+        if (prices[p] == 0)
+            stats.goal_at_most = stats.goal_before + sum / 1000;
+        else if (1000 * gained > sum)
+            stats.goal_cost_at_least =
+                std::max(*stats.goal_cost_at_least, (1000 * gained - sum + prices[p] - 1) / prices[p]);
+    }
+}
+
 /// Which of two results is closer to the goal; of two that reach it, the one whose moves cost less, then the one of fewer moves.
 [[nodiscard]] inline auto closeness(const Result& found, const Wanted& wanted) {
     const auto& stats = found.stats;
@@ -379,14 +412,14 @@ GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& opti
     best.stats.price = options.price;
     best.stats.goal_before = best.stats.goal_after = wanted.in(cluster);
     const auto scope = make_scope(cluster, options);
+    std::vector<std::int64_t> added(cluster.node_slots());
+    for (const auto node : cluster.nodes())
+        // An empty node has nothing to add, and all that it has to lose.
+        added[index(node)] =
+            cluster.occupants(node) == 0
+                ? wanted.on(cluster, node)
+                : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
     if (!reached(best, wanted)) {
-        std::vector<std::int64_t> added(cluster.node_slots());
-        for (const auto node : cluster.nodes())
-            // An empty node has nothing to add, and all that it has to lose.
-            added[index(node)] =
-                cluster.occupants(node) == 0
-                    ? wanted.on(cluster, node)
-                    : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
         const AddedWeight weight{added};
         const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
         auto alone = best;
@@ -405,6 +438,8 @@ GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& opti
             }
         }
     }
+    if (wanted.is_nodes() && options.bound_method != BoundMethod::none && !options.open_price)
+        prove_goal(cluster, scope, wanted, added, budget, executor, best.stats);
     best.plan.goal = options.goal;
     best.plan.goal_reached = reached(best, wanted);
     best.plan.bound = bound(cluster, scope, options.bound_method, context.lp, budget, executor);

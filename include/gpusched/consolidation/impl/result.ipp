@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
@@ -17,7 +18,11 @@ inline std::string round_name(std::size_t round, const char* field) {
 GPUSCHED_INLINE std::map<std::string, double> to_stats(const Statistics& statistics) {
     std::map<std::string, double> stats;
     visit_fields(std::type_identity<Statistics>{}, [&](const char* name, auto member) {
-        stats[name] = static_cast<double>(statistics.*member);
+        const auto& value = statistics.*member;
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
+            stats[name] = static_cast<double>(value);
+        else if (value)
+            stats[name] = static_cast<double>(*value);
     });
     stats["rounds"] = static_cast<double>(statistics.rounds.size());
     for (std::size_t r = 0; r < statistics.rounds.size(); ++r)

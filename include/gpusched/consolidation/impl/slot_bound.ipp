@@ -11,7 +11,7 @@
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
-                                     std::span<const NodeId> component, Objective objective)
+                                     std::span<const NodeId> component, std::span<const std::int64_t> weights)
     : least_cost_(std::numeric_limits<std::int64_t>::max()) {
     const auto& t = cluster.inventory().tasks;
     // The sizes that most GPUs are asked for in.
@@ -34,11 +34,7 @@ GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
     for (const auto node : component) {
         const bool opens = scope.opens(node);
         if (cluster.occupants(node) == 0 && !opens) continue;
-        Node entry{objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1,
-                   0,
-                   scope.may_vacate[index(node)] != 0,
-                   {},
-                   {}};
+        Node entry{weights[index(node)], 0, scope.may_vacate[index(node)] != 0, {}, {}};
         if (opens) {
             entry.opening = opening_milli(std::exchange(entry.weight, 0), scope.open_price);
             entry.may_vacate = true;

@@ -16,6 +16,9 @@ GPUSCHED_INLINE std::vector<std::int64_t> values_at_most(const Cluster& cluster,
                                                          const LpSolver* lp, Budget& budget,
                                                          ExecutorRef executor) {
     const auto parts = components(cluster);
+    std::vector<std::int64_t> weights(cluster.node_slots(), 1);
+    if (objective == Objective::gpus)
+        for (const auto node : cluster.nodes()) weights[index(node)] = gpu_count(cluster.healthy_gpus(node));
     std::vector<std::vector<std::int64_t>> most(parts.size(), std::vector<std::int64_t>(prices.size()));
     auto one = [&](std::size_t part) {
         const auto packing = make_bin_packing(cluster, scope, parts[part], true);
@@ -39,7 +42,7 @@ GPUSCHED_INLINE std::vector<std::int64_t> values_at_most(const Cluster& cluster,
             }
             most[part][p] -= stay[p];
         }
-        SlotBound slots(cluster, scope, parts[part], objective);
+        SlotBound slots(cluster, scope, parts[part], weights);
         for (std::size_t p = 0; p < prices.size() && !budget.exhausted(); ++p)
             most[part][p] = std::min(most[part][p], slots.value_at_most(prices[p]));
     };
