@@ -43,6 +43,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
     if arguments[0] == "-n":
         space, arguments = arguments[1], arguments[2:]
     verb, *rest = arguments
+    if verb == "config":
+        return 0, "prod\n", ""
     if verb == "cordon":
         state["cordoned"] = sorted({*state["cordoned"], rest[0]})
         return 0, f"node/{rest[0]} cordoned\n", ""

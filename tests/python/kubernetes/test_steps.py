@@ -88,7 +88,8 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
     assert_carried_out(case)
     said = run.stdout.splitlines()
-    assert said[:3] == ["cordoned n0", "cordoned n2", "evicted ml/spot"]  # n1 was cordoned before
+    assert said[0] == "Context prod: 5 of 5 pods are where the plan takes them from."
+    assert said[1:4] == ["cordoned n0", "cordoned n2", "evicted ml/spot"]  # n1 was cordoned before
     assert (
         "evicted ml/web-a from n0: kube-scheduler chooses where its replacement starts, and cannot be told that the plan wants n5" in said
     )
@@ -272,7 +273,7 @@ def test_pods_that_are_not_where_the_plan_has_them_are_left_alone(tmp_path: Path
     state["lands"] = ["", "n6", "n5"]
     case.write(state)
     run = case.run()
-    assert run.returncode == 0
+    assert run.returncode == 0 and "The plan is carried out but for 2 of 5 steps, whose pods were gone or elsewhere." in run.stdout
     assert case.read()["evicted"] == ["u-spot", "u-db-0", "u-web-c"]
     for line in (
         "left alone: ml/web-a is on n4, and the plan takes it from n0",
@@ -280,6 +281,40 @@ def test_pods_that_are_not_where_the_plan_has_them_are_left_alone(tmp_path: Path
         "ml/big: there is no pod of this name now; the plan has room for it on n0",
     ):
         assert line in run.stdout.splitlines()
+
+
+def test_a_plan_for_other_pods_changes_nothing(tmp_path: Path) -> None:
+    case = Case(tmp_path, pods={})
+    run = case.run()  # nobody answers
+    assert run.returncode == 1 and "most pods of the plan are gone or elsewhere" in run.stderr
+    assert "Context prod: 0 of 5 pods are where the plan takes them from." in run.stdout
+    assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
+    run = case.run(answer="\n")  # asked again
+    assert run.returncode == 3 and "Nothing of the plan was carried out: the pods of all 5 steps were gone or elsewhere." in run.stderr
+    assert case.run("undo").returncode == 0 and case.read()["cordoned"] == ["n1"]
+
+
+def test_check_only_looks(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    assert case.run("check").returncode == 0
+    state = case.read()
+    assert state["cordoned"] == ["n1"] and state["evicted"] == [] and not Path(f"{case.script}.state").exists()
+    state["pods"]["ml/web-a"]["node"] = "n4"
+    del state["pods"]["ml/spot"]
+    case.write(state)
+    run = case.run("check")
+    assert run.returncode == 3 and run.stdout.splitlines() == [
+        "pod ml/spot is gone", "pod ml/web-a is on n4, and the plan takes it from n0",
+        "Context prod: 3 of 5 pods are where the plan takes them from.",
+    ]  # fmt: skip
+
+
+def test_the_header_tells_of_cordons_where_there_are_some() -> None:
+    moves = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(PLAN))
+    only = {**PLAN, "moves": [], "waves": 0, "vacated_nodes": []}
+    evictions = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(only))
+    assert "from which pods move are cordoned" in moves and "are not cordoned" not in moves
+    assert "# Nodes that evicted pods leave are not cordoned" in evictions and "\n  cordon" not in evictions
 
 
 def test_pods_that_nobody_makes_anew_are_not_evicted(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ inline constexpr std::string_view kubernetes_steps_script = R"sh(
 state=${GPUSCHED_STATE:-$0.state}
 wait_s=${GPUSCHED_WAIT_S:-600}
 poll_s=${GPUSCHED_POLL_S:-5}
+looking='' # not empty: steps only look whether their pods are there
 
 k() { ${KUBECTL:-kubectl} "$@"; }
 stop() {
@@ -51,7 +52,27 @@ call() { # <what it is about> <command...>
   done
 }
 
+# Whether a pod is where the plan takes it from. One that moves twice is looked at once.
+look() { # <namespace> <pod> [node]
+  case $looked in *" $1/$2 "*) return ;; esac
+  looked="$looked$1/$2 " all=$((all + 1))
+  if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}'; then
+    case $answer in *NotFound*) echo "pod $1/$2 is gone" ;; *) stop "pod $1/$2: $answer" ;; esac
+  elif [ -n "${3:-}" ] && [ "$answer" != "$3" ]; then
+    echo "pod $1/$2 is on ${answer:-no node}, and the plan takes it from $3"
+  else
+    there=$((there + 1))
+  fi
+}
+look_at_all() {
+  looking=1 looked=' ' all=0 there=0
+  steps
+  looking=''
+  echo "Context $(k config current-context 2>/dev/null || echo 'not known'): $there of $all pods are where the plan takes them from."
+}
+
 cordon() { # <node>
+  [ -z "$looking" ] || return 0
   noted "cordoned $1" || noted "was cordoned $1" && return
   if ! noted "cordoning $1"; then
     call "node $1" k get node "$1" -o 'jsonpath={.spec.unschedulable}' || stop "node $1: $answer"
@@ -64,6 +85,7 @@ cordon() { # <node>
 }
 
 release() { # <node>: only where this script cordoned it
+  [ -z "$looking" ] || return 0
   noted "released $1" || noted "was cordoned $1" && return
   if call "node $1" k uncordon "$1"; then
     echo "uncordoned $1"
@@ -131,9 +153,11 @@ take_off() { # <step> <namespace> <pod> <uid>
 }
 
 evict() { # <namespace> <pod>
+  [ -z "$looking" ] || { look "$1" "$2"; return 0; }
   noted "done eviction $1/$2" && return
   if ! look_up eviction "$1" "$2"; then
     echo "pod $1/$2 is gone already"
+    note "void eviction $1/$2"
     note "done eviction $1/$2"
     return
   fi
@@ -142,6 +166,7 @@ evict() { # <namespace> <pod>
 }
 
 move() { # <wave> <namespace> <pod> <from> <to>
+  [ -z "$looking" ] || { look "$2" "$3" "$4"; return 0; }
   noted "done wave-$1 $2/$3" && return
   if ! look_up "wave-$1" "$2" "$3"; then
     echo "pod $2/$3 is gone already"
@@ -149,11 +174,13 @@ move() { # <wave> <namespace> <pod> <from> <to>
       echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name of the pod before it. Later steps may lack the room that the plan counts on."
       ask "wave $1: the replacement of $2/$3 is not moved on"
     fi
+    note "void wave-$1 $2/$3"
     note "done wave-$1 $2/$3"
     return
   fi
   if [ "$node" != "$4" ]; then
     echo "left alone: $2/$3 is on ${node:-no node}, and the plan takes it from $4"
+    note "void wave-$1 $2/$3"
     note "done wave-$1 $2/$3"
     return
   fi
@@ -170,6 +197,7 @@ move() { # <wave> <namespace> <pod> <from> <to>
 
 # Waits until every controller has as many ready pods as before the wave, and says where the replacements are.
 finish_wave() { # <wave>
+  [ -z "$looking" ] || return 0
   noted "finished wave-$1" && return
   before=$(grep "^before $1 " "$state" || :)
   elsewhere='' limit=$(($(date +%s) + wait_s))
@@ -201,6 +229,7 @@ EOF
 }
 
 placed() { # <namespace> <pod> <node>
+  [ -z "$looking" ] || return 0
   noted "placed $1/$2" && return
   limit=$(($(date +%s) + wait_s))
   while :; do
@@ -230,12 +259,34 @@ main() {
   run)
     [ -e "$state" ] || note "plan $plan"
     noted "plan $plan" || { echo "error: $state belongs to another plan: undo that first, or set GPUSCHED_STATE" >&2 && exit 2; }
+    if ! noted looked; then
+      look_at_all
+      [ $((2 * there)) -ge "$all" ] || {
+        echo "Another cluster, or an old plan? Nothing has been changed."
+        ask "most pods of the plan are gone or elsewhere"
+      }
+      note looked
+    fi
     steps
     rm -f "$state.error"
-    echo "The plan is carried out.${nodes:+ These nodes stay cordoned until sh $0 undo: $nodes.}"
+    all=$(grep -c '^done ' "$state" || :) void=$(grep -c '^void ' "$state" || :)
+    stay=${nodes:+ These nodes stay cordoned until sh $0 undo: $nodes.}
+    if [ "$void" -eq 0 ]; then
+      echo "The plan is carried out.$stay"
+    elif [ "$void" -lt "$all" ]; then
+      echo "The plan is carried out but for $void of $all steps, whose pods were gone or elsewhere.$stay"
+    else
+      echo "Nothing of the plan was carried out: the pods of all $all steps were gone or elsewhere.$stay" >&2
+      exit 3
+    fi
+    ;;
+  check)
+    look_at_all
+    rm -f "$state.error"
+    [ "$there" -eq "$all" ] || exit 3
     ;;
   undo) undo ;;
-  *) echo "usage: sh $0 [run | undo]" >&2 && exit 2 ;;
+  *) echo "usage: sh $0 [run | check | undo]" >&2 && exit 2 ;;
   esac
 }
 )sh";

@@ -86,15 +86,23 @@ GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan, const
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
 #   sh FILE        carries it out with kubectl; after an interruption, the same goes on where it was
+#   sh FILE check  changes nothing: are the pods where the plan takes them from?
 #   sh FILE undo   takes the cordons back; pods that were evicted stay where they are then
 #
-# Nodes that pods leave are cordoned: for good where they are to be vacated, else until all pods have moved.
-# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each wave the script waits until
+)";
+    out += plan.moves.empty() ? "# Nodes that evicted pods leave are not cordoned, or what the plan makes "
+                                "room for could not start there either: another\n"
+                                "# pending pod may take the room.\n"
+                              : "# Nodes from which pods move are cordoned: for good where they are to be "
+                                "vacated, else until all pods have moved.\n";
+    out +=
+        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each wave the script waits until
 # the controllers of the pods have as many ready pods as before.
 #
 # What a stock Kubernetes cannot be told: where a replacement starts (kube-scheduler chooses, and may start another pending pod in
 # the room meanwhile), which GPUs it gets, and to start it before the old pod ends. The script says where replacements went, and asks
-# before it goes on where that is not what the plan wants. Standard input answers.
+# before it goes on where that is not what the plan wants, and before it begins where most pods are gone or elsewhere. Standard input
+# answers. It ends with status 0, with 1 where it stopped, and with 3 where all pods were gone or elsewhere.
 #
 # GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two looks. GPUSCHED_YES=1: go on wherever
 # replacements are. GPUSCHED_BARE_PODS=1: evict pods without a controller, too; they are lost. GPUSCHED_STATE (FILE.state): what was done.
