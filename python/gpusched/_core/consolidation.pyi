@@ -1,6 +1,7 @@
 # Written by python/bindings/generate_stubs.py from the bindings; do not edit.
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from matplotlib.axes import Axes
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -98,6 +99,16 @@ class MoveExplanation:
     def __copy__(self) -> MoveExplanation: ...
     def __deepcopy__(self, memo: dict[int, Any], /) -> MoveExplanation: ...
 
+class OrderedMoves:
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def dropped(self) -> list[MoveExplanation]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __copy__(self) -> OrderedMoves: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> OrderedMoves: ...
+
 class ModelValue:
     @property
     def gpu_model(self) -> str: ...
@@ -170,6 +181,8 @@ class FrontierPoint:
     @property
     def weight_at_most(self) -> int: ...
     @property
+    def vacated_gpus_at_most(self) -> int | None: ...
+    @property
     def value_milli(self) -> int: ...
     @property
     def value_at_most_milli(self) -> int: ...
@@ -194,20 +207,7 @@ class Frontier:
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> FrontierPoint: ...
     def to_pandas(self) -> pd.DataFrame: ...
-
-class GoalResult:
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def available_before(self) -> int: ...
-    @property
-    def available_after(self) -> int: ...
-    @property
-    def goal_reached(self) -> bool: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-    def __copy__(self) -> GoalResult: ...
-    def __deepcopy__(self, memo: dict[int, Any], /) -> GoalResult: ...
+    def plot(self, ax: Axes | None = None) -> Axes: ...
 
 def consolidate(
     cluster: Cluster,
@@ -230,6 +230,7 @@ def consolidate(
     max_moves_per_node: int | None = None,
     protect_core_members: bool = False,
     record_chains: bool = False,
+    goal: Mapping[str, Any] | None = None,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
     clear: Sequence[str] | None = None,
@@ -280,19 +281,35 @@ def explain_clear(
 ) -> list[Explanation]: ...
 def explain_move(
     cluster: Cluster,
-    plan: Plan | Mapping[str, Any] | str | PathLike[str],
     task: str,
     node: str,
     *,
+    price: int = 0,
     open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
+    objective: Literal["gpus", "nodes"] = "gpus",
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
-    price: int = 0,
-    objective: Literal["gpus", "nodes"] = "gpus",
+    plan: Plan | Mapping[str, Any] | str | PathLike[str] | None = None,
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> MoveExplanation: ...
+def order_into_waves(
+    cluster: Cluster,
+    moves: Iterable[Sequence[Any]],
+    *,
+    price: int = 0,
+    open_price: int | None = None,
+    max_disrupted: int | None = None,
+    max_moves_per_wave: int | None = None,
+    max_moves_per_node: int | None = None,
+    protect_core_members: bool = False,
+    record_chains: bool = False,
+    objective: Literal["gpus", "nodes"] = "gpus",
+    clear: Sequence[str] | None = None,
+    exempt: Sequence[str] = [],
+    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
+) -> OrderedMoves: ...
 def value_report(cluster: Cluster, plan: Plan | Mapping[str, Any] | str | PathLike[str]) -> ValueReport: ...
 def frontier(
     cluster: Cluster,
@@ -322,34 +339,3 @@ def frontier(
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Frontier: ...
-def reach_goal(
-    cluster: Cluster,
-    *,
-    preset: Literal["ipc", "fast", "best"] = "best",
-    partition_size: int = 500,
-    depth: int = 3,
-    rounds: int = 5,
-    seed: int = 0,
-    threads: int = 0,
-    time_limit: float | None = None,
-    max_moves: int | None = None,
-    max_move_cost: int | None = None,
-    max_others: int | None = None,
-    price: int = 0,
-    open_price: int | None = None,
-    max_disrupted: int | None = None,
-    max_moves_per_wave: int | None = None,
-    max_moves_per_node: int | None = None,
-    protect_core_members: bool = False,
-    record_chains: bool = False,
-    bound_method: Literal["none", "counting", "lp"] = "counting",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
-    count: int = 1,
-    gpu_model: str = "",
-    gpus: int = 0,
-    cpu_milli: int = 0,
-    memory_mib: int = 0,
-    rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
-    progress: bool | Callable[[str, int, int], object] | None = None,
-) -> GoalResult: ...

@@ -235,6 +235,7 @@ def read_kubernetes(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
+    close_unready_nodes: bool = False,
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
@@ -245,6 +246,7 @@ def read_kai_snapshot(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
+    close_unready_nodes: bool = False,
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
