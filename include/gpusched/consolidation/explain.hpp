@@ -62,6 +62,14 @@ constexpr auto enum_names(FixedBy) {
     });
 }
 
+namespace detail {
+/// As explanations say it.
+[[nodiscard]] inline std::string in_words(FixedBy by) {
+    return by == FixedBy::never_moves ? "nobody would start it anew: its how is none"
+                                      : std::string(enum_name(by));
+}
+}  // namespace detail
+
 /// Why nothing may move onto a node.
 enum class ClosedBy : std::uint8_t {
     nothing,   ///< tasks may move onto it

@@ -4,6 +4,7 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/model/apply.hpp>
@@ -46,6 +47,9 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
         CHECK(found.stats.goal_cost_at_least == found.stats.relocation_cost);  // proven
         CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
     }
+    const auto two = con::consolidate(cluster, for_nodes(2, "H20"));
+    CHECK(con::explain(cluster, two.plan, cluster.find_node("c"))
+              .text.ends_with("but the plan reaches its goal without it"));
     const auto found = con::consolidate(cluster, for_nodes(5));
     CHECK(found.plan.goal_reached == false);
     CHECK(found.stats.goal_after == 3);  // six tasks need two nodes

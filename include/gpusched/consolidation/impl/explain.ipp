@@ -87,7 +87,7 @@ class Explainer {
     Explainer(const Cluster& cluster, const Plan& plan, const Options& options)
         : cluster_(cluster), options_(options), after_(apply(cluster, plan)),
           scope_(make_scope(cluster, options)), closed_by_(closed_nodes(cluster, after_, options)),
-          rule_(rule_after(plan, after_, options)) {}
+          rule_(rule_after(plan, after_, options)), goal_reached_(plan.goal_reached == true) {}
 
     [[nodiscard]] bool leaves_occupied(NodeId node) const { return after_.occupants(node) > 0; }
     [[nodiscard]] Explanation about(NodeId node);
@@ -114,6 +114,7 @@ class Explainer {
     Scope scope_;
     std::vector<ClosedBy> closed_by_;
     AnyPlacementRule rule_;  // in the state of `after_`
+    bool goal_reached_;
 };
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
@@ -368,7 +369,9 @@ inline Explanation Explainer::about(NodeId node) {
                            std::to_string(opened_weight) + ", cost no less than the " +
                            std::to_string(dear.weight) +
                            (options_.objective == Objective::gpus ? " GPUs" : " node") + " that it is worth";
-        } else if (result.blockers.empty())
+        } else if (result.blockers.empty() && goal_reached_)
+            result.text += ": all of its tasks fit elsewhere, but the plan reaches its goal without it";
+        else if (result.blockers.empty())
             result.text +=
                 std::string(": all of its tasks fit elsewhere, but their moves were not within the ") +
                 (options_.max_moves || options_.max_move_cost ? "migration budget or the " : "") +
@@ -383,7 +386,7 @@ inline Explanation Explainer::about(NodeId node) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
         separator = "; ";
         if (blocker.fixed_by != FixedBy::nothing) {
-            result.text += " must stay (" + std::string(enum_name(blocker.fixed_by)) + ")";
+            result.text += " must stay (" + detail::in_words(blocker.fixed_by) + ")";
             continue;
         }
         if (blocker.nodes_looked_at == 0)

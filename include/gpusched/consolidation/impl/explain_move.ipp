@@ -107,7 +107,7 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
     case MoveFate::is_there:
         return text + " is on " + to + (after_plan ? " when the plan is done" : " already");
     case MoveFate::task_stays:
-        return text + " must stay (" + std::string(enum_name(e.fixed_by)) + ")";
+        return text + " must stay (" + in_words(e.fixed_by) + ")";
     case MoveFate::possible:
         text += " could move to " + to;
         break;
