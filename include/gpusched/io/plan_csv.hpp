@@ -12,8 +12,7 @@ namespace GPUSCHED_NAMESPACE::io {
 /// the plan vacates and per node that it opens.
 ///
 /// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated node), `to` (also an
-/// opened node), `gpus` (indices on `to`, separated by semicolons); and, where some move says
-/// more than version 1 of the format can, `how`, `chain` and `for` (the vacated node it serves).
+/// opened node), `gpus` (indices on `to`, separated by semicolons); and of moves `how`, `chain` and `for` (the vacated node it serves).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
 }  // namespace GPUSCHED_NAMESPACE::io

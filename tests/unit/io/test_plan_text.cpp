@@ -43,15 +43,15 @@ TEST_CASE("A plan as CSV", "[io]") {
     CHECK(io::plan_to_csv(plan()) == golden("plan.csv"));
     PlanSpec odd;
     odd.evictions = {"a,b", "say \"x\"", "two\nlines"};
-    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus\n"
-                                  "evict,,\"a,b\",,,\n"
-                                  "evict,,\"say \"\"x\"\"\",,,\n"
-                                  "evict,,\"two\nlines\",,,\n");
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for\n"
+                                  "evict,,\"a,b\",,,,,,\n"
+                                  "evict,,\"say \"\"x\"\"\",,,,,,\n"
+                                  "evict,,\"two\nlines\",,,,,,\n");
     odd.evictions.clear();
     odd.opened_nodes = {"n7", "n,8"};
-    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus\n"
-                                  "open,,,,n7,\n"
-                                  "open,,,,\"n,8\",\n");
+    CHECK(io::plan_to_csv(odd) == "step,wave,task,from,to,gpus,how,chain,for\n"
+                                  "open,,,,n7,,,,\n"
+                                  "open,,,,\"n,8\",,,,\n");
 }
 
 TEST_CASE("A plan as Kubernetes steps", "[io]") {

@@ -3,12 +3,10 @@
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/plan_csv.hpp>
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io {
 
@@ -33,25 +31,18 @@ inline void add_csv_row(std::string& out, std::span<const std::string_view> cell
 }  // namespace detail
 
 GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
-    const bool more = std::any_of(plan.moves.begin(), plan.moves.end(), [](const PlanSpec::Move& move) {
-        return move.how != MoveMode::copy || move.chain || !move.serves.empty();
-    });
     std::string out;
-    const auto row = [&](std::array<std::string_view, 6> step, std::array<std::string_view, 3> of_moves) {
-        std::vector<std::string_view> cells(step.begin(), step.end());
-        if (more) cells.insert(cells.end(), of_moves.begin(), of_moves.end());
-        detail::add_csv_row(out, cells);
-    };
-    row({"step", "wave", "task", "from", "to", "gpus"}, {"how", "chain", "for"});
-    for (const auto& task : plan.evictions) row({"evict", "", task, "", "", ""}, {});
+    const auto row = [&](const std::array<std::string_view, 9>& cells) { detail::add_csv_row(out, cells); };
+    row({"step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"});
+    for (const auto& task : plan.evictions) row({"evict", "", task});
     for (const auto* move : detail::moves_by_wave(plan))
         row({"move", std::to_string(move->wave), move->task, move->from, move->to,
-             detail::join(move->gpus, ";")},
-            {enum_name(move->how), move->chain ? std::to_string(*move->chain) : "", move->serves});
+             detail::join(move->gpus, ";"), enum_name(move->how),
+             move->chain ? std::to_string(*move->chain) : "", move->serves});
     for (const auto& placement : plan.placements)
-        row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")}, {});
-    for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node, "", ""}, {});
-    for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node, ""}, {});
+        row({"place", "", placement.task, "", placement.node, detail::join(placement.gpus, ";")});
+    for (const auto& node : plan.vacated_nodes) row({"vacate", "", "", node});
+    for (const auto& node : plan.opened_nodes) row({"open", "", "", "", node});
     return out;
 }
 
