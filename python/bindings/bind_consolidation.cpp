@@ -82,7 +82,7 @@ constexpr void visit_fields(std::type_identity<NamedChange>, F&& field) {
 struct NamedBlocker {
     /// The task's name.
     std::string task;
-    /// Why it must stay: 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core member', or
+    /// Why it must stay: 'daemon', 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core member', or
     /// '' for a task that may move but has nowhere to go.
     std::string fixed_by;
     /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands

@@ -364,17 +364,11 @@ void bind_planner(py::module_& m) {
                 [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
             const auto& asked = both.first;
             const auto& arguments = both.second;
-            std::vector<s::PlannedReplicas> before;
-            if (py::isinstance<PlannedServing>(running)) {
-                const auto& known = running.cast<const PlannedServing&>();
-                std::vector<std::string> names;
-                for (const auto& gpu : asked.gpus) names.push_back(gpu.name);
-                if (names != known.gpus)
-                    throw InvalidInput("running: expected a plan of the same GPU types in the same order");
-                before = known.replicas;
-            } else {
-                before = read_running(running, asked);
-            }
+            // By name: the request may have other types, or have them in another order.
+            const auto before =
+                read_running(py::isinstance<PlannedServing>(running) ? py::object(running.attr("replicas"))
+                                                                     : py::object(running),
+                             asked);
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return s::replan(asked, before, arguments, solver, context);

@@ -53,6 +53,7 @@ from ._core.serving import (
 )
 from ._cost_curve import draw_curve
 from ._tables import Table, format_table
+from .errors import InvalidType, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,6 +168,10 @@ def curve(
     `rates` are requests per second of all kinds together, in the proportions of the request; `targets` are dicts such as
     `{"ttft_p90_s": 0.5}`. `options` are those of `serving_curve`.
     """
+    if isinstance(rates, (int, float)):
+        raise InvalidType(f"rates: {repr_text(rates)}; expected a list of numbers")
+    if isinstance(targets, Mapping):
+        raise InvalidType(f"targets: {repr_text(targets)}; expected a list of dicts")
     return Curve(serving_curve(request, list(rates), [dict(target) for target in targets], **options))
 
 

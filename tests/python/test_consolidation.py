@@ -753,3 +753,62 @@ def test_what_a_rule_answers_is_checked() -> None:
         gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
         gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
+
+
+def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
+    """Nodes by their GPUs, and tasks without cores."""
+    document = {
+        "format": "gpusched.cluster",
+        "version": 1,
+        "nodes": [
+            {"name": name, "gpu_count": gpus, "cpu_milli": 8000, "memory_mib": 8000, **({"gpu_model": "A"} if gpus else {})}
+            for name, gpus in nodes.items()
+        ],
+        "tasks": [{"cpu_milli": 0, "memory_mib": 0, "gpus": list(range(task["gpu_count"])), **task} for task in tasks],
+    }
+    return gs.Cluster.from_json(document)
+
+
+def test_ordered_moves_vacate_no_node_that_receives_in_an_earlier_pass() -> None:
+    apart = [{"group": "y", "level": "node", "limit": 1}]
+    cluster = small(
+        {"n2": 8, "n3": 2, "n4": 2},
+        [
+            {"name": "t0", "node": "n2", "gpu_count": 0, "anti_affinity": apart},
+            {"name": "t1", "node": "n3", "gpu_count": 2},
+            {"name": "t5", "node": "n4", "gpu_count": 1, "anti_affinity": apart},
+        ],
+    )
+    ordered = gs.order_into_waves(cluster, [("t1", "n4"), ("t0", "n4"), ("t5", "n2")])
+    assert gs.verify.plan(cluster, ordered.plan).violations == []
+
+
+def test_ordered_moves_leave_nobody_where_nobody_wants_them() -> None:
+    cluster = small(
+        {"A": 1, "B": 2, "H": 2},
+        [
+            {"name": "t1", "node": "A", "gpu_count": 1},
+            {"name": "b", "node": "B", "gpu_count": 2},
+            {"name": "h", "node": "H", "gpu_count": 1},
+        ],
+    )
+    ordered = gs.order_into_waves(cluster, [("t1", "B"), ("b", "A")])
+    assert ordered.plan.moves == [] and [move.task for move in ordered.dropped] == ["t1", "b"]
+
+
+def test_nodes_that_are_worth_nothing_are_not_opened_for_nothing() -> None:
+    cluster = small({"c0": 0, "c1": 0}, [{"name": "a", "node": "c0", "gpu_count": 0}])
+    assert gs.consolidate(cluster, open_price=1000).moves == []
+    assert gs.consolidate(cluster, open_price=1000, objective="nodes").moves == []
+
+
+def test_daemons_stay_because_they_are_daemons() -> None:
+    cluster = small(
+        {"A": 4, "B": 4},
+        [
+            {"name": "d", "node": "A", "gpu_count": 0, "daemon": True},
+            {"name": "a", "node": "A", "gpu_count": 1},
+            {"name": "b", "node": "B", "gpu_count": 1},
+        ],
+    )
+    assert "must stay (daemon)" in str(gs.explain_move(cluster, "d", "B"))

@@ -669,3 +669,20 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "what the quickest idle deployment takes" in capsys.readouterr().out
     assert cli.main(["plan-serving", str(file), "--budgets", "3", "--rate", "5"]) == 2
     assert "--rate: not with --budgets" in capsys.readouterr().err
+
+
+def test_a_plan_is_replanned_where_types_are_gone_or_in_another_order() -> None:
+    asked = request()
+    before = serving.plan_serving(asked, rate=15.0)
+    turned = {**asked, "gpus": dict(reversed(asked["gpus"].items()))}
+    assert serving.replan(turned, before, rate=15.0).starts == 0
+    used = next(gpu for gpu, count in before.rented.items() if count)
+    left = {**asked, "gpus": {name: gpu for name, gpu in asked["gpus"].items() if name != used}}
+    assert left["gpus"] and serving.replan(left, before, rate=15.0).plan.status in ("optimal", "feasible", "infeasible")
+
+
+def test_curves_want_lists() -> None:
+    with pytest.raises(gs.errors.InvalidType, match="rates: 5; expected a list of numbers"):
+        serving.curve(request(), rates=5)  # type: ignore[arg-type]
+    with pytest.raises(gs.errors.InvalidType, match="targets: .*; expected a list of dicts"):
+        serving.curve(request(), rates=[5], targets={"ttft_p90_s": 1})  # type: ignore[arg-type]

@@ -112,6 +112,7 @@ struct ChainSet {
     std::int64_t cost = 0;   ///< sum of the moved tasks' `move_cost`
     /// What it costs to open the empty nodes that it moves tasks onto, less that of those that it leaves again; in thousandths of `gain`.
     std::int64_t opening = 0;
+    std::int64_t opened = 0;  ///< how many empty nodes it moves tasks onto, less those that it leaves again
 };
 
 /// Whether the chains found for a node are worth it. Asked whenever a task of the node has found a place: once it says no, the

@@ -39,6 +39,7 @@ constexpr auto enum_names(NodeFate) {
 /// Why a task must stay.
 enum class FixedBy : std::uint8_t {
     nothing,  ///< it may move
+    daemon,   ///< it belongs to its node
     locked,
     standby,        ///< it lends its resources and must find them again
     cpu_local,      ///< it is bound to the cores next to its GPUs
@@ -51,6 +52,7 @@ enum class FixedBy : std::uint8_t {
 constexpr auto enum_names(FixedBy) {
     return name_table<FixedBy>({
         {FixedBy::nothing, ""},
+        {FixedBy::daemon, "daemon"},
         {FixedBy::locked, "locked"},
         {FixedBy::standby, "standby"},
         {FixedBy::cpu_local, "cpu_local"},

@@ -55,7 +55,7 @@ def rate(text: str) -> float | dict[str, float]:
 
 def targets(text: str) -> dict[str, float]:
     try:
-        return {name.strip() + "_s": float(value) for name, value in (part.split("=", 1) for part in text.split(","))}
+        return {name.strip().removesuffix("_s") + "_s": float(value) for name, value in (part.split("=", 1) for part in text.split(","))}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} are no targets; write them like ttft_p90=0.5,tpot_p90=0.05") from None
 

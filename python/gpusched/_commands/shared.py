@@ -109,12 +109,14 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 def save_figure(path: str, draw: Callable[[], Axes]) -> None:
     try:
         import matplotlib
+        from matplotlib import pyplot
     except ImportError:
         raise BackendError("figures need matplotlib: pip install matplotlib") from None
     matplotlib.use("Agg")
     try:
         figure: Any = draw().figure
         figure.savefig(path, dpi=200, bbox_inches="tight")
+        pyplot.close(figure)
     except InvalidInput:
         raise
     except (OSError, ValueError) as error:

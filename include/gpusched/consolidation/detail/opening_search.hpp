@@ -98,6 +98,7 @@ class OpeningSearch {
             work_.on_trial = none<NodeId>;
             const bool used = cluster_.occupants(node) > 0;
             sum.opening += chains_.moves().cost_of_opening(node);
+            ++sum.opened;
             if (used && pays(sum)) {
                 keep(std::move(made), sum, found);
                 continue;
@@ -110,7 +111,8 @@ class OpeningSearch {
 
     /// Whether it gains anything. Where the nodes to vacate are given, it is enough that nothing is lost.
     [[nodiscard]] bool pays(const ChainSet& chains) const {
-        if (chains.opening <= 0) return true;
+        if (chains.opened <= 0)
+            return true;  // what is worth nothing costs nothing to open, and gains nothing either
         const auto value = value_milli(chains.gain, chains.cost, options_.price);
         return options_.clear ? value >= chains.opening : value > chains.opening;
     }
@@ -121,6 +123,7 @@ class OpeningSearch {
         sum.moves += chains.moves;
         sum.cost += chains.cost;
         sum.opening += chains.opening;
+        sum.opened += chains.opened;
     }
     // All steps go with the first node: they are worth what they cost only together.
     void keep(std::vector<Vacated> made, const ChainSet& sum, std::vector<Vacated>& found) {

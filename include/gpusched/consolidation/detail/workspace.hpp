@@ -189,8 +189,13 @@ class OpenMoves {
     }
 
     void count_opening(const Step& step, int sign) {
-        if (work_.cluster.occupants(step.to) == 1) chains_.opening += sign * cost_of_opening(step.to);
-        if (work_.cluster.occupants(step.from) == 0) chains_.opening -= sign * cost_of_opening(step.from);
+        const auto count_node = [&](NodeId node, int by) {
+            if (!work_.scope.opens(node) || node == work_.on_trial) return;
+            chains_.opening += by * cost_of_opening(node);
+            chains_.opened += by;
+        };
+        if (work_.cluster.occupants(step.to) == 1) count_node(step.to, sign);
+        if (work_.cluster.occupants(step.from) == 0) count_node(step.from, -sign);
     }
 
     Workspace& work_;

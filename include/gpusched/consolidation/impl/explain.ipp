@@ -19,6 +19,7 @@ namespace detail {
 inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
+    if (t.daemon[i]) return FixedBy::daemon;
     if (t.locked[i]) return FixedBy::locked;
     if (t.standby[i]) return FixedBy::standby;
     if (cluster.inventory().task_affinities[t.affinities[i]].cpu_local) return FixedBy::cpu_local;

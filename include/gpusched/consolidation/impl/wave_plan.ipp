@@ -96,18 +96,37 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     auto& stats = ordered.result.stats;
     auto after = cluster;
     auto limits = options;
-    while (!waiting.empty()) {
-        auto order = order_into_waves(after, waiting, closed, limits, scope.may_vacate);
-        if (order.moves.empty()) break;
-        for (auto move : order.moves) {
-            move.wave += plan.waves;
-            plan.moves.push_back(move);
-            limits.rule.move(order.after, move.task, move.from, move.to);
+    // A task that hops and then finds no turn is better left where it is: all is ordered again without its move.
+    for (auto wanted = waiting;;) {
+        plan = {};
+        stats = {};
+        after = cluster;
+        limits = options;
+        waiting = wanted;
+        auto may_vacate = scope.may_vacate;
+        while (!waiting.empty()) {
+            auto order = order_into_waves(after, waiting, closed, limits, may_vacate);
+            if (order.moves.empty()) break;
+            for (auto move : order.moves) {
+                move.wave += plan.waves;
+                plan.moves.push_back(move);
+                limits.rule.move(order.after, move.task, move.from, move.to);
+                may_vacate[index(move.to)] = 0;  // a node that receives is not vacated later
+            }
+            plan.waves += order.waves;
+            stats.hops += order.hops;
+            after = std::move(order.after);
+            std::erase_if(waiting, [&](const Step& step) { return detail::is_made(after, step); });
         }
-        plan.waves += order.waves;
-        stats.hops += order.hops;
-        after = std::move(order.after);
-        std::erase_if(waiting, [&](const Step& step) { return detail::is_made(after, step); });
+        const auto is_stray = [&](const Step& step) {
+            return after.node_of(step.task) != step.from &&
+                   std::any_of(waiting.begin(), waiting.end(),
+                               [&](const Step& left) { return left.task == step.task; });
+        };
+        const auto stray = std::find_if(wanted.begin(), wanted.end(), is_stray);
+        if (stray == wanted.end()) break;
+        impossible.push_back(stray->chain);
+        wanted.erase(stray);
     }
     for (const auto& step : waiting) impossible.push_back(step.chain);
     std::sort(impossible.begin(), impossible.end());

@@ -54,7 +54,7 @@ call() { # <what it is about> <command...>
 
 # Whether a pod is where the plan takes it from. One that moves twice is looked at once.
 look() { # <namespace> <pod> [node]
-  case $looked in *" $1/$2 "*) return ;; esac
+  case $looked in *" $1/$2 "*) return 0 ;; esac
   looked="$looked$1/$2 " all=$((all + 1))
   if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}'; then
     case $answer in *NotFound*) echo "pod $1/$2 is gone" ;; *) stop "pod $1/$2: $answer" ;; esac
