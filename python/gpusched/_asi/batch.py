@@ -22,8 +22,8 @@ Truths = npt.NDArray[np.bool_]
 MICRO = 1_000_000
 """Quantities are whole numbers of millionths, so that sums do not depend on the order of rows."""
 
-LARGEST = 1e12
-"""Of numbers."""
+LARGEST, LARGEST_SECONDS = 1e6, 1e9
+"""Of numbers: in millionths, those of thousands of pods add up exactly."""
 
 
 class Coded(NamedTuple):
@@ -93,11 +93,12 @@ class Batch:
 
     def _number(self, name: str) -> Reals:
         pa = require("pyarrow", "arrow")
-        numbers = np.array(self._rows.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
-        low = -LARGEST if name in SIGNED else 0.0
-        wrong = numbers[(numbers < low) | (numbers > LARGEST)]
+        numbers = np.array(self._rows.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        high = LARGEST_SECONDS if name.endswith("_sec") else LARGEST
+        low = -high if name in SIGNED else 0.0
+        wrong = numbers[(numbers < low) | (numbers > high)]
         if len(wrong):
-            raise InvalidInput(f"{self.source}: {name}: {wrong[0]:g}; expected {low:g} to {LARGEST:g}")
+            raise InvalidInput(f"{self.source}: {name}: {wrong[0]:g}; expected {low:g} to {high:g}")
         return numbers
 
 

@@ -94,7 +94,7 @@ def read_asi_trace(
     within `days`; pods of the first hour arrive at 0. Pods of one training workload with the same requests, class and GPU model,
     first seen in the same hour, are a gang that works as long as the longest of them; every other pod is a job of its own. Left out
     are pods that are neither HP nor LP, ask for no GPU or held none. The tables say neither memory (0) nor checkpoints. Servers are
-    those of all hours, as they were last. Memory grows with the pods, some 600 bytes each. Needs pyarrow.
+    those of all hours, as they were last; one whose cores no hour tells has as many as any with as many GPUs. Memory grows with the pods, some 600 bytes each. Needs pyarrow.
 
     `folder`, `days`, `partial`: as for `read_asi_figures`.
     `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = none, and an eviction loses everything.
@@ -109,11 +109,18 @@ def read_asi_trace(
     pods = Pods()
     nodes: dict[str, dict[str, Any]] = {}
     for hour in hours:
-        nodes |= read_nodes(release, hour, Tally())
+        for name, node in read_nodes(release, hour, Tally()).items():
+            if node["cpu_milli"] is None and name in nodes:
+                node["cpu_milli"] = nodes[name]["cpu_milli"]
+            nodes[name] = node
         for batch in release.batches(POD, COLUMNS, hour):
             pods.add(hours_between(hours[0], hour), batch)
+    most: dict[int, int] = {}
     for node in nodes.values():
-        node["cpu_milli"] = node["cpu_milli"] or 0
+        most[node["gpu_count"]] = max(most.get(node["gpu_count"], 0), node["cpu_milli"] or 0)
+    for node in nodes.values():
+        if node["cpu_milli"] is None:
+            node["cpu_milli"] = most[node["gpu_count"]]
     return SpotTrace(list(nodes.values()), jobs_of(pods, checkpoint_interval))
 
 

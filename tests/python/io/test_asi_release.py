@@ -105,8 +105,8 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
             ],
         ),
         (rewrite("pod_hourly", [{}], {"ready_status": "string"}), ["ready_status: expected true or false, found string"]),
-        (rewrite("pod_hourly", [pod("p", "a", -1.0)]), ["part-000.parquet: gpu_request: -1; expected 0 to 1e+12"]),
-        (rewrite("pod_hourly", [pod("p", "a", float("inf"))]), ["gpu_request: inf; expected 0 to 1e+12"]),
+        (rewrite("pod_hourly", [pod("p", "a", -1.0)]), ["part-000.parquet: gpu_request: -1; expected 0 to 1e+06"]),
+        (rewrite("pod_hourly", [pod("p", "a", float("inf"))]), ["gpu_request: inf; expected 0 to 1e+06"]),
         (
             rewrite("pod_hourly", [pod("p", "a", 1.0, priority_class="high")]),
             ["part-000.parquet: priority_class: 'high'; expected one of HP, LP, Other"],
@@ -294,3 +294,18 @@ def test_progress_is_told_by_hours(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True, progress=lambda *at: told.append(at))
     assert told == [("hours", 0, 2), ("hours", 1, 2), ("hours", 2, 2)]
+
+
+def test_numbers_that_no_real_holds_are_refused(tmp_path: Path) -> None:
+    asi_tables.write(tmp_path, "pod_hourly", 109, 10, [pod("p", "a", 2**60)], {"gpu_request": "int64"})
+    asi_tables.write(tmp_path, "server_hourly", 109, 10, [server("a", 8.0, 64.0)])
+    with pytest.raises(gs.InvalidInput, match="gpu_request: 1.15292e"):
+        gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True)
+
+
+def test_a_server_keeps_the_cores_that_an_earlier_hour_tells(tmp_path: Path) -> None:
+    for hour, cores in ((9, 192.0), (10, None)):
+        asi_tables.write(tmp_path, "pod_hourly", 109, hour, [pod("p", "a", 1.0, cpu_request_cores=8.0)])
+        asi_tables.write(tmp_path, "server_hourly", 109, hour, [server("a", 8.0, cores), server("b", 8.0, None)])
+    trace = gs.io.read_asi_trace(tmp_path, days=(109, 109), partial=True)
+    assert gs.sim.replay_spot(trace).hp_unfinished == 0
