@@ -297,9 +297,9 @@ def test_progress_is_told_by_hours(tmp_path: Path) -> None:
 
 
 def test_numbers_that_no_real_holds_are_refused(tmp_path: Path) -> None:
-    asi_tables.write(tmp_path, "pod_hourly", 109, 10, [pod("p", "a", 2**60)], {"gpu_request": "int64"})
+    asi_tables.write(tmp_path, "pod_hourly", 109, 10, [pod("p", "a", 1.0, used_gpu_hours=2**60)], {"used_gpu_hours": "int64"})
     asi_tables.write(tmp_path, "server_hourly", 109, 10, [server("a", 8.0, 64.0)])
-    with pytest.raises(gs.InvalidInput, match="gpu_request: 1.15292e"):
+    with pytest.raises(gs.InvalidInput, match="used_gpu_hours: 1.15292e"):
         gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True)
 
 
