@@ -25,7 +25,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -254,9 +254,16 @@ class Module:
             raise SystemExit(f"{cls.__name__}.{name}: what is it?")
 
     def text(self) -> str:
-        head = [f"from {m} import {', '.join(sorted(self.names[m]))}" for m in sorted(self.names) if m[0] != "."]
+        def imported(wanted: Callable[[str], bool]) -> list[str]:
+            return [f"from {m} import {', '.join(sorted(self.names[m]))}" for m in sorted(self.names) if wanted(m)]
+
+        def is_standard(module: str) -> bool:
+            return module.split(".")[0] in sys.stdlib_module_names
+
+        head = imported(is_standard)
         head += [""] + [f"import {module} as {ALIASES[module]}" for module in sorted(self.modules)]
-        head += [""] + [f"from {m} import {', '.join(sorted(self.names[m]))}" for m in sorted(self.names) if m[0] == "."]
+        head += imported(lambda m: m[0] != "." and not is_standard(m))
+        head += [""] + imported(lambda m: m[0] == ".")
         body = "\n".join([*head, "", *self.lines]).strip("\n")
         return HEADER + "\n" + re.sub(r"\n{3,}", "\n\n", body) + "\n"
 

@@ -94,7 +94,8 @@ def read_asi_trace(
     within `days`; pods of the first hour arrive at 0. Pods of one training workload with the same requests, class and GPU model,
     first seen in the same hour, are a gang that works as long as the longest of them; every other pod is a job of its own. Left out
     are pods that are neither HP nor LP, ask for no GPU or held none. The tables say neither memory (0) nor checkpoints. Servers are
-    those of all hours, as they were last; one whose cores no hour tells has as many as any with as many GPUs. Memory grows with the pods, some 600 bytes each. Needs pyarrow.
+    those of all hours, as they were last; one whose cores no hour tells has as many as any with as many GPUs. Memory grows with the
+    pods, some 600 bytes each. Needs pyarrow.
 
     `folder`, `days`, `partial`: as for `read_asi_figures`.
     `checkpoint_interval`: seconds of work between checkpoints of LP jobs; 0 = none, and an eviction loses everything.

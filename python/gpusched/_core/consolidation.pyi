@@ -1,12 +1,12 @@
 # Written by python/bindings/generate_stubs.py from the bindings; do not edit.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from matplotlib.axes import Axes
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 
 from .._types import Bound
 from .model import Cluster, Plan
