@@ -11,7 +11,7 @@
 #include <string_view>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    gpusched::io::KubernetesReading reading;
+    gpusched::io::ClusterReading reading;
     try {
         reading = gpusched::io::kai_snapshot_from_text({reinterpret_cast<const char*>(data), size});
     } catch (const gpusched::InvalidInput& error) {

@@ -13,7 +13,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    gpusched::io::KubernetesReading reading;
+    gpusched::io::ClusterReading reading;
     try {
         reading = gpusched::io::kubernetes_from_text(text);
     } catch (const gpusched::InvalidInput& error) {

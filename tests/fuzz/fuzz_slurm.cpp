@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (end == text.npos) break;
         text.remove_prefix(end + 4);
     }
-    gpusched::io::SlurmReading reading;
+    gpusched::io::ClusterReading reading;
     try {
         reading = gpusched::io::slurm_from_texts(texts);
     } catch (const gpusched::InvalidInput& error) {

@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/preemption/options.hpp>
 
@@ -98,7 +99,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("time_limit", &Options::time_limit, at_least(0));
     field("level", &Options::level, IsLevel{});
     field("mode", &Options::mode);
-    field("now", &Options::now, within(-preemption::latest_now_s, preemption::latest_now_s));
+    field("now", &Options::now, any_signed_amount);
     field("exempt", &Options::exempt);
     field("spare", &Options::spare);
 }

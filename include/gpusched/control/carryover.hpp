@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/host.hpp>
+#include <gpusched/core/quantity.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -11,9 +12,6 @@
 
 namespace GPUSCHED_NAMESPACE::control {
 
-/// The most windows that a document may give.
-inline constexpr std::int64_t most_windows = 1'000'000'000'000;
-
 /// A structural action of the past.
 struct PastChange {
     double ago_s = 0;
@@ -22,8 +20,8 @@ struct PastChange {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PastChange>, F&& field) {
-    field("ago_s", &PastChange::ago_s, within(0.0, 1e12));
-    field("pause_s", &PastChange::pause_s, within(0.0, 1e12));
+    field("ago_s", &PastChange::ago_s, any_amount);
+    field("pause_s", &PastChange::pause_s, any_amount);
 }
 
 /// A change that is not to be repeated.
@@ -36,7 +34,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<BlockedChange>, F&& field) {
     field("from", &BlockedChange::from, Required{});
     field("to", &BlockedChange::to, Required{});
-    field("windows", &BlockedChange::windows, within<std::int64_t>(0, most_windows));
+    field("windows", &BlockedChange::windows, any_amount);
 }
 
 /// Of a protected tenant. Episodes, averages and what is learnt of the tail begin anew.
@@ -53,12 +51,11 @@ struct TenantCarryover {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<TenantCarryover>, F&& field) {
-    field("structural_windows", &TenantCarryover::structural_windows, within<std::int64_t>(-1, most_windows),
+    field("structural_windows", &TenantCarryover::structural_windows,
+          within<std::int64_t>(-1, largest_quantity), UnlessDefault{});
+    field("guard_windows", &TenantCarryover::guard_windows, within<std::int64_t>(-1, largest_quantity),
           UnlessDefault{});
-    field("guard_windows", &TenantCarryover::guard_windows, within<std::int64_t>(-1, most_windows),
-          UnlessDefault{});
-    field("cooldown_windows", &TenantCarryover::cooldown_windows, within<std::int64_t>(0, most_windows),
-          UnlessDefault{});
+    field("cooldown_windows", &TenantCarryover::cooldown_windows, any_amount, UnlessDefault{});
     field("disjoint_pause_s", &TenantCarryover::disjoint_pause_s, within(0.0, 1e9), UnlessDefault{});
     field("structural", &TenantCarryover::structural, UnlessDefault{});
     field("blocked", &TenantCarryover::blocked, UnlessDefault{});

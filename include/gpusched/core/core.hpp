@@ -19,6 +19,7 @@
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/stop_reason.hpp>

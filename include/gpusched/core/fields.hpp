@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -64,10 +65,43 @@ struct Required {};
 /// The mark of a field that documents leave out while it has its default value.
 struct UnlessDefault {};
 
+/// The mark of an optional field that documents write as null where there is none, instead of leaving it out.
+struct NullIfAbsent {};
+
+/// The mark of a text that documents may give as null, which is read as empty.
+struct NullIsEmpty {};
+
+/// The mark of a list that documents may give as its only element.
+struct OneOrList {};
+
+/// The mark of a field that a document format has from `version` on.
+struct Since {
+    int version;
+};
+
+/// The mark of an integer, or of a list of integers, that may be above `value` only from `version` of a document format on.
+struct NewerAbove {
+    std::int64_t value;
+    int version;
+};
+
+/// The mark of a field that documents leave out where the member `flag` is true, which they can do from `version` on.
+template <class T>
+struct LeftOutIf {
+    bool T::*flag;
+    int version;
+};
+
 namespace detail {
 struct FieldProbe {
     void operator()(const char*, auto, const auto&...) const {}
 };
+
+template <class Mark, class... Rules>
+inline constexpr bool has_mark = (std::is_same_v<std::remove_cvref_t<Rules>, Mark> || ...);
+
+template <class Rule>
+concept RangeRule = requires(const Rule& rule) { rule.low; } || requires(const Rule& rule) { rule.bound; };
 }  // namespace detail
 
 /// A struct with a table of fields: a function `visit_fields` beside it, found by argument-dependent lookup, which calls
@@ -90,25 +124,52 @@ concept Described = requires { visit_fields(std::type_identity<T>{}, detail::Fie
 
 namespace detail {
 
-template <class T, class Rule>
+/// Whether a single value keeps a rule. NaN keeps none.
+template <class T, RangeRule Rule>
+[[nodiscard]] constexpr bool keeps(const T& value, const Rule& rule) {
+    if constexpr (requires { rule.high; })
+        return value >= static_cast<T>(rule.low) && value <= static_cast<T>(rule.high);
+    else if constexpr (requires { rule.low; })
+        return value >= static_cast<T>(rule.low);
+    else if constexpr (requires { rule.most; })
+        return value > static_cast<T>(rule.bound) && value <= static_cast<T>(rule.most);
+    else
+        return value > static_cast<T>(rule.bound);
+}
+
+/// The rule in words, such as `0 to 16`.
+template <RangeRule Rule>
+[[nodiscard]] std::string rule_text(const Rule& rule) {
+    if constexpr (requires { rule.high; })
+        return number_text(rule.low) + " to " + number_text(rule.high);
+    else if constexpr (requires { rule.low; })
+        return "at least " + number_text(rule.low);
+    else if constexpr (requires { rule.most; })
+        return "more than " + number_text(rule.bound) + ", at most " + number_text(rule.most);
+    else
+        return "more than " + number_text(rule.bound);
+}
+
+/// An owner put into words only where there is a problem, or its words.
+template <class Owner>
+[[nodiscard]] std::string owner_text(const Owner& owner) {
+    if constexpr (requires { owner.text(); })
+        return owner.text();
+    else
+        return std::string(owner);
+}
+
+template <class T, class Rule, class Owner = std::string_view>
 void check_rule(Problems& problems, std::string_view name, const T& value, const Rule& rule,
-                std::string_view owner) {
-    if constexpr (requires { value.has_value(); }) {
+                const Owner& owner) {
+    if constexpr (!RangeRule<Rule>) {
+        return;
+    } else if constexpr (requires { value.has_value(); }) {
         if (value) check_rule(problems, name, *value, rule, owner);
     } else if constexpr (requires { typename T::value_type; }) {  // a list: the rule of its elements
         for (const auto& element : value) check_rule(problems, name, element, rule, owner);
-    } else if constexpr (requires { rule.high; }) {
-        check_range(problems, name, value, static_cast<T>(rule.low), static_cast<T>(rule.high), owner);
-    } else if constexpr (requires { rule.low; }) {
-        check_at_least(problems, name, value, static_cast<T>(rule.low), owner);
-    } else if constexpr (requires { rule.most; }) {
-        if (!(value > static_cast<T>(rule.bound) && value <= static_cast<T>(rule.most)))
-            problems.add(bad_value(
-                name, number_text(value),
-                "more than " + number_text(rule.bound) + ", at most " + number_text(rule.most), owner));
-    } else if constexpr (requires { rule.bound; }) {
-        if (!(value > static_cast<T>(rule.bound)))  // NaN is not above anything
-            problems.add(bad_value(name, number_text(value), "more than " + number_text(rule.bound), owner));
+    } else if (!keeps(value, rule)) {
+        problems.add(bad_value(name, number_text(value), rule_text(rule), owner_text(owner)));
     }
 }
 
@@ -122,15 +183,15 @@ constexpr void narrow(Within<T>& range, const Rule& rule) {
         range.low = static_cast<T>(rule.bound + 1);
 }
 
-template <class T>
-void check_enumerator(Problems& problems, std::string_view name, const T& value, std::string_view owner) {
+template <class T, class Owner = std::string_view>
+void check_enumerator(Problems& problems, std::string_view name, const T& value, const Owner& owner) {
     if constexpr (NamedEnum<T>) {
         for (const auto& row : enum_names(value))
             if (row.value == value) return;
         std::string names;
         for (const auto& row : enum_names(value))
             names.append(names.empty() ? "one of " : ", ").append(row.name);
-        problems.add(bad_value(name, std::to_string(static_cast<int>(value)), names, owner));
+        problems.add(bad_value(name, std::to_string(static_cast<int>(value)), names, owner_text(owner)));
     } else if constexpr (requires { value.has_value(); }) {
         if (value) check_enumerator(problems, name, *value, owner);
     }
@@ -148,13 +209,13 @@ template <std::integral T, class... Rules>
 
 /// Checks the value of every field against the rules of its table, and every enumeration against its names; each violation
 /// adds one problem. The fields of inlined structs are checked as well.
-/// @param owner names the object in messages, such as a node; empty for options
-template <Described T>
-void check_fields(Problems& problems, const T& object, std::string_view owner = {}) {
+/// @param owner the object's name for messages, such as a node's, or what says it by `text()`; empty for options
+template <Described T, class Owner = std::string_view>
+void check_fields(Problems& problems, const T& object, const Owner& owner = {}) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
         const auto& value = object.*member;
         detail::check_enumerator(problems, name, value, owner);
-        if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(rules)>, Inlined> || ...))
+        if constexpr (detail::has_mark<Inlined, decltype(rules)...>)
             check_fields(problems, value, owner);
         else
             (detail::check_rule(problems, name, value, rules, owner), ...);

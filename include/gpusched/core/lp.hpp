@@ -29,10 +29,11 @@ void validate(const LpProblem& problem);
 
 enum class LpStatus : std::uint8_t { optimal, infeasible, unbounded, time_limit, failed };
 
+/// Where a column or a row stands in a basis: in it, or outside at one of its bounds, at none, or held at its only value.
+enum class LpPosition : std::uint8_t { basic, at_lower_bound, at_upper_bound, free, fixed };
+
 /// Where a solver ended, to start a similar problem from: one entry per column, then one per row.
-using LpBasis = std::vector<std::uint8_t>;
-/// The entry of a column that starts at its lower bound.
-inline constexpr std::uint8_t lp_at_lower_bound = 3;
+using LpBasis = std::vector<LpPosition>;
 
 struct LpSolution {
     LpStatus status = LpStatus::failed;

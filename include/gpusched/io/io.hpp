@@ -4,6 +4,7 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>

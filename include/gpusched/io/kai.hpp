@@ -19,14 +19,14 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @param options  `schedulers`: empty = the scheduler that wrote the snapshot, else `kai-scheduler`
 /// @throws InvalidInput for a text that is no such JSON, a zip archive, a snapshot without a Node, and options out of range
 /// Complexity: as `kubernetes_from_texts`. Deterministic, safe to call from several threads.
-[[nodiscard]] KubernetesReading kai_snapshot_from_text(std::string_view text,
-                                                       const KubernetesReadOptions& options = {},
-                                                       std::string_view source = "<text>");
+[[nodiscard]] ClusterReading kai_snapshot_from_text(std::string_view text,
+                                                    const KubernetesReadOptions& options = {},
+                                                    std::string_view source = "<text>");
 
 /// The same from a file `snapshot.json`.
 /// @throws BackendError also when the file cannot be read
-[[nodiscard]] KubernetesReading read_kai_snapshot(const std::string& path,
-                                                  const KubernetesReadOptions& options = {});
+[[nodiscard]] ClusterReading read_kai_snapshot(const std::string& path,
+                                               const KubernetesReadOptions& options = {});
 
 }  // namespace GPUSCHED_NAMESPACE::io
 

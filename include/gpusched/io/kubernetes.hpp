@@ -3,9 +3,8 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/named_text.hpp>
-#include <gpusched/io/reading_report.hpp>
-#include <gpusched/model/spec.hpp>
 
 #include <span>
 #include <string>
@@ -42,35 +41,30 @@ constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field
     field("examples", &KubernetesReadOptions::examples, within(0, 1000));
 }
 
-/// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
-struct KubernetesReading {
-    ClusterSpec cluster{};  ///< tasks are named `namespace/pod`, jobs `namespace/owner`
-    ReadingReport report{};
-};
-
 /// Reads a cluster from objects of Kubernetes: what kube-scheduler's filters, the disruption controller and the Eviction API
 /// know of it. docs/kubernetes.md has the table of what is exact, approximated and ignored.
 ///
 /// Nodes and pods, and where given PodDisruptionBudgets, PriorityClasses, Namespaces, PersistentVolumes and claims, the owners of
 /// pods, gangs (PodGroup, Workload, LeaderWorkerSet, JobSet), ResourceSlices and ResourceClaims, and a Topology. Objects that do
-/// not make sense, or do not fit each other, are clipped or left out, and reported; they do not refuse the cluster.
+/// not make sense, or do not fit each other, are clipped or left out, and reported; they do not refuse the cluster. Tasks are named
+/// `namespace/pod`, jobs `namespace/owner`.
 /// @param texts   JSON or YAML, UTF-8, each at most `largest_document` bytes: a List of any kinds, single objects, or several
 ///                documents of YAML; an object that occurs twice counts once
 /// @throws InvalidInput for a text that is neither JSON nor YAML, a document that holds no objects of Kubernetes, an input without
 ///         a Node, and options out of range
 /// @throws BackendError for YAML when the library was built without libyaml
 /// Complexity: linear in the size of the texts, and in what pods select by labels. Deterministic, safe to call from several threads.
-[[nodiscard]] KubernetesReading kubernetes_from_texts(std::span<const NamedText> texts,
-                                                      const KubernetesReadOptions& options = {});
-[[nodiscard]] KubernetesReading kubernetes_from_text(std::string_view text,
-                                                     const KubernetesReadOptions& options = {},
-                                                     std::string_view source = "<text>");
+[[nodiscard]] ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
+                                                   const KubernetesReadOptions& options = {});
+[[nodiscard]] ClusterReading kubernetes_from_text(std::string_view text,
+                                                  const KubernetesReadOptions& options = {},
+                                                  std::string_view source = "<text>");
 
 /// The same from files and folders, as `kubernetes_files` lists them.
 /// @throws BackendError also when a file cannot be read
 /// @throws InvalidInput also for a folder without such files
-[[nodiscard]] KubernetesReading read_kubernetes(std::span<const std::string> paths,
-                                                const KubernetesReadOptions& options = {});
+[[nodiscard]] ClusterReading read_kubernetes(std::span<const std::string> paths,
+                                             const KubernetesReadOptions& options = {});
 
 /// The files that paths stand for: files themselves, and of folders all files `*.json`, `*.yaml` and `*.yml`, by name.
 /// @throws BackendError for a folder that cannot be read

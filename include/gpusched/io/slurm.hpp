@@ -3,9 +3,8 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/named_text.hpp>
-#include <gpusched/io/reading_report.hpp>
-#include <gpusched/model/spec.hpp>
 
 #include <span>
 #include <string>
@@ -34,16 +33,11 @@ constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
     field("examples", &SlurmReadOptions::examples, within(0, 1000));
 }
 
-/// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
-struct SlurmReading {
-    ClusterSpec cluster{};  ///< jobs are named by their ids (`17`, `20_4`), tasks by job and number (`17/0`)
-    ReadingReport report{};
-};
-
 /// Reads a cluster from what `scontrol show nodes`, `show jobs` and `show partitions` print, as text or JSON. docs/slurm.md has the
 /// table of what is exact, approximated and ignored.
 ///
-/// A job of several nodes is a job with one task for each node, all of which must run. Records that do not make sense, or do not
+/// A job of several nodes is a job with one task for each node, all of which must run. Jobs are named by their ids (`17`, `20_4`),
+/// tasks by job and number (`17/0`). Records that do not make sense, or do not
 /// fit each other, are clipped or left out, and reported; they do not refuse the cluster.
 /// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data parsers v0.0.39 to
 ///                v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are recognised by content; topology.conf and
@@ -53,15 +47,15 @@ struct SlurmReading {
 /// @throws BackendError for YAML when the library was built without libyaml
 /// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic, safe to call from
 /// several threads.
-[[nodiscard]] SlurmReading slurm_from_texts(std::span<const NamedText> texts,
-                                            const SlurmReadOptions& options = {});
-[[nodiscard]] SlurmReading slurm_from_text(std::string_view text, const SlurmReadOptions& options = {},
-                                           std::string_view source = "<text>");
+[[nodiscard]] ClusterReading slurm_from_texts(std::span<const NamedText> texts,
+                                              const SlurmReadOptions& options = {});
+[[nodiscard]] ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options = {},
+                                             std::string_view source = "<text>");
 
 /// The same from files.
 /// @throws BackendError also when a file cannot be read
-[[nodiscard]] SlurmReading read_slurm(std::span<const std::string> paths,
-                                      const SlurmReadOptions& options = {});
+[[nodiscard]] ClusterReading read_slurm(std::span<const std::string> paths,
+                                        const SlurmReadOptions& options = {});
 
 }  // namespace GPUSCHED_NAMESPACE::io
 

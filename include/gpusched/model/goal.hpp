@@ -21,9 +21,9 @@ struct SlotShape {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SlotShape>, F&& field) {
-    field("gpu_count", &SlotShape::gpu_count, within(0, max_gpus_per_node));
-    field("cpu_milli", &SlotShape::cpu_milli, at_least(0));
-    field("memory_mib", &SlotShape::memory_mib, at_least(0));
+    field("gpu_count", &SlotShape::gpu_count, UnlessDefault{}, within(0, max_gpus_per_node));
+    field("cpu_milli", &SlotShape::cpu_milli, UnlessDefault{}, at_least(0));
+    field("memory_mib", &SlotShape::memory_mib, UnlessDefault{}, at_least(0));
 }
 
 /// So many empty nodes, or so many slots: exactly one of the two. What is there already counts, cordoned nodes do not.
@@ -43,7 +43,7 @@ constexpr void visit_fields(std::type_identity<Goal>, F&& field) {
     field("empty_nodes", &Goal::empty_nodes, at_least(1));
     field("slots", &Goal::slots);
     field("count", &Goal::count, at_least(1));
-    field("gpu_model", &Goal::gpu_model);
+    field("gpu_model", &Goal::gpu_model, UnlessDefault{});
 }
 
 }  // namespace GPUSCHED_NAMESPACE

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
@@ -21,6 +23,12 @@ struct NumaNode {
     GpuMask gpus = 0;
     bool operator==(const NumaNode&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NumaNode>, F&& field) {
+    field("socket", &NumaNode::socket, Required{}, within(0, 63));
+    field("cores", &NumaNode::cores, Required{}, within(0, 1'000'000));
+    field("gpus", &NumaNode::gpus);
+}
 
 /// Locality inside one machine. Either a preset (named) or described inline (`preset` empty).
 struct Hardware {

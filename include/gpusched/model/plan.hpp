@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/goal.hpp>
@@ -12,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
@@ -64,6 +66,13 @@ struct Bound {
     std::string method{};  ///< "counting" or "lp"; empty = nothing was computed
     bool operator==(const Bound&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Bound>, F&& field) {
+    field("occupied_nodes_at_least", &Bound::occupied_nodes_at_least);
+    field("vacated_nodes_at_most", &Bound::vacated_nodes_at_most);
+    field("vacated_gpus_at_most", &Bound::vacated_gpus_at_most);
+    field("method", &Bound::method);
+}
 
 /// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements: of those that are possible the
 /// first, again and again.
@@ -112,6 +121,36 @@ struct PlanSpec {
     std::optional<bool> goal_reached{};
     bool operator==(const PlanSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanSpec::Move>, F&& field) {
+    field("task", &PlanSpec::Move::task, Required{});
+    field("from", &PlanSpec::Move::from, Required{});
+    field("to", &PlanSpec::Move::to, Required{});
+    field("gpus", &PlanSpec::Move::gpus, NewerAbove{15, 2});
+    field("wave", &PlanSpec::Move::wave, Required{}, within<std::int64_t>(0, UINT32_MAX));
+    field("how", &PlanSpec::Move::how, UnlessDefault{}, Since{2});
+    field("chain", &PlanSpec::Move::chain, Since{2}, within<std::int64_t>(0, UINT32_MAX - 1));
+    field("for", &PlanSpec::Move::serves, UnlessDefault{}, Since{2});
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanSpec::Placement>, F&& field) {
+    field("task", &PlanSpec::Placement::task, Required{});
+    field("node", &PlanSpec::Placement::node, Required{});
+    field("gpus", &PlanSpec::Placement::gpus, NewerAbove{15, 2});
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanSpec>, F&& field) {
+    field("waves", &PlanSpec::waves, Required{}, within<std::int64_t>(0, UINT32_MAX));
+    field("moves", &PlanSpec::moves, Required{});
+    field("vacated_nodes", &PlanSpec::vacated_nodes, Required{});
+    field("evictions", &PlanSpec::evictions);
+    field("placements", &PlanSpec::placements);
+    field("stats", &PlanSpec::stats);
+    field("bound", &PlanSpec::bound);
+    field("opened_nodes", &PlanSpec::opened_nodes, UnlessDefault{}, Since{2});
+    field("goal", &PlanSpec::goal, Since{2});
+    field("goal_reached", &PlanSpec::goal_reached, Since{2});
+}
 
 class Cluster;
 

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/hardware.hpp>
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE {
@@ -27,8 +31,10 @@ using Level = int;
 inline constexpr Level node_level = -1;
 inline constexpr Level first_label_level = 16;
 
-/// The rule of a field that holds a level, in a table of fields (core/fields.hpp).
+/// The marks of a field that holds a level, in a table of fields (core/fields.hpp): `node_level` or an index into the network;
+/// or besides a label key.
 struct IsLevel {};
+struct IsGroupLevel {};
 
 /// HP = high priority, LP = low priority (spot).
 enum class PriorityClass : std::uint8_t { other, hp, lp };
@@ -45,6 +51,12 @@ struct Taint {
     std::string key{}, value{}, effect{};
     bool operator==(const Taint&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Taint>, F&& field) {
+    field("key", &Taint::key, Required{});
+    field("value", &Taint::value);
+    field("effect", &Taint::effect, Required{});
+}
 
 /// As in Kubernetes: `op` is "Equal" (default) or "Exists"; an empty key with "Exists" tolerates everything; an
 /// empty effect matches all effects. "Exists" goes without a value.
@@ -52,6 +64,13 @@ struct Toleration {
     std::string key{}, op = "Equal", value{}, effect{};
     bool operator==(const Toleration&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Toleration>, F&& field) {
+    field("key", &Toleration::key);
+    field("operator", &Toleration::op);
+    field("value", &Toleration::value);
+    field("effect", &Toleration::effect);
+}
 
 /// At most `limit` members of `group` in one domain of `level`. The members are the tasks that list the group;
 /// the smallest limit among those present in a domain holds for all of them. On a node without the label of the level there is no
@@ -62,6 +81,12 @@ struct AntiAffinity {
     int limit = 1;
     bool operator==(const AntiAffinity&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AntiAffinity>, F&& field) {
+    field("group", &AntiAffinity::group, Required{});
+    field("level", &AntiAffinity::level, IsGroupLevel{});
+    field("limit", &AntiAffinity::limit, within(1, 1'000'000'000));
+}
 
 /// All members of `group` (the tasks that list it) in one domain of `level`. No member comes to a node without the label of the
 /// level; those that run on one do not count.
@@ -70,6 +95,11 @@ struct Affinity {
     Level level = node_level;
     bool operator==(const Affinity&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Affinity>, F&& field) {
+    field("group", &Affinity::group, Required{});
+    field("level", &Affinity::level, IsGroupLevel{});
+}
 
 /// No member of `group` in the task's domain of `level`, and no task that avoids the group in that of a member: Kubernetes
 /// pod anti-affinity. The members of a group are the tasks that list it in `TaskSpec::groups`. A node without the label of the
@@ -79,6 +109,11 @@ struct Avoid {
     Level level = node_level;
     bool operator==(const Avoid&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Avoid>, F&& field) {
+    field("group", &Avoid::group, Required{});
+    field("level", &Avoid::level, IsGroupLevel{});
+}
 
 /// Some task that is a member of every group that the task wants near runs in its domain of `level`: Kubernetes pod affinity.
 /// Where no such task runs on a node that has a domain, and the task is itself a member of all these groups, any node with the
@@ -88,6 +123,11 @@ struct Near {
     Level level = node_level;
     bool operator==(const Near&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Near>, F&& field) {
+    field("group", &Near::group, Required{});
+    field("level", &Near::level, IsGroupLevel{});
+}
 
 /// The task's domain of `level` holds at most `max_skew` more members of `group`, itself included if it is one, than the
 /// domain that holds fewest: Kubernetes topology spread with DoNotSchedule. Members and domains count on eligible nodes: those
@@ -102,6 +142,15 @@ struct Spread {
     bool honor_taints = false;        ///< only nodes whose NoSchedule and NoExecute taints it tolerates
     bool operator==(const Spread&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
+    field("group", &Spread::group, Required{});
+    field("level", &Spread::level, IsGroupLevel{});
+    field("max_skew", &Spread::max_skew, within(1, 1'000'000'000));
+    field("min_domains", &Spread::min_domains, within(1, 1'000'000'000));
+    field("honor_node_affinity", &Spread::honor_node_affinity);
+    field("honor_taints", &Spread::honor_taints);
+}
 
 enum class NetworkMode : std::uint8_t { required, preferred };
 constexpr auto enum_names(NetworkMode) {
@@ -117,6 +166,11 @@ struct NetworkAffinity {
     NetworkMode mode = NetworkMode::required;
     bool operator==(const NetworkAffinity&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NetworkAffinity>, F&& field) {
+    field("level", &NetworkAffinity::level, Required{}, IsLevel{});
+    field("mode", &NetworkAffinity::mode);
+}
 
 enum class HardwareLevel : std::uint8_t { numa, socket };
 constexpr auto enum_names(HardwareLevel) {
@@ -140,6 +194,11 @@ struct HardwareAffinity {
     HardwareQos qos = HardwareQos::best_effort;
     bool operator==(const HardwareAffinity&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareAffinity>, F&& field) {
+    field("level", &HardwareAffinity::level, Required{});
+    field("qos", &HardwareAffinity::qos);
+}
 
 /// Devices of one class that a node has beside its whole GPUs: MIG instances of a card, replicas of a shared card, other
 /// accelerators. They are numbered after the whole GPUs, in the order in which the node lists them; at most 64 in all.
@@ -152,6 +211,13 @@ struct DeviceSpec {
     std::int64_t memory_mib = 0;  ///< of each; 0 = not modelled
     bool operator==(const DeviceSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<DeviceSpec>, F&& field) {
+    field("device_class", &DeviceSpec::device_class, Required{});
+    field("count", &DeviceSpec::count, within(1, max_gpus_per_node));
+    field("parents", &DeviceSpec::parents, UnlessDefault{}, at_least(-1));
+    field("memory_mib", &DeviceSpec::memory_mib, UnlessDefault{}, any_amount);
+}
 
 enum class MatchOperator : std::uint8_t { in, not_in, exists, does_not_exist, gt, lt };
 constexpr auto enum_names(MatchOperator) {
@@ -173,6 +239,12 @@ struct NodeMatch {
     std::vector<std::string> values{};
     bool operator==(const NodeMatch&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NodeMatch>, F&& field) {
+    field("key", &NodeMatch::key, Required{});
+    field("operator", &NodeMatch::op, Required{});
+    field("values", &NodeMatch::values, UnlessDefault{});
+}
 
 /// Conditions that must all hold; a term without any holds nowhere, as in Kubernetes.
 struct NodeTerm {
@@ -180,6 +252,11 @@ struct NodeTerm {
     std::vector<NodeMatch> match_fields{};       ///< on `metadata.name`, the node's name; `In` or `NotIn`
     bool operator==(const NodeTerm&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NodeTerm>, F&& field) {
+    field("match_expressions", &NodeTerm::match_expressions, UnlessDefault{});
+    field("match_fields", &NodeTerm::match_fields, UnlessDefault{});
+}
 
 /// How a task can move; whether it may be evicted is another matter (`TaskSpec::preemptible`).
 enum class Mobility : std::uint8_t {
@@ -216,6 +293,24 @@ struct NodeSpec {
     std::int64_t eviction_count = 0;  ///< how many tasks were evicted from it so far, whoever runs there now
     bool operator==(const NodeSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NodeSpec>, F&& field) {
+    field("name", &NodeSpec::name, Required{});
+    field("gpu_model", &NodeSpec::gpu_model, NullIsEmpty{});
+    field("gpu_count", &NodeSpec::gpu_count, Required{}, within(0, max_gpus_per_node), NewerAbove{16, 2});
+    field("cpu_milli", &NodeSpec::cpu_milli, Required{}, any_amount);
+    field("memory_mib", &NodeSpec::memory_mib, Required{}, any_amount);
+    field("network", &NodeSpec::network);
+    field("labels", &NodeSpec::labels);
+    field("taints", &NodeSpec::taints);
+    field("schedulable", &NodeSpec::schedulable);
+    field("hardware", &NodeSpec::hardware);
+    field("gpu_memory_mib", &NodeSpec::gpu_memory_mib, any_amount);
+    field("failed_gpus", &NodeSpec::failed_gpus);
+    field("resources", &NodeSpec::resources, UnlessDefault{}, Since{2});
+    field("devices", &NodeSpec::devices, UnlessDefault{}, Since{2});
+    field("eviction_count", &NodeSpec::eviction_count, UnlessDefault{}, Since{2}, any_amount);
+}
 
 /// A pod. Only `name` and the requests are required.
 struct TaskSpec {
@@ -267,6 +362,48 @@ struct TaskSpec {
     std::string subgroup{};  ///< of its job; empty = in none
     bool operator==(const TaskSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
+    field("name", &TaskSpec::name, Required{});
+    field("job", &TaskSpec::job, NullIsEmpty{});
+    field("cpu_milli", &TaskSpec::cpu_milli, Required{}, any_amount);
+    field("memory_mib", &TaskSpec::memory_mib, Required{}, any_amount);
+    field("gpu_count", &TaskSpec::gpu_count, Required{}, within(0, max_gpus_per_node), NewerAbove{16, 2});
+    field("gpu_share_milli", &TaskSpec::gpu_share_milli, within(1, whole_gpu_milli));
+    field("gpu_models", &TaskSpec::gpu_models);
+    field("priority", &TaskSpec::priority, any_signed_amount);
+    field("priority_class", &TaskSpec::priority_class);
+    field("locked", &TaskSpec::locked);
+    field("preemptible", &TaskSpec::preemptible);
+    field("how", &TaskSpec::how, UnlessDefault{}, Since{2});
+    field("node", &TaskSpec::node, NullIfAbsent{});
+    field("gpus", &TaskSpec::gpus, LeftOutIf<TaskSpec>{&TaskSpec::assign_gpus, 2});
+    field("node_selector", &TaskSpec::node_selector);
+    field("tolerations", &TaskSpec::tolerations);
+    field("anti_affinity", &TaskSpec::anti_affinity);
+    field("affinity", &TaskSpec::affinity);
+    field("network_affinity", &TaskSpec::network_affinity);
+    field("hardware_affinity", &TaskSpec::hardware_affinity, OneOrList{});
+    field("cpu_local", &TaskSpec::cpu_local);
+    field("cores", &TaskSpec::cores, NullIfAbsent{});
+    field("gpu_memory_mib", &TaskSpec::gpu_memory_mib, any_amount);
+    field("move_cost", &TaskSpec::move_cost, any_amount);
+    field("daemon", &TaskSpec::daemon);
+    field("start_time", &TaskSpec::start_time, any_signed_amount);
+    field("last_checkpoint_time", &TaskSpec::last_checkpoint_time, any_signed_amount);
+    field("checkpoint_interval", &TaskSpec::checkpoint_interval, any_amount);
+    field("eviction_count", &TaskSpec::eviction_count, any_amount);
+    field("standby", &TaskSpec::standby);
+    field("resources", &TaskSpec::resources, UnlessDefault{}, Since{2});
+    field("device_count", &TaskSpec::device_count, UnlessDefault{}, Since{2}, within(0, max_gpus_per_node));
+    field("device_classes", &TaskSpec::device_classes, UnlessDefault{}, Since{2});
+    field("node_affinity", &TaskSpec::node_affinity, UnlessDefault{}, Since{2});
+    field("groups", &TaskSpec::groups, UnlessDefault{}, Since{2});
+    field("avoid", &TaskSpec::avoid, UnlessDefault{}, Since{2});
+    field("near", &TaskSpec::near, UnlessDefault{}, Since{2});
+    field("spread", &TaskSpec::spread, UnlessDefault{}, Since{2});
+    field("subgroup", &TaskSpec::subgroup, UnlessDefault{}, Since{2});
+}
 
 /// A role of a gang: those tasks of a job that name it, and how many of them must run.
 struct SubgroupSpec {
@@ -274,6 +411,11 @@ struct SubgroupSpec {
     std::int64_t min_members = 0;
     bool operator==(const SubgroupSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SubgroupSpec>, F&& field) {
+    field("name", &SubgroupSpec::name, Required{});
+    field("min_members", &SubgroupSpec::min_members, any_amount);
+}
 
 /// A workload: its tasks are a gang.
 struct JobSpec {
@@ -285,6 +427,13 @@ struct JobSpec {
     std::vector<SubgroupSpec> subgroups{};
     bool operator==(const JobSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<JobSpec>, F&& field) {
+    field("name", &JobSpec::name, Required{});
+    field("min_members", &JobSpec::min_members, any_amount);
+    field("max_disrupted", &JobSpec::max_disrupted, any_amount);
+    field("subgroups", &JobSpec::subgroups, UnlessDefault{}, Since{2});
+}
 
 /// A disruption budget: how many of a set of tasks may be down at once. A task is down from its eviction, or from when it leaves
 /// its node to restart on another, until it runs again. Moves of make-before-break take nothing from it.
@@ -296,6 +445,14 @@ struct BudgetSpec {
     bool broken = false;  ///< more are down than may be: none is allowed, whatever `allowed_down` says
     bool operator==(const BudgetSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<BudgetSpec>, F&& field) {
+    field("name", &BudgetSpec::name, Required{});
+    field("tasks", &BudgetSpec::tasks, UnlessDefault{});
+    field("groups", &BudgetSpec::groups, UnlessDefault{});
+    field("allowed_down", &BudgetSpec::allowed_down, Required{}, any_amount);
+    field("broken", &BudgetSpec::broken, UnlessDefault{});
+}
 
 /// A whole snapshot as data, in input order.
 struct ClusterSpec {
@@ -307,5 +464,14 @@ struct ClusterSpec {
     std::vector<std::string> label_levels{};  ///< label keys that are levels: `first_label_level` and on
     bool operator==(const ClusterSpec&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ClusterSpec>, F&& field) {
+    field("now", &ClusterSpec::now, any_signed_amount);
+    field("label_levels", &ClusterSpec::label_levels, UnlessDefault{}, Since{2});
+    field("nodes", &ClusterSpec::nodes, Required{});
+    field("tasks", &ClusterSpec::tasks);
+    field("jobs", &ClusterSpec::jobs);
+    field("budgets", &ClusterSpec::budgets, UnlessDefault{}, Since{2});
+}
 
 }  // namespace GPUSCHED_NAMESPACE

@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/preemption/victim_policy.hpp>
 
@@ -89,9 +90,6 @@ class CostFunction {
     std::function<std::int64_t(const Cluster&, TaskId, std::int64_t)> function_{};
 };
 
-/// The latest `now`, in seconds; minus so many is the earliest. As in snapshots.
-inline constexpr std::int64_t latest_now_s = 1'000'000'000'000;
-
 /// How `preempt` works. Ranges are checked first thing.
 struct Options {
     VictimPolicy policy = Policy::imp;  ///< how victims and node are chosen: a `Policy`, or a VictimOrder
@@ -133,7 +131,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("numa_score", &Options::numa_score);
     field("socket_score", &Options::socket_score);
     field("cross_score", &Options::cross_score);
-    field("now", &Options::now, within(-latest_now_s, latest_now_s));
+    field("now", &Options::now, any_signed_amount);
     field("break_budgets", &Options::break_budgets);
     field("replace_victims", &Options::replace_victims);
     field("search_limit", &Options::search_limit, at_least(1));

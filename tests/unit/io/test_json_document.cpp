@@ -41,7 +41,7 @@ TEST_CASE("Syntax errors give line and column", "[io]") {
 
 TEST_CASE("Truncated documents are rejected wherever they end", "[io]") {
     const auto text =
-        header + R"("nodes": [{"name": "n\u00e9", "gpu_count": 1, "cpu_milli": 2, "memory_mib": -3}]})";
+        header + R"("nodes": [{"name": "n\u00e9", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3.0}]})";
     REQUIRE_NOTHROW(io::cluster_from_json(text));
     for (std::size_t size = 0; size < text.size(); ++size) {
         INFO(size);

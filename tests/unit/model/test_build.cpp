@@ -161,7 +161,7 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"g", node_level, 0}};
          },
-         "task 't0': anti_affinity limit: 0"},
+         "task 't0': anti_affinity to 'g': limit: 0; expected 1 to 1000000000"},
         {[](auto& s) {
              s.tasks[0].anti_affinity = {{"g", 16, 1}};
          },

@@ -276,9 +276,9 @@ TEST_CASE("what is wrong with groups that others select is said of each task", "
          },
          "task 't': near has no group"},
         {[](auto& s) { s.tasks[0].spread = {{.group = "g", .level = zone, .max_skew = 0}}; },
-         "task 't': spread max_skew: 0; expected 1 to 1000000000"},
+         "task 't': spread of 'g': max_skew: 0; expected 1 to 1000000000"},
         {[](auto& s) { s.tasks[0].spread = {{.group = "g", .level = zone, .min_domains = 0}}; },
-         "task 't': spread min_domains: 0; expected 1 to 1000000000"},
+         "task 't': spread of 'g': min_domains: 0; expected 1 to 1000000000"},
         {[](auto& s) {
              s.tasks[0].avoid = {{"g", first_label_level + 2}};
          },

@@ -75,7 +75,7 @@ TEST_CASE("subgroups that cannot be are refused by name") {
             "job 'j': names subgroup 'leader' twice");
     refused([](auto& s) { s.jobs[0].subgroups.push_back({"", 0}); }, "job 'j': subgroups has an empty name");
     refused([](auto& s) { s.jobs[0].subgroups[0].min_members = -1; },
-            "job 'j': min_members of subgroup 'leader': -1; expected 0 to");
+            "job 'j': subgroup 'leader': min_members: -1; expected 0 to");
     refused([](auto& s) { s.jobs[0].subgroups[0].name = std::string("a\0b", 3); }, "with a NUL character");
 }
 

@@ -132,7 +132,7 @@ class PatternLp {
         const auto rows = static_cast<std::ptrdiff_t>(problem_.row_lower.size());
         const LpBasis row_part(basis.end() - rows, basis.end());
         basis.resize(basis.size() - row_part.size());
-        basis.resize(problem_.objective.size(), lp_at_lower_bound);
+        basis.resize(problem_.objective.size(), LpPosition::at_lower_bound);
         basis.insert(basis.end(), row_part.begin(), row_part.end());
     }
 

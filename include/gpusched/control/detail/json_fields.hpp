@@ -31,8 +31,7 @@ inline std::string cores_expected() {
 
 using FieldNames = std::initializer_list<std::string_view>;
 
-template <class Mark, class... Rules>
-inline constexpr bool has_mark = (std::is_same_v<std::remove_cvref_t<Rules>, Mark> || ...);
+using gpusched::detail::has_mark;
 
 inline bool among(FieldNames names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
@@ -18,7 +19,7 @@ GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         const auto owner = "shapes[" + std::to_string(i) + "]";
         check_range(problems, "gpus", shapes[i].gpus, 1, gpusched::max_gpus_per_node, owner);
-        check_range(problems, "cpu_milli", shapes[i].cpu_milli, 0, 1'000'000'000'000, owner);
+        check_range(problems, "cpu_milli", shapes[i].cpu_milli, 0, largest_quantity, owner);
     }
     check_fields(problems, options);
     problems.throw_if_any();

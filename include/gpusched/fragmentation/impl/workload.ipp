@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class ShapeCounter {
 
     void add(const TaskSpec& task) {
         add({task.cpu_milli, task.gpu_count, task.gpu_share_milli, task.gpu_models}, 1,
-            std::clamp<std::int64_t>(task.memory_mib, 0, 1'000'000'000'000));  // not validated yet
+            std::clamp<std::int64_t>(task.memory_mib, 0, largest_quantity));  // not validated yet
     }
 
     void add(const Cluster& cluster) {
@@ -95,10 +96,10 @@ GPUSCHED_INLINE void validate(const Workload& workload) {
         const auto check = [&](const char* field, std::int64_t value, std::int64_t low, std::int64_t high) {
             check_range(problems, field, value, low, high, "workload shape " + std::to_string(i));
         };
-        check("cpu_milli", shape.cpu_milli, 0, 1'000'000'000'000);
+        check("cpu_milli", shape.cpu_milli, 0, largest_quantity);
         check("gpu_count", shape.gpu_count, 0, max_gpus_per_node);
         check("gpu_share_milli", shape.gpu_share_milli, 1, whole_gpu_milli);
-        check("memory_mib", shape.memory_mib, 0, 1'000'000'000'000);
+        check("memory_mib", shape.memory_mib, 0, largest_quantity);
         check("weight", shape.weight, 1, detail::largest_weight);
         if (shape.gpu_share_milli < whole_gpu_milli && shape.gpu_count != 1)
             problems.add("workload shape " + std::to_string(i) + ": gpu_share_milli is " +

@@ -13,13 +13,13 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -83,14 +83,11 @@ class JsonReader {
     }
     template <class T>
     void read(std::uint32_t at, std::optional<T>& out) {
-        if (kind(at) != JsonKind::null) read(at, out.emplace());
+        read_field(at, out);
     }
     template <class T>
     void read(std::uint32_t at, std::vector<T>& out) {
-        if (kind(at) != JsonKind::array) return expected(at, "an array");
-        out.reserve(document_[at].size);
-        for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
-            read(child, out.emplace_back());
+        read_field(at, out);
     }
     template <class T>
     void read(std::uint32_t at, std::map<std::string, T>& out) {
@@ -122,12 +119,11 @@ class JsonReader {
     }
 
     /// An object with the fields of `T`, those `beside` it, which the caller reads, and keys that begin with "x-".
-    template <class T>
+    template <Described T>
     void read_object(std::uint32_t at, T& out, std::span<const std::string_view> beside = {}) {
         if (kind(at) != JsonKind::object) return expected(at, "an object");
-        static constexpr auto table =
-            make_table<T>(std::make_index_sequence<std::tuple_size_v<decltype(fields<T>)>>());
-        std::array<bool, table.size()> seen{};
+        static const auto table = make_table<T>();
+        std::array<bool, count_fields<T>()> seen{};
         std::size_t next = 0;  // keys mostly come in the order in which they are written
         for (auto child = at + 1; child < document_[at].end; child = document_[child].end) {
             const auto key = document_.key(document_[child]);
@@ -148,26 +144,74 @@ class JsonReader {
             }
         }
         for (std::size_t i = 0; i < table.size(); ++i)
-            if (table[i].need == Need::required && !seen[i])
+            if (table[i].required && !seen[i])
                 report(at, "field " + gpusched::quoted(table[i].key) + " is missing");
+    }
+
+    /// A value by the rules of its field.
+    template <class T, class... Rules>
+    void read_field(std::uint32_t at, T& out, const Rules&... rules) {
+        if constexpr ((HasForm<Rules> || ...)) {
+            const auto by_mark = [&](const auto& rule) {
+                using Mark = std::remove_cvref_t<decltype(rule)>;
+                if constexpr (HasForm<Mark>) MarkedForm<Mark>::read(*this, at, out);
+            };
+            (by_mark(rules), ...);
+        } else if constexpr (gpusched::detail::has_mark<NullIsEmpty, Rules...>) {
+            if (kind(at) != JsonKind::null) read(at, out);
+        } else if constexpr (gpusched::detail::has_mark<OneOrList, Rules...>) {
+            if (kind(at) == JsonKind::object)
+                read(at, out.emplace_back());
+            else
+                read(at, out);
+        } else if constexpr (requires { Form<T>::read(*this, at, out); }) {
+            Form<T>::read(*this, at, out);
+        } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
+            const auto range = range_of<T>(rules...);
+            read_integer(at, out, range.low, range.high);
+            if (const int needed = std::max({1, version_by(out, rules)...}); needed > version_)
+                report(at, std::to_string(out) + " needs version " + std::to_string(needed) +
+                               "; this document says version " + std::to_string(version_));
+        } else if constexpr (requires { out.has_value(); }) {
+            if (kind(at) != JsonKind::null) read_field(at, out.emplace(), rules...);
+        } else if constexpr (requires {
+                                 out.reserve(0);
+                                 out.emplace_back();
+                             } && !std::is_same_v<T, std::string>) {
+            if (kind(at) != JsonKind::array) return expected(at, "an array");
+            out.reserve(document_[at].size);
+            for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
+                read_field(child, out.emplace_back(), rules...);
+        } else {
+            read(at, out);
+        }
     }
 
   private:
     template <class T>
     struct Entry {
         std::string_view key;
-        Need need;
+        bool required;
         int version;
-        void (*read)(JsonReader&, std::uint32_t, T&);
+        std::function<void(JsonReader&, std::uint32_t, T&)> read;
     };
-    template <class T, std::size_t... I>
-    static constexpr auto make_table(std::index_sequence<I...>) {
-        return std::array{
-            Entry<T>{std::get<I>(fields<T>).key, std::get<I>(fields<T>).need, std::get<I>(fields<T>).version,
-                     [](JsonReader& reader, std::uint32_t at, T& out) {
-                         constexpr auto& f = std::get<I>(fields<T>);
-                         std::remove_cvref_t<decltype(f)>::codec::read(reader, at, out.*f.member);
-                     }}...};
+    template <class T>
+    static constexpr std::size_t count_fields() {
+        std::size_t count = 0;
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto, const auto&...) { ++count; });
+        return count;
+    }
+    template <class T>
+    static std::vector<Entry<T>> make_table() {
+        std::vector<Entry<T>> table;
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+            table.push_back({name, gpusched::detail::has_mark<Required, decltype(rules)...>,
+                             std::max({1, version_by(rules)...}),
+                             [member, rules...](JsonReader& reader, std::uint32_t at, T& out) {
+                                 reader.read_field(at, out.*member, rules...);
+                             }});
+        });
+        return table;
     }
     void report_newer(std::uint32_t at, int version) {
         report(at, "is a field of version " + std::to_string(version) + "; this document says version " +
@@ -178,7 +222,7 @@ class JsonReader {
         if (problems_.full()) return report(at, {});
         std::vector<std::string_view> names(beside.begin(), beside.end());
         for (const auto& entry : table)
-            if (entry.version <= version_) names.push_back(entry.key);
+            if (entry.version <= version_) names.emplace_back(entry.key);
         std::string known;
         for (const auto key : names) known.append(key).append(", ");
         report(at, "unknown field; expected one of " + known + "or a name that begins with x-" +

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -108,15 +108,17 @@ class JsonWriter {
   private:
     template <class T>
     void write_fields(const T& value) {
-        std::apply([&](const auto&... field) { (write_field(field, value), ...); }, fields<T>);
-    }
-    template <class T, class Member, class Codec>
-    void write_field(const Field<T, Member, Codec>& field, const T& value) {
-        if constexpr (requires { Codec::absent_of(value); })
-            if (Codec::absent_of(value)) return;
-        if (Codec::absent(value.*field.member)) return;
-        write_key(field.key, depth_ == 1);
-        Codec::write(*this, value.*field.member);
+        visit_written_fields(value, [&](const char* name, const auto& part, const auto&... rules) {
+            write_key(name, depth_ == 1);
+            const auto by_mark = [&](const auto& rule) {
+                using Mark = std::remove_cvref_t<decltype(rule)>;
+                if constexpr (HasForm<Mark>) MarkedForm<Mark>::write(*this, part);
+            };
+            if constexpr ((HasForm<std::remove_cvref_t<decltype(rules)>> || ...))
+                (by_mark(rules), ...);
+            else
+                write(part);
+        });
     }
     void write_key(std::string_view key, bool line) {
         next(line);

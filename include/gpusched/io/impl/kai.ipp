@@ -12,9 +12,9 @@
 
 namespace GPUSCHED_NAMESPACE::io {
 
-GPUSCHED_INLINE KubernetesReading kai_snapshot_from_text(std::string_view text,
-                                                         const KubernetesReadOptions& options,
-                                                         std::string_view source_name) {
+GPUSCHED_INLINE ClusterReading kai_snapshot_from_text(std::string_view text,
+                                                      const KubernetesReadOptions& options,
+                                                      std::string_view source_name) {
     const std::string source(source_name);
     Problems problems;
     check_fields(problems, options);
@@ -48,14 +48,14 @@ GPUSCHED_INLINE KubernetesReading kai_snapshot_from_text(std::string_view text,
         if (name.empty()) name = detail::kubernetes::name_of(root["schedulerParams"]["schedulerName"].text());
         own.schedulers.push_back(name.empty() ? "kai-scheduler" : name);
     }
-    KubernetesReading out;
+    ClusterReading out;
     out.cluster = detail::kubernetes::Reader(objects, own, report, &kai).read(source);
     out.report = report.take();
     return out;
 }
 
-GPUSCHED_INLINE KubernetesReading read_kai_snapshot(const std::string& path,
-                                                    const KubernetesReadOptions& options) {
+GPUSCHED_INLINE ClusterReading read_kai_snapshot(const std::string& path,
+                                                 const KubernetesReadOptions& options) {
     const auto text = read_file(path);
     return kai_snapshot_from_text(text, options, path);
 }

@@ -15,8 +15,8 @@
 
 namespace GPUSCHED_NAMESPACE::io {
 
-GPUSCHED_INLINE KubernetesReading kubernetes_from_texts(std::span<const NamedText> texts,
-                                                        const KubernetesReadOptions& options) {
+GPUSCHED_INLINE ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
+                                                     const KubernetesReadOptions& options) {
     Problems problems;
     check_fields(problems, options);
     if (options.network_labels.size() > 16)
@@ -42,15 +42,15 @@ GPUSCHED_INLINE KubernetesReading kubernetes_from_texts(std::span<const NamedTex
     for (const auto& of_text : documents)
         for (const auto& document : of_text) objects.take(document, report, problems);
     problems.throw_if_any();
-    KubernetesReading out;
+    ClusterReading out;
     out.cluster = detail::kubernetes::Reader(objects, options, report).read(sources);
     out.report = report.take();
     return out;
 }
 
-GPUSCHED_INLINE KubernetesReading kubernetes_from_text(std::string_view text,
-                                                       const KubernetesReadOptions& options,
-                                                       std::string_view source) {
+GPUSCHED_INLINE ClusterReading kubernetes_from_text(std::string_view text,
+                                                    const KubernetesReadOptions& options,
+                                                    std::string_view source) {
     const NamedText one{text, std::string(source)};
     return kubernetes_from_texts({&one, 1}, options);
 }
@@ -79,8 +79,8 @@ GPUSCHED_INLINE std::vector<std::string> kubernetes_files(std::span<const std::s
     return out;
 }
 
-GPUSCHED_INLINE KubernetesReading read_kubernetes(std::span<const std::string> paths,
-                                                  const KubernetesReadOptions& options) {
+GPUSCHED_INLINE ClusterReading read_kubernetes(std::span<const std::string> paths,
+                                               const KubernetesReadOptions& options) {
     const auto files = kubernetes_files(paths);
     std::vector<std::string> contents;
     std::vector<NamedText> texts;

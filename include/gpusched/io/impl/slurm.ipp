@@ -114,8 +114,8 @@ class Input {
 
 }  // namespace detail::slurm
 
-GPUSCHED_INLINE SlurmReading slurm_from_texts(std::span<const NamedText> texts,
-                                              const SlurmReadOptions& options) {
+GPUSCHED_INLINE ClusterReading slurm_from_texts(std::span<const NamedText> texts,
+                                                const SlurmReadOptions& options) {
     Problems problems;
     check_fields(problems, options);
     if (texts.empty()) problems.add("expected at least one text of scontrol");
@@ -129,20 +129,21 @@ GPUSCHED_INLINE SlurmReading slurm_from_texts(std::span<const NamedText> texts,
         sources += (sources.empty() ? "" : ", ") + text.source;
     }
     problems.throw_if_any();
-    SlurmReading out;
+    ClusterReading out;
     out.cluster = detail::slurm::Reader(records, options, report).read(sources);
     input.place(out.cluster);
     out.report = report.take();
     return out;
 }
 
-GPUSCHED_INLINE SlurmReading slurm_from_text(std::string_view text, const SlurmReadOptions& options,
-                                             std::string_view source) {
+GPUSCHED_INLINE ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options,
+                                               std::string_view source) {
     const NamedText one{text, std::string(source)};
     return slurm_from_texts({&one, 1}, options);
 }
 
-GPUSCHED_INLINE SlurmReading read_slurm(std::span<const std::string> paths, const SlurmReadOptions& options) {
+GPUSCHED_INLINE ClusterReading read_slurm(std::span<const std::string> paths,
+                                          const SlurmReadOptions& options) {
     std::vector<std::string> contents;
     std::vector<NamedText> texts;
     contents.reserve(paths.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/errors.hpp>
 #include <gpusched/milp/clp.hpp>
 
 #ifdef GPUSCHED_HAS_CLP
@@ -16,6 +17,38 @@ namespace GPUSCHED_NAMESPACE::milp {
 #ifdef GPUSCHED_HAS_CLP
 namespace detail {
 
+inline ClpSimplex::Status to_clp(LpPosition position) {
+    switch (position) {
+    case LpPosition::basic:
+        return ClpSimplex::basic;
+    case LpPosition::at_lower_bound:
+        return ClpSimplex::atLowerBound;
+    case LpPosition::at_upper_bound:
+        return ClpSimplex::atUpperBound;
+    case LpPosition::free:
+        return ClpSimplex::isFree;
+    case LpPosition::fixed:
+        return ClpSimplex::isFixed;
+    }
+    throw InternalError("unknown position in a basis");
+}
+inline LpPosition from_clp(ClpSimplex::Status status) {
+    switch (status) {
+    case ClpSimplex::basic:
+        return LpPosition::basic;
+    case ClpSimplex::atLowerBound:
+        return LpPosition::at_lower_bound;
+    case ClpSimplex::atUpperBound:
+        return LpPosition::at_upper_bound;
+    case ClpSimplex::isFree:
+    case ClpSimplex::superBasic:
+        return LpPosition::free;
+    case ClpSimplex::isFixed:
+        return LpPosition::fixed;
+    }
+    throw InternalError("unknown status in Clp");
+}
+
 class Clp final : public LpSolver {
   private:
     [[nodiscard]] LpSolution solve_valid(const LpProblem& problem, const LpBasis& start,
@@ -28,15 +61,14 @@ class Clp final : public LpSolver {
                         problem.value.data(), problem.column_lower.data(), problem.column_upper.data(),
                         problem.objective.data(), problem.row_lower.data(), problem.row_upper.data());
         if (time_limit) clp.setMaximumSeconds(std::max(0.0, *time_limit));
-        static_assert(ClpSimplex::atLowerBound == lp_at_lower_bound);
         const bool warm = start.size() >= rows && start.size() <= rows + columns;
         if (warm) {
             const auto known = start.size() - rows;
             for (std::size_t j = 0; j < columns; ++j)
-                clp.setColumnStatus(static_cast<int>(j), j < known ? static_cast<ClpSimplex::Status>(start[j])
-                                                                   : ClpSimplex::atLowerBound);
+                clp.setColumnStatus(static_cast<int>(j),
+                                    j < known ? to_clp(start[j]) : ClpSimplex::atLowerBound);
             for (std::size_t i = 0; i < rows; ++i)
-                clp.setRowStatus(static_cast<int>(i), static_cast<ClpSimplex::Status>(start[known + i]));
+                clp.setRowStatus(static_cast<int>(i), to_clp(start[known + i]));
             clp.primal(1);
         } else {
             clp.dual();
@@ -62,9 +94,9 @@ class Clp final : public LpSolver {
         solution.x.assign(clp.primalColumnSolution(), clp.primalColumnSolution() + columns);
         solution.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + rows);
         for (std::size_t j = 0; j < columns; ++j)
-            solution.basis.push_back(static_cast<std::uint8_t>(clp.getColumnStatus(static_cast<int>(j))));
+            solution.basis.push_back(from_clp(clp.getColumnStatus(static_cast<int>(j))));
         for (std::size_t i = 0; i < rows; ++i)
-            solution.basis.push_back(static_cast<std::uint8_t>(clp.getRowStatus(static_cast<int>(i))));
+            solution.basis.push_back(from_clp(clp.getRowStatus(static_cast<int>(i))));
         return solution;
     }
 };

@@ -21,8 +21,7 @@ inline void check_budget(const BudgetSpec& budget, std::size_t number, const Nam
     if (budget.name.find('\0') != std::string::npos)
         problems.add(
             bad_value("name", "text with a NUL character", "text without", Owner("budget", number).text()));
-    check_range(problems, "allowed_down", budget.allowed_down, std::int64_t{0}, largest_quantity,
-                owner.text());
+    check_fields(problems, budget, owner);
     std::unordered_set<std::string_view> seen;
     for (const auto& task : budget.tasks)
         if (!seen.insert(task).second)

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/detail/node_match.hpp>
 #include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
@@ -14,9 +16,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::detail {
-
-// Largest value of any quantity or time: sums over a million tasks stay far from overflow.
-inline constexpr std::int64_t largest_quantity = 1'000'000'000'000;
 
 inline void check_name(const Owner& owner, const char* what, const std::string& name, Problems& problems) {
     if (name.empty()) problems.add(owner + ": " + what + " has an empty name");
@@ -40,12 +39,7 @@ inline int check_devices(const Owner& owner, const std::vector<DeviceSpec>& devi
     for (const auto& group : devices) {
         check_name(owner, "devices", group.device_class, problems);
         const auto name = "devices of class " + gpusched::quoted(group.device_class);
-        if (group.count < 1 || group.count > max_gpus_per_node)
-            check_range(problems, "count of " + name, group.count, std::int64_t{1},
-                        std::int64_t{max_gpus_per_node}, owner.text());
-        if (group.memory_mib < 0 || group.memory_mib > largest_quantity)
-            check_range(problems, "memory_mib of " + name, group.memory_mib, std::int64_t{0},
-                        largest_quantity, owner.text());
+        check_fields(problems, group, PartOwner(owner, "devices of class", group.device_class));
         all += std::clamp<std::int64_t>(group.count, 0, max_gpus_per_node + 1);
         if (!group.parents.empty() && static_cast<std::int64_t>(group.parents.size()) != group.count)
             problems.add(bad_value("parents of " + name, std::to_string(group.parents.size()) + " entries",
@@ -55,9 +49,6 @@ inline int check_devices(const Owner& owner, const std::vector<DeviceSpec>& devi
                 problems.add(owner + ": " + name + ": their card " + std::to_string(parent) +
                              " is one of its " + std::to_string(gpus) +
                              " whole GPUs; a card is whole or split");
-            else if (parent < -1)
-                problems.add(bad_value("parents of " + name, std::to_string(parent),
-                                       "the number of a card, or -1", owner.text()));
     }
     if (all > max_gpus_per_node && !devices.empty())
         problems.add(owner + ": has " + std::to_string(all) + " GPUs and other devices; expected at most " +
@@ -66,9 +57,6 @@ inline int check_devices(const Owner& owner, const std::vector<DeviceSpec>& devi
 }
 
 inline void check_device_request(const Owner& owner, const TaskSpec& task, Problems& problems) {
-    if (task.device_count < 0 || task.device_count > max_gpus_per_node)
-        check_range(problems, "device_count", task.device_count, std::int64_t{0},
-                    std::int64_t{max_gpus_per_node}, owner.text());
     if (task.device_count > 0 && task.device_classes.empty())
         problems.add(owner + ": device_count is " + std::to_string(task.device_count) +
                      ", but device_classes names no class");

@@ -34,11 +34,7 @@ class SpecChecks {
         const Owner owner("node", node.name);
         name_of(Owner("node", number), node.name);
         no_nul(owner, "gpu_model", node.gpu_model);
-        quantity(owner, "gpu_count", node.gpu_count, 0, max_gpus_per_node);
-        quantity(owner, "cpu_milli", node.cpu_milli);
-        quantity(owner, "memory_mib", node.memory_mib);
-        if (node.gpu_memory_mib) quantity(owner, "gpu_memory_mib", *node.gpu_memory_mib);
-        quantity(owner, "eviction_count", node.eviction_count);
+        check_fields(problems_, node, owner);
         const auto count = static_cast<int>(legal(node.gpu_count, 0, max_gpus_per_node));
         check_resources(owner, node.resources, problems_);
         const int devices = std::min(check_devices(owner, node.devices, count, problems_), max_gpus_per_node);
@@ -73,8 +69,7 @@ class SpecChecks {
     void job(const JobSpec& job, std::size_t number) const {
         const Owner owner("job", job.name);
         name_of(Owner("job", number), job.name);
-        quantity(owner, "min_members", job.min_members);
-        if (job.max_disrupted) quantity(owner, "max_disrupted", *job.max_disrupted);
+        check_fields(problems_, job, owner);
         check_subgroups(job, problems_);
     }
 
@@ -84,18 +79,7 @@ class SpecChecks {
         name_of(Owner("task", number), task.name);
         no_nul(owner, "job", task.job);
         no_nul(owner, "subgroup", task.subgroup);
-        quantity(owner, "cpu_milli", task.cpu_milli);
-        quantity(owner, "memory_mib", task.memory_mib);
-        quantity(owner, "gpu_count", task.gpu_count, 0, max_gpus_per_node);
-        quantity(owner, "gpu_share_milli", task.gpu_share_milli, 1, whole_gpu_milli);
-        quantity(owner, "gpu_memory_mib", task.gpu_memory_mib);
-        quantity(owner, "priority", task.priority, -largest_quantity);
-        quantity(owner, "move_cost", task.move_cost);
-        quantity(owner, "start_time", task.start_time, -largest_quantity);
-        if (task.last_checkpoint_time)
-            quantity(owner, "last_checkpoint_time", *task.last_checkpoint_time, -largest_quantity);
-        quantity(owner, "checkpoint_interval", task.checkpoint_interval);
-        quantity(owner, "eviction_count", task.eviction_count);
+        check_fields(problems_, task, owner);
         if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
             problems_.add(owner + ": gpu_share_milli is " + std::to_string(task.gpu_share_milli) +
                           ", a fraction; it goes with gpu_count 1, not " + std::to_string(task.gpu_count));
@@ -108,7 +92,7 @@ class SpecChecks {
         for (const auto& toleration : task.tolerations) this->toleration(owner, toleration);
         for (const auto& term : task.anti_affinity) {
             group(owner, "anti_affinity", term.group);
-            quantity(owner, "anti_affinity limit", term.limit, 1, 1'000'000'000);
+            check_fields(problems_, term, PartOwner(owner, "anti_affinity to", term.group));
         }
         for (const auto& term : task.affinity) group(owner, "affinity", term.group);
         for (const auto& name : task.groups) group(owner, "groups", name);
@@ -116,8 +100,7 @@ class SpecChecks {
         for (const auto& term : task.near) group(owner, "near", term.group);
         for (const auto& term : task.spread) {
             group(owner, "spread", term.group);
-            quantity(owner, "spread max_skew", term.max_skew, 1, 1'000'000'000);
-            quantity(owner, "spread min_domains", term.min_domains, 1, 1'000'000'000);
+            check_fields(problems_, term, PartOwner(owner, "spread of", term.group));
         }
         for (const auto& model : task.gpu_models) {
             if (model.empty()) problems_.add(owner + ": gpu_models holds an empty name");
@@ -159,11 +142,6 @@ class SpecChecks {
         if (task.standby) problems_.add(owner + ": standby, but on no node");
         if (!task.gpus.empty()) problems_.add(owner + ": holds GPUs, but is on no node");
         if (task.assign_gpus) problems_.add(owner + ": is to be assigned GPUs, but is on no node");
-    }
-
-    void quantity(const Owner& owner, const char* field, std::int64_t value, std::int64_t low = 0,
-                  std::int64_t high = largest_quantity) const {
-        if (value < low || value > high) check_range(problems_, field, value, low, high, owner.text());
     }
 
   private:
@@ -221,8 +199,7 @@ class SpecChecks {
         for (std::size_t i = 0; i < description.numa_nodes.size(); ++i) {
             const auto& numa = description.numa_nodes[i];
             const auto name = owner + ": hardware NUMA node " + std::to_string(i);
-            check_range(problems_, "socket", numa.socket, 0, 63, name);
-            check_range(problems_, "cores", numa.cores, 0, 1'000'000, name);
+            check_fields(problems_, numa, name);
             cores += legal(numa.cores, 0, 1'000'000);
             if ((seen & numa.gpus) != 0) problems_.add(name + " shares a GPU with another NUMA node");
             seen |= numa.gpus;

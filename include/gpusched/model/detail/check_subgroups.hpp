@@ -24,8 +24,7 @@ inline void check_subgroups(const JobSpec& job, Problems& problems) {
         check_name(owner, "subgroups", one.name, problems);
         if (!seen.insert(one.name).second)
             problems.add(owner + ": names subgroup " + gpusched::quoted(one.name) + " twice");
-        check_range(problems, "min_members of subgroup " + gpusched::quoted(one.name), one.min_members,
-                    std::int64_t{0}, largest_quantity, owner.text());
+        check_fields(problems, one, PartOwner(owner, "subgroup", one.name));
         needed = std::min(largest_quantity,
                           needed + std::clamp(one.min_members, std::int64_t{0}, largest_quantity));
     }

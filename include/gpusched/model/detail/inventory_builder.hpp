@@ -43,7 +43,7 @@ struct InventoryBuilder {
 
     void build() {
         out.now = spec.now;
-        check.quantity(Owner("cluster"), "now", spec.now, -largest_quantity);
+        check_fields(problems, spec, std::string_view("cluster"));
         nodes();
         network();
         label_levels();

@@ -35,4 +35,20 @@ class Owner {
     std::optional<std::size_t> number_;
 };
 
+/// A named part of an owner, such as the devices of one class that a node lists.
+class PartOwner {
+  public:
+    /// Both must outlive it.
+    PartOwner(const Owner& whole, std::string_view kind, std::string_view name)
+        : whole_(whole), kind_(kind), name_(name) {}
+
+    [[nodiscard]] std::string text() const {
+        return whole_.text().append(": ").append(kind_).append(" ").append(gpusched::quoted(name_));
+    }
+
+  private:
+    const Owner& whole_;
+    std::string_view kind_, name_;
+};
+
 }  // namespace GPUSCHED_NAMESPACE::detail

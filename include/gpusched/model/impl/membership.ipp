@@ -559,7 +559,7 @@ GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
 GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
     require_no_what_if();
     Problems problems;
-    detail::SpecChecks(problems).quantity(detail::Owner("cluster"), "now", now, -detail::largest_quantity);
+    check_range(problems, "now", now, any_signed_amount.low, any_signed_amount.high, "cluster");
     problems.throw_if_any();
     auto& inventory = edit();
     inventory.now = now;

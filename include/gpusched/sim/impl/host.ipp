@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
@@ -138,7 +139,7 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
     double shares = 0;
     for (const auto& c : s.classes) {
         check_range(problems, "share", c.share, 0, 1);
-        check_range(problems, "bytes", c.bytes, 0, 1e12);
+        check_range(problems, "bytes", c.bytes, 0, double(largest_quantity));
         check_range(problems, "compute_ms", c.compute_ms, 0, 1e6);
         shares += c.share;
     }
@@ -247,7 +248,7 @@ GPUSCHED_INLINE double kingman_wait(double rho, double ca2, double cs2, double m
     check_range(problems, "rho", rho, 0, 1);
     check_range(problems, "ca2", ca2, 0, 1e6);
     check_range(problems, "cs2", cs2, 0, 1e6);
-    check_range(problems, "mean_service", mean_service, 0, 1e12);
+    check_range(problems, "mean_service", mean_service, 0, double(largest_quantity));
     problems.throw_if_any();
     if (rho == 1) return std::numeric_limits<double>::infinity();
     return rho / (1 - rho) * (ca2 + cs2) / 2 * mean_service;

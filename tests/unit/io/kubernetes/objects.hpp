@@ -73,14 +73,14 @@ inline std::string list(const std::vector<std::string>& items) {
 }
 
 /// Reads objects; whatever they are, the snapshot can be built.
-inline io::KubernetesReading read(const std::vector<std::string>& items,
-                                  const io::KubernetesReadOptions& options = {}) {
+inline io::ClusterReading read(const std::vector<std::string>& items,
+                               const io::KubernetesReadOptions& options = {}) {
     auto reading = io::kubernetes_from_text(list(items), options, "t");
     static_cast<void>(Cluster::build(reading.cluster));
     return reading;
 }
 
-inline const TaskSpec& task(const io::KubernetesReading& reading, const std::string& name) {
+inline const TaskSpec& task(const io::ClusterReading& reading, const std::string& name) {
     for (const auto& found : reading.cluster.tasks)
         if (found.name == "default/" + name || found.name == name) return found;
     FAIL("no task " + name);
@@ -88,7 +88,7 @@ inline const TaskSpec& task(const io::KubernetesReading& reading, const std::str
 }
 
 /// Rows about a thing, whatever their fidelity.
-inline std::vector<io::ReadingRow> rows(const io::KubernetesReading& reading, std::string_view kind,
+inline std::vector<io::ReadingRow> rows(const io::ClusterReading& reading, std::string_view kind,
                                         std::string_view what) {
     std::vector<io::ReadingRow> out;
     for (const auto& row : reading.report.rows)
@@ -96,8 +96,7 @@ inline std::vector<io::ReadingRow> rows(const io::KubernetesReading& reading, st
     return out;
 }
 /// The one row about a thing.
-inline io::ReadingRow row(const io::KubernetesReading& reading, std::string_view kind,
-                          std::string_view what) {
+inline io::ReadingRow row(const io::ClusterReading& reading, std::string_view kind, std::string_view what) {
     const auto found = rows(reading, kind, what);
     INFO(io::reading_report_to_text(reading.report));
     INFO(kind << ", " << what);

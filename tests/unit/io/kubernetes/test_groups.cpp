@@ -19,7 +19,7 @@ std::string affinity(const std::string& kind, const std::string& terms) {
 }
 std::string app(const std::string& name) { return R"("app": ")" + name + "\""; }
 
-std::string where(const io::KubernetesReading& reading, const std::string& pod) {
+std::string where(const io::ClusterReading& reading, const std::string& pod) {
     const auto cluster = Cluster::build(reading.cluster);
     std::string out;
     for (const auto& spec : reading.cluster.nodes)

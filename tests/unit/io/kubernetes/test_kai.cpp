@@ -29,7 +29,7 @@ std::string snapshot(const KaiText& text) {
 }
 
 /// Reads a snapshot; whatever it is, the result can be built, and written and read again.
-io::KubernetesReading read_kai(const KaiText& text, const io::KubernetesReadOptions& options = {}) {
+io::ClusterReading read_kai(const KaiText& text, const io::KubernetesReadOptions& options = {}) {
     auto reading = io::kai_snapshot_from_text(snapshot(text), options, "t");
     static_cast<void>(Cluster::build(reading.cluster));
     CHECK(io::cluster_from_json(io::cluster_to_json(reading.cluster)) == reading.cluster);

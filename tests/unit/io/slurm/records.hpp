@@ -41,8 +41,8 @@ inline std::string partition(const std::string& name, const std::string& fields)
 }
 
 /// Reads texts; whatever they are, the snapshot can be built, and written and read again.
-inline io::SlurmReading read(const std::vector<std::string>& texts,
-                             const io::SlurmReadOptions& options = {}) {
+inline io::ClusterReading read(const std::vector<std::string>& texts,
+                               const io::SlurmReadOptions& options = {}) {
     std::vector<io::NamedText> named;
     for (const auto& text : texts) named.push_back({text, "t"});
     auto reading = io::slurm_from_texts(named, options);
@@ -51,13 +51,13 @@ inline io::SlurmReading read(const std::vector<std::string>& texts,
     return reading;
 }
 
-inline const TaskSpec& task(const io::SlurmReading& reading, const std::string& name) {
+inline const TaskSpec& task(const io::ClusterReading& reading, const std::string& name) {
     for (const auto& found : reading.cluster.tasks)
         if (found.name == name) return found;
     FAIL("no task " + name);
     return reading.cluster.tasks.front();
 }
-inline const NodeSpec& node_of(const io::SlurmReading& reading, const std::string& name) {
+inline const NodeSpec& node_of(const io::ClusterReading& reading, const std::string& name) {
     for (const auto& found : reading.cluster.nodes)
         if (found.name == name) return found;
     FAIL("no node " + name);
@@ -65,7 +65,7 @@ inline const NodeSpec& node_of(const io::SlurmReading& reading, const std::strin
 }
 
 /// The one row about a thing.
-inline io::ReadingRow row(const io::SlurmReading& reading, std::string_view kind, std::string_view what) {
+inline io::ReadingRow row(const io::ClusterReading& reading, std::string_view kind, std::string_view what) {
     std::vector<io::ReadingRow> found;
     for (const auto& one : reading.report.rows)
         if (one.kind == kind && one.what == what) found.push_back(one);
