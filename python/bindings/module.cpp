@@ -1,5 +1,5 @@
 // The extension module gpusched._core. Users import the modules around it, which only re-export.
-#include "keywords.hpp"
+#include "core/keywords.hpp"
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
@@ -16,7 +16,7 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_allocation(m);
     gp::bind_consolidation(m);
     gp::bind_preemption(m);
-    gp::bind_admit(m);
+    gp::bind_admission(m);
     gp::bind_control(m);
     gp::bind_sim(m);
     gp::bind_io(m);

@@ -1,0 +1,362 @@
+// gpusched.allocation: placing one task.
+#include "allocation/gangs.hpp"
+#include "core/arguments.hpp"
+#include "core/arrays.hpp"
+#include "core/keywords.hpp"
+#include "core/python_function.hpp"
+#include "fragmentation/workload.hpp"
+#include "model/cluster_views.hpp"
+#include "model/task_argument.hpp"
+
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/place.hpp>
+#include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace gpusched::python {
+
+TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster) {
+    py::list label_levels;
+    if (cluster != nullptr)
+        for (const auto& level : cluster->inventory().label_levels) label_levels.append(level.key);
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
+                            py::arg("label_levels") = label_levels, py::arg("nodes") = py::list(),
+                            py::arg("tasks") = py::make_tuple(task));
+    try {
+        return std::move(io::cluster_from_json(json_text(document, "<task>"), "<task>").tasks.front());
+    } catch (const InvalidInput& error) {  // where it is in the task, not in the document made of it
+        const std::string made = "<task>: /tasks/0";
+        Problems problems;
+        for (auto problem : error.problems()) {
+            if (problem.starts_with(made)) {
+                problem.erase(0, made.size());
+                if (problem.starts_with(": ") && where.ends_with(": ")) problem.erase(0, 2);
+                problem.insert(0, where);
+            }
+            problems.add(problem);
+        }
+        problems.throw_if_any();
+        throw;
+    }
+}
+
+std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
+    if (py::isinstance<py::str>(task))
+        return {cluster, cluster->find_task(OptionType<std::string>::read("task", task))};
+    if (py::isinstance<TaskView>(task)) {
+        const auto& view = task.cast<const TaskView&>();
+        if (view.cluster != cluster)
+            throw InvalidInput(bad_value("task", repr_text(task), "a task of this cluster"));
+        return {cluster, view.id};
+    }
+    if (!py::isinstance<py::dict>(task))
+        bad_type("task", task, "a dict, the name of a pending task, or a Task");
+    auto fresh = task_spec(task, "<task>: ", cluster.get());
+    return unlocked([&] {
+        auto spec = cluster->to_spec();
+        spec.tasks.push_back(std::move(fresh));
+        auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
+        const auto id = make_id<TaskId>(spec.tasks.size() - 1);
+        return std::pair{std::move(with_task), id};
+    });
+}
+
+namespace {
+
+namespace a = allocation;
+
+struct ObstaclesArguments {
+    a::OldCopy old_copy = a::OldCopy::stays;
+};
+
+/// Policies by name, or as Python functions.
+struct PlaceArguments {
+    std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
+        py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
+    std::vector<Typed<"str | Callable[[Cluster, Task, Node], bool]">> filters;
+    Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
+        py::str(a::PlaceOptions{}.gpu_picker);
+    Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
+    /// Where random choices start.
+    std::uint64_t seed = 0;
+
+    [[nodiscard]] bool any_python() const {
+        const auto python = [](const py::object& policy) {
+            return !py::isinstance<py::str>(policy) && !py::isinstance<a::ByLinks>(policy);
+        };
+        return std::any_of(rankers.begin(), rankers.end(), python) ||
+               std::any_of(filters.begin(), filters.end(), python) || python(gpu_picker);
+    }
+};
+
+/// A Python function asked about a task and a node of one cluster; the interpreter lock is held throughout.
+struct PythonPolicy {
+    ClusterPtr cluster;
+    py::object function;
+    std::string name;  // how messages call it
+    [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
+        return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
+                            NodeView{cluster, node});
+    }
+    [[nodiscard]] std::string answer_about(TaskId task, NodeId node) const {
+        return name + "'s answer for task " + gpusched::quoted(cluster->name(task)) + " and node " +
+               gpusched::quoted(cluster->name(node));
+    }
+};
+struct PythonRanker : PythonPolicy {
+    std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
+        return whole_number(answer_about(task, node), ask(task, node));
+    }
+};
+struct PythonFilter : PythonPolicy {
+    bool operator()(const Cluster&, TaskId task, NodeId node) const {
+        return OptionType<bool>::read(answer_about(task, node), ask(task, node));
+    }
+};
+struct PythonPicker : PythonPolicy {
+    GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
+        const auto answer = ask(task, node);
+        GpuMask mask = 0;
+        for (const int gpu : OptionType<std::vector<int>>::read("a GPU picker's answer", answer)) {
+            if (gpu < 0 || gpu >= c.gpu_count(node))
+                bad_option("a GPU picker's answer", answer, "GPUs of node '" + c.name(node) + "'");
+            mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
+        }
+        if (!gpus_fit(c, task, node, mask | free_devices_for(c, task, node)))
+            bad_option("a GPU picker's answer", answer,
+                       "GPUs of node '" + c.name(node) + "' that the task can take now");
+        return mask;
+    }
+};
+
+/// A policy from its name through `make`, or from a Python function as a `Python`.
+/// @param name how messages call the function
+template <class Any, class Python, class Make>
+Any policy(const char* field, const std::string& name, const py::object& which, const ClusterPtr& cluster,
+           Make&& make) {
+    if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
+    if (PyCallable_Check(which.ptr()) == 0)
+        bad_option(field, which, "a name or a callable (cluster, task, node)");
+    return Python{{cluster, which, name}};
+}
+
+Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
+                                            const PlaceArguments& arguments) {
+    if (arguments.rankers.empty()) throw InvalidInput(bad_value("rankers", "0 entries", "at least 1"));
+    const auto [with_task, id] = task_argument(cluster, task);
+    if (with_task->is_placed(id))
+        throw InvalidInput(bad_value("task", gpusched::quoted(with_task->name(id)),
+                                     "a pending task; this one runs on node " +
+                                         gpusched::quoted(with_task->name(with_task->node_of(id)))));
+    const auto& inventory = with_task->inventory();
+    const auto workload_of = [&, c = with_task](const auto& registry, std::string_view name) {
+        if (!registry.expects_workload(name)) return fragmentation::Workload{};
+        return arguments.workload.is_none()
+                   ? fragmentation::typical_workload(*c, registry.workload_options(name))
+                   : workload_argument(arguments.workload);
+    };
+    a::RankerList rankers;
+    for (const auto& ranker : arguments.rankers)
+        rankers.rankers.push_back(policy<a::AnyRanker, PythonRanker>(
+            "rankers", function_name("rankers", rankers.rankers.size(), ranker), ranker, with_task,
+            [&](const std::string& name) {
+                return a::rankers().make(name, inventory, workload_of(a::rankers(), name));
+            }));
+    a::FilterList filters;
+    for (const auto& filter : arguments.filters)
+        filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
+            "filters", function_name("filters", filters.filters.size(), filter), filter, with_task,
+            [](const std::string& name) { return a::filters().make(name); }));
+    const auto picker =
+        py::isinstance<a::ByLinks>(arguments.gpu_picker)
+            ? a::AnyGpuPicker(arguments.gpu_picker.cast<a::ByLinks>())
+            : policy<a::AnyGpuPicker, PythonPicker>(
+                  "gpu_picker", "gpu_picker", arguments.gpu_picker, with_task, [&](const std::string& name) {
+                      return a::gpu_pickers().make(name, inventory, workload_of(a::gpu_pickers(), name));
+                  });
+
+    const auto search = [&, c = with_task, t = id] {
+        Rng rng(arguments.seed);
+        return a::place(*c, t, rankers, picker, rng, filters);
+    };
+    const auto found = arguments.any_python() ? search() : unlocked(search);
+    if (!found) return py::none();
+    return py::make_tuple(with_task->name(found->node), gpu_list(found->gpus));
+}
+
+/// Machines by name, of a dict of graphs.
+std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field, const py::object& value,
+                                                              Problems& problems) {
+    std::map<std::string, topology::HardwareGraph> out;
+    collect(problems, [&] {
+        if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict from names to HardwareGraphs");
+        for (const auto& [key, graph] : value.cast<py::dict>()) {
+            const auto name = OptionType<std::string>::read(std::string(field) + ", a key", key);
+            if (!py::isinstance<topology::HardwareGraph>(graph))
+                bad_option(std::string(field) + "[" + gpusched::quoted(name) + "]", graph, "a HardwareGraph");
+            out.emplace(name, graph.cast<const topology::HardwareGraph&>());
+        }
+    });
+    return out;
+}
+
+void bind_by_links(py::module_& m) {
+    using Graphs = Typed<"Mapping[str, HardwareGraph]">;
+    py::class_<a::ByLinks>(m, "ByLinks", doc("allocation::ByLinks").c_str())
+        .def(py::init([](const ClusterPtr& cluster, const Graphs& by_gpu_model, const Graphs& by_node) {
+                 Problems problems;
+                 a::MachineGraphs machines{graphs_by_name("by_gpu_model", by_gpu_model, problems),
+                                           graphs_by_name("by_node", by_node, problems)};
+                 problems.throw_if_any();
+                 return a::ByLinks(cluster->inventory(), std::move(machines));
+             }),
+             py::arg("cluster"), py::kw_only(), py::arg("by_gpu_model") = py::dict(),
+             py::arg("by_node") = py::dict(),
+             documented(
+                 "__init__(self, cluster, *, by_gpu_model={}, by_node={})",
+                 "A `gpu_picker` for `place`.\n\nby_gpu_model, by_node\n    Dicts from GPU models and from "
+                 "nodes to `gpusched.topology.HardwareGraph`s; a node's own goes first. Who holds a GPU "
+                 "and which ones have failed is asked of the cluster, not of them.")
+                 .c_str())
+        .def("__repr__", [](const a::ByLinks&) { return "<gpusched.allocation.ByLinks>"; })
+        .def("__copy__", [](const a::ByLinks& p) { return p; })
+        .def(
+            "__deepcopy__", [](const a::ByLinks& p, const py::dict&) { return p; }, py::arg("memo"));
+}
+
+void bind_switch_counts(py::module_& m) {
+    using Counts = OptionType<std::vector<std::int64_t>>;
+    m.def(
+        "entropy_greedy",
+        [](const Typed<"Iterable[int]">& capacity, const Integer& pods) {
+            return a::entropy_greedy(Counts::read("capacity", capacity),
+                                     OptionType<std::int64_t>::read("pods", pods));
+        },
+        py::arg("capacity"), py::arg("pods"),
+        documented("entropy_greedy(capacity, pods)", doc("allocation::entropy_greedy")).c_str());
+    m.def(
+        "least_entropy",
+        [](const Typed<"Iterable[int]">& capacity, const Integer& pods,
+           const Typed<"Iterable[Iterable[int]]">& groups) {
+            return a::least_entropy(
+                Counts::read("capacity", capacity), OptionType<std::int64_t>::read("pods", pods),
+                OptionType<std::vector<std::vector<std::uint32_t>>>::read("groups", groups));
+        },
+        py::arg("capacity"), py::arg("pods"), py::arg("groups") = py::list(),
+        documented("least_entropy(capacity, pods, groups=[])",
+                   doc("allocation::least_entropy") + "\n\n`groups` has per further level, the most "
+                                                      "important one first, the group of every switch: "
+                                                      "ties are broken by the entropy there.")
+            .c_str());
+}
+
+template <class Names>
+Strings name_list(Names names) {
+    py::list list;
+    for (const auto& name : names) list.append(py::str(std::string(name)));
+    return list;
+}
+
+}  // namespace
+
+void bind_allocation(py::module_& parent) {
+    auto m = submodule(parent, "allocation");
+    m.def(
+        "ranker_names", [] { return name_list(a::rankers().names()); },
+        documented("ranker_names()", "The rankers that `place` knows by name.").c_str());
+    m.def(
+        "filter_names", [] { return name_list(a::filters().names()); },
+        documented("filter_names()", "The node filters that `place` knows by name.").c_str());
+    m.def(
+        "gpu_picker_names", [] { return name_list(a::gpu_pickers().names()); },
+        documented("gpu_picker_names()", "The GPU pickers that `place` knows by name.").c_str());
+    m.def(
+        "placement_names", [] { return name_list(a::placements().names()); },
+        documented("placement_names()", doc("allocation::placements")).c_str());
+
+    const auto options =
+        Keywords<PlaceArguments>()
+            .field(
+                "rankers", &PlaceArguments::rankers,
+                "One after the other: each breaks the ties that those before it leave; at least one. Names "
+                "(`ranker_names`), or callables (cluster, task, node) that answer a whole number.")
+            .field("filters", &PlaceArguments::filters,
+                   "The node must pass all of them. Names (`filter_names`), or callables (cluster, task, "
+                   "node) that answer True or False.")
+            .field(
+                "gpu_picker", &PlaceArguments::gpu_picker,
+                "Which GPUs of the node. A name (`gpu_picker_names`), a `ByLinks`, or a callable (cluster, "
+                "task, node) that answers a list of GPUs.")
+            .field("seed", &PlaceArguments::seed, doc("allocation::PlaceOptions::seed"))
+            .field("workload", &PlaceArguments::workload,
+                   "What \"fgd\" and \"expected_fill\" expect to come: a `fragmentation.Workload`, or what "
+                   "makes one; None for tasks like the cluster's own, which costs O(tasks) each time.");
+    m.def(
+        "place",
+        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
+            return place(cluster, task, options.read("place", keywords));
+        },
+        py::arg("cluster"), py::arg("task"),
+        options
+            .documented(
+                "place(cluster, task",
+                "Where one task would go without moving or evicting anybody: (node, gpus), or None.\n\n"
+                "`task` is a dict as in the cluster format, or a pending task of the cluster: its name or "
+                "`Task`. Feasible "
+                "nodes that pass the filters are ranked by the first ranker, its ties by the second and so "
+                "on; what is equal then goes to the first node of the cluster. The default is ASI's "
+                "non-preemptive scheduling. The cluster is not changed. A task given as a dict costs as much "
+                "as building the snapshot again.")
+            .c_str());
+    m.def(
+        "feasible_nodes",
+        [](const ClusterPtr& cluster, const TaskLike& task) {
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto found = unlocked([&, c = with_task, t = id] { return a::feasible_nodes(*c, t); });
+            std::vector<std::int64_t> positions;
+            for (const auto node : found) positions.push_back(static_cast<std::int64_t>(index(node)));
+            return own(std::move(positions));
+        },
+        py::arg("cluster"), py::arg("task"),
+        documented(
+            "feasible_nodes(cluster, task)",
+            doc("allocation::feasible_nodes") +
+                "\n\nNodes are given by position in `cluster.nodes`, as an array that selects from its "
+                "columns. `task` is what `place` takes, or a task that runs.")
+            .c_str());
+    const auto obstacles =
+        Keywords<ObstaclesArguments>().field("old_copy", &ObstaclesArguments::old_copy,
+                                             "Of a task that runs: it \"stays\" until the new copy runs, and "
+                                             "holds its resources; or it \"leaves\" first.");
+    m.def(
+        "find_obstacles",
+        [obstacles](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) -> Strings {
+            const auto given = obstacles.read("find_obstacles", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            const auto found =
+                unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
+            py::list names;
+            for (const auto obstacle : found) names.append(py::str(std::string(enum_name(obstacle))));
+            return names;
+        },
+        py::arg("cluster"), py::arg("task"),
+        obstacles
+            .documented(
+                "find_obstacles(cluster, task",
+                doc("allocation::find_obstacles") +
+                    "\n\nNames of obstacles, one for each of `cluster.nodes`; \"none\" where the task "
+                    "would fit. `task` is what `place` takes, or a task that runs.")
+            .c_str());
+    bind_by_links(m);
+    bind_switch_counts(m);
+    bind_gangs(m);
+}
+
+}  // namespace gpusched::python

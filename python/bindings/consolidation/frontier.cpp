@@ -1,0 +1,145 @@
+// gpusched.consolidation.frontier.
+#include "consolidation/python_policies.hpp"
+#include "core/arguments.hpp"
+#include "core/call.hpp"
+#include "core/fields.hpp"
+#include "core/keywords.hpp"
+#include "core/records.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/options.hpp>
+
+namespace gpusched::python {
+
+namespace c = consolidation;
+
+namespace {
+
+using Axes = Typed<"matplotlib.axes.Axes | None">;
+
+struct FrontierArguments : c::FrontierOptions {
+    RuleChoice own_rule = py::none();
+    ProgressLike progress = py::none();
+};
+
+struct NamedPoint {
+    /// The price at which the plan was found, in thousandths of a GPU (of a node) for each unit of `move_cost`.
+    std::int64_t price = 0;
+    /// Moves of the plan, hops included.
+    std::int64_t moves = 0;
+    /// What the moves cost: the sum of `move_cost` over the tasks whose last node differs from their first.
+    std::int64_t relocation_cost = 0;
+    /// Nodes that the plan vacates.
+    std::int64_t vacated_nodes = 0;
+    /// Their healthy GPUs.
+    std::int64_t vacated_gpus = 0;
+    /// What they are worth: their GPUs, or one each.
+    std::int64_t vacated_weight = 0;
+    /// The most weight that any plan vacates whose moves, and opened nodes, cost no more.
+    std::int64_t weight_at_most = 0;
+    /// The most GPUs that any plan vacates whose moves cost no more; None with objective 'nodes', and without bounds.
+    std::optional<std::int64_t> vacated_gpus_at_most{};
+    /// 1000 x `vacated_weight` - `price` x `relocation_cost`, less what opening nodes costs.
+    std::int64_t value_milli = 0;
+    /// The most that any plan's value at that price can be.
+    std::int64_t value_at_most_milli = 0;
+    /// The plan.
+    NamedPlan plan;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPoint>, F&& field) {
+    field("price", &NamedPoint::price);
+    field("moves", &NamedPoint::moves);
+    field("relocation_cost", &NamedPoint::relocation_cost);
+    field("vacated_nodes", &NamedPoint::vacated_nodes);
+    field("vacated_gpus", &NamedPoint::vacated_gpus);
+    field("vacated_weight", &NamedPoint::vacated_weight);
+    field("weight_at_most", &NamedPoint::weight_at_most);
+    field("vacated_gpus_at_most", &NamedPoint::vacated_gpus_at_most);
+    field("value_milli", &NamedPoint::value_milli);
+    field("value_at_most_milli", &NamedPoint::value_at_most_milli);
+    field("plan", &NamedPoint::plan);
+}
+struct NamedFrontier {
+    /// Plans by ascending cost of their moves, and so by ascending weight of what they vacate.
+    std::vector<NamedPoint> points;
+    /// 'counting' or 'lp'; empty where no bounds were asked for.
+    std::string bound_method;
+    /// Why the search ended.
+    std::string stop_reason;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedFrontier>, F&& field) {
+    field("points", &NamedFrontier::points);
+    field("bound_method", &NamedFrontier::bound_method);
+    field("stop_reason", &NamedFrontier::stop_reason);
+}
+
+NamedFrontier named(const Cluster& cluster, const c::Frontier& frontier, c::Objective objective) {
+    NamedFrontier result{{}, frontier.bound_method, gpusched::enum_name(frontier.stop_reason)};
+    for (const auto& point : frontier.points) {
+        const auto& stats = point.result.stats;
+        const bool gpus = objective == c::Objective::gpus && !frontier.bound_method.empty();
+        result.points.push_back(
+            {stats.price, stats.moves, stats.relocation_cost, stats.vacated_nodes, stats.vacated_gpus,
+             stats.vacated_weight, point.weight_at_most,
+             gpus ? std::optional(point.weight_at_most) : std::nullopt, stats.value_milli,
+             point.value_at_most_milli,
+             NamedPlan{to_spec(point.result.plan, cluster, c::to_stats(stats)), point.result.stop_reason}});
+    }
+    return result;
+}
+
+}  // namespace
+
+void bind_frontier(py::module_& m) {
+    py::class_<NamedPoint> point(m, "FrontierPoint", doc("consolidation::FrontierPoint").c_str());
+    define_record(point);
+    py::class_<NamedFrontier> frontier(m, "Frontier", doc("consolidation::Frontier").c_str());
+    define_record(frontier);
+    frontier.def("__len__", [](const NamedFrontier& f) { return f.points.size(); });
+    frontier.def(
+        "__getitem__",
+        [](const NamedFrontier& f, std::int64_t i) -> const NamedPoint& {
+            const auto count = static_cast<std::int64_t>(f.points.size());
+            if (i < -count || i >= count)
+                throw py::index_error("point " + std::to_string(i) + "; there are " + std::to_string(count));
+            return f.points[static_cast<std::size_t>(i < 0 ? i + count : i)];
+        },
+        py::arg("index"), py::return_value_policy::copy);
+    define_in_python<Frame>(frontier, "to_pandas", "_frames.frontier_to_pandas",
+                            "A pandas frame with one row for each point, without the plans.");
+    frontier.def(
+        "plot", [](const py::object& self, const Axes& ax) -> Typed<"matplotlib.axes.Axes"> {
+            return py::module_::import("gpusched.plotting").attr("plot_frontier")(self, ax);
+        },
+        py::arg("ax") = py::none(),
+        documented(
+            "plot(self, ax=None)",
+            "Draws what the plans vacate for what their moves cost, and the most that any plan vacates for "
+            "it, by `plotting.plot_frontier`; returns the axes.")
+            .c_str());
+    const auto keywords = Keywords<FrontierArguments>()
+                              .fields<c::FrontierOptions>()
+                              .without({"polish_time", "goal"})
+                              .field("rule", &FrontierArguments::own_rule, rule_text)
+                              .field("progress", &FrontierArguments::progress, progress_text)
+                              .shared_as("consolidation.frontier");
+    m.def(
+        "frontier",
+        [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
+            Problems problems;
+            auto arguments = keywords.read("frontier", given, problems, cluster.get());
+            collect(problems, [&] { c::validate(arguments, *cluster); });
+            problems.throw_if_any();
+            arguments.rule = chosen_rule(arguments.own_rule, cluster);
+            return Call(arguments.progress).run([&](const Context& context) {
+                return named(*cluster, c::frontier(*cluster, arguments, context), arguments.objective);
+            });
+        },
+        py::arg("cluster"), keywords.documented("frontier(cluster", doc("consolidation::frontier")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,232 @@
+// gpusched.consolidation: one move explained, and moves of the caller's own made a plan.
+#include "consolidation/python_policies.hpp"
+#include "core/arguments.hpp"
+#include "core/fields.hpp"
+#include "core/keywords.hpp"
+#include "core/records.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/wave_plan.hpp>
+#include <gpusched/core/gpu_list.hpp>
+
+namespace gpusched::python {
+
+namespace c = consolidation;
+
+namespace {
+
+using OptionalPlan = Typed<"Plan | Mapping[str, Any] | str | PathLike[str] | None">;
+using Moves = Typed<"Iterable[Sequence[Any]]">;
+
+struct MoveArguments : c::Options {
+    OptionalPlan plan = py::none();
+    RuleChoice own_rule = py::none();
+};
+
+struct NamedMove {
+    /// The task's name.
+    std::string task;
+    /// The node where it is, after the plan; empty where it runs nowhere.
+    std::string from_node;
+    /// The node that was asked for.
+    std::string to_node;
+    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused'.
+    std::string fate;
+    /// Why the task must stay; as in `Blocker`.
+    std::string fixed_by;
+    /// Why the node receives nothing: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself' or 'cordoned'.
+    std::string closed_by;
+    /// The first constraint in the way, 'none' where there is none.
+    std::string obstacle;
+    /// Tasks that could leave the node for it, the fewest of those that are easier to place.
+    std::vector<std::string> victims;
+    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
+    std::int64_t cost = 0;
+    /// What it adds to the weight of the vacated nodes.
+    std::int64_t weight = 0;
+    /// 1000 x `weight` - `price` x `cost`; a node that was empty before the plan counts `open_price` x its weight.
+    std::int64_t value_milli = 0;
+    /// the same in words, with names
+    std::string text;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedMove>, F&& field) {
+    field("task", &NamedMove::task);
+    field("from_node", &NamedMove::from_node);
+    field("to_node", &NamedMove::to_node);
+    field("fate", &NamedMove::fate);
+    field("fixed_by", &NamedMove::fixed_by);
+    field("closed_by", &NamedMove::closed_by);
+    field("obstacle", &NamedMove::obstacle);
+    field("victims", &NamedMove::victims);
+    field("cost", &NamedMove::cost);
+    field("weight", &NamedMove::weight);
+    field("value_milli", &NamedMove::value_milli);
+    field("text", &NamedMove::text);
+}
+
+NamedMove named(const Cluster& cluster, const c::MoveExplanation& e) {
+    NamedMove result{cluster.name(e.task),
+                     e.from == none<NodeId> ? std::string() : cluster.name(e.from),
+                     cluster.name(e.to),
+                     gpusched::enum_name(e.fate),
+                     gpusched::enum_name(e.fixed_by),
+                     gpusched::enum_name(e.closed_by),
+                     gpusched::enum_name(e.obstacle),
+                     {},
+                     e.cost,
+                     e.weight,
+                     e.value_milli,
+                     e.text};
+    for (const auto task : e.victims) result.victims.push_back(cluster.name(task));
+    return result;
+}
+
+struct NamedOrder {
+    /// A valid plan of the moves that can be made, hops among them.
+    NamedPlan plan;
+    /// Of each move that the plan does not make what is in its way when the plan is done, in the order of the list; `str` tells it.
+    std::vector<NamedMove> dropped;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedOrder>, F&& field) {
+    field("plan", &NamedOrder::plan);
+    field("dropped", &NamedOrder::dropped);
+}
+
+/// One move of the list: (task, node) or (task, node, gpus).
+c::WantedMove wanted_move(const std::string& owner, py::handle value, const Cluster& cluster) {
+    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value) || py::len(value) < 2 ||
+        py::len(value) > 3)
+        bad_option(owner, value, "(task, node) or (task, node, gpus)");
+    const auto parts = py::reinterpret_borrow<py::sequence>(value);
+    Problems problems;
+    c::WantedMove move;
+    collect(problems, [&] { move.task = OptionType<TaskId>::read(owner + ": task", parts[0], cluster); });
+    collect(problems, [&] { move.to = OptionType<NodeId>::read(owner + ": node", parts[1], cluster); });
+    problems.throw_if_any();
+    if (py::len(value) < 3 || parts[2].is_none()) return move;
+    const auto gpus = OptionType<std::vector<int>>::read(owner + ": gpus", parts[2]);
+    const int count = cluster.gpu_count(move.to) + gpu_count(cluster.devices(move.to));
+    move.gpus = gpu_mask(
+        gpus, count,
+        [&](int gpu) {
+            problems.add(bad_value("gpus", std::to_string(gpu),
+                                   "GPUs of node " + gpusched::quoted(cluster.name(move.to)) + ", 0 to " +
+                                       std::to_string(count - 1),
+                                   owner));
+        },
+        [&](int gpu) { problems.add(owner + ": gpus: GPU " + std::to_string(gpu) + " is named twice"); });
+    problems.throw_if_any();
+    return move;
+}
+
+void bind_explain_move(py::module_& m) {
+    py::class_<NamedMove> move(
+        m, "MoveExplanation", "What one move would meet, and what it would change; `str` tells it in words.");
+    define_record(move);
+    move.def("__str__", [](const NamedMove& e) { return e.text; });
+    const auto keywords =
+        Keywords<MoveArguments>()
+            .fields<c::Options>({"open_price", "max_disrupted", "protect_core_members", "clear", "exempt",
+                                 "price", "objective"})
+            .field("plan", &MoveArguments::plan,
+                   "The plan after which the move would be made: a Plan, a dict or the path of a "
+                   "file; None = in the cluster as it is.")
+            .field("rule", &MoveArguments::own_rule, rule_text)
+            .shared_as("consolidation.explain_move");
+    m.def(
+        "explain_move",
+        [keywords](const ClusterPtr& cluster, const Typed<"str">& task, const Typed<"str">& node,
+                   const py::kwargs& given) {
+            Problems problems;
+            TaskId which{};
+            NodeId to{};
+            collect(problems, [&] { which = OptionType<TaskId>::read("task", task, *cluster); });
+            collect(problems, [&] { to = OptionType<NodeId>::read("node", node, *cluster); });
+            auto o = keywords.read("explain_move", given, problems, cluster.get());
+            collect(problems, [&] { c::validate(o, *cluster); });
+            problems.throw_if_any();
+            o.rule = chosen_rule(o.own_rule, cluster);
+            const auto spec = o.plan.is_none() ? PlanSpec() : plan_argument(o.plan);
+            return unlocked([&] {
+                return named(*cluster, c::explain_move(*cluster, which, to, o, resolve(spec, *cluster)));
+            });
+        },
+        py::arg("cluster"), py::arg("task"), py::arg("node"),
+        keywords.documented("explain_move(cluster, task, node", doc("consolidation::explain_move")).c_str());
+}
+
+constexpr auto order_text =
+    R"(Makes a plan of moves that a heuristic of your own has chosen: orders them into waves, chooses GPUs, and drops what cannot be done.
+
+Of several moves of one task the last counts. A wave takes every move that fits while all sources of the wave are still held, in
+the order of the list; where moves wait for each other in a circle, one of them hops to a temporary place, and where that does
+not help the first of them is put aside, and tried again once the others are made. What is left then is dropped. Nothing moves
+onto nodes that were empty before the plan, unless open_price opens them.
+
+Parameters
+----------
+moves
+    (task, node) or (task, node, gpus), names and a list of GPUs; without gpus (or None) the tightest that fit are taken
+
+Returns
+-------
+the plan, which `verify.plan` accepts, and what is in the way of each move that it does not make
+
+Raises
+------
+InvalidInput
+    for tasks, nodes and GPUs that do not exist, and options out of range)";
+
+void bind_order_into_waves(py::module_& m) {
+    py::class_<NamedOrder> order(m, "OrderedMoves", doc("consolidation::OrderedMoves").c_str());
+    define_record(order);
+    const auto keywords =
+        Keywords<MoveArguments>()
+            .fields<c::Options>({"price", "open_price", "max_disrupted", "max_moves_per_wave",
+                                 "max_moves_per_node", "protect_core_members", "record_chains", "objective",
+                                 "clear", "exempt"})
+            .field("rule", &MoveArguments::own_rule, rule_text);
+    m.def(
+        "order_into_waves",
+        [keywords](const ClusterPtr& cluster, const Moves& moves, const py::kwargs& given) {
+            Problems problems;
+            std::vector<c::WantedMove> wanted;
+            if (py::isinstance<py::str>(moves) || !py::isinstance<py::iterable>(moves))
+                bad_type("moves", moves, "a list of (task, node) or (task, node, gpus)");
+            std::size_t i = 0;
+            for (const auto& move : moves)
+                collect(problems, [&, m = move] {
+                    wanted.push_back(wanted_move("moves[" + std::to_string(i++) + "]", m, *cluster));
+                });
+            auto o = keywords.read("order_into_waves", given, problems, cluster.get());
+            collect(problems, [&] { c::validate(o, *cluster); });
+            problems.throw_if_any();
+            o.rule = chosen_rule(o.own_rule, cluster);
+            return unlocked([&] {
+                const auto ordered = c::order_into_waves(*cluster, wanted, o);
+                NamedOrder result{
+                    NamedPlan{to_spec(ordered.result.plan, *cluster, c::to_stats(ordered.result.stats)),
+                              ordered.result.stop_reason},
+                    {}};
+                for (const auto& dropped : ordered.dropped)
+                    result.dropped.push_back(named(*cluster, dropped.why));
+                return result;
+            });
+        },
+        py::arg("cluster"), py::arg("moves"),
+        keywords.documented("order_into_waves(cluster, moves", order_text).c_str());
+}
+
+}  // namespace
+
+void bind_waves(py::module_& m) {
+    bind_explain_move(m);
+    bind_order_into_waves(m);
+}
+
+}  // namespace gpusched::python

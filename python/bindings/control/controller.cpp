@@ -1,0 +1,164 @@
+// gpusched.control: the controller's decision core and its audit log.
+#include "control/control.hpp"
+#include "control/mig.hpp"
+#include "core/fields.hpp"
+#include "core/keywords.hpp"
+#include "core/records.hpp"
+
+#include <gpusched/control/audit.hpp>
+#include <gpusched/control/config.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+using Layout = MigLayoutValue;
+
+/// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
+control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
+    if (mig.is_none()) return control::parse_config(config_text(options));
+    if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
+    const auto& layout = mig.cast<const Layout&>();
+    if (!py::isinstance<py::dict>(options) && !options.is_none())
+        bad_option("options", options, "a dict or None, where `mig` is given");
+    py::dict document = options.is_none() ? py::dict() : py::dict(options.attr("copy")());
+    document["format"] = "gpusched.control";
+    document["version"] = 1;
+    if (document.contains("host")) bad_option("mig", mig, "None, where `options` has a host");
+    auto instances = layout.instances();
+    if (instances.empty()) instances.emplace_back(std::string(layout.device->profiles[0].key), 0);
+    const auto dict = [](auto&&... pairs) {
+        py::dict out;
+        ((out[pairs.first] = pairs.second), ...);
+        return out;
+    };
+    const auto start = dict(std::pair{"profile", py::cast(instances.front().first)},
+                            std::pair{"slice", py::cast(instances.front().second)});
+    const auto tenant =
+        dict(std::pair{"name", py::object(py::str("T1"))},
+             std::pair{"protected", py::object(py::bool_(true))}, std::pair{"start", py::object(start)});
+    py::list roots, gpus, tenants;
+    roots.append(py::dict());
+    gpus.append(dict(std::pair{"device", py::cast(std::string(layout.device->name))}));
+    tenants.append(tenant);
+    document["host"] = dict(std::pair{"roots", py::object(roots)}, std::pair{"gpus", py::object(gpus)},
+                            std::pair{"tenants", py::object(tenants)});
+    return control::parse_config(json_text(document));
+}
+
+void bind_controller(py::module_& m) {
+    using A = NamedAction;
+    auto action = py::class_<A>(m, "Action", "One of at most two actions of a window.");
+    define_record(
+        action,
+        attribute("kind", &A::kind,
+                  "\"throttle_io\", \"release_io\", \"set_quota\", \"pin\" or \"reconfigure\"."),
+        attribute("lever", &A::lever, doc("control::Lever")),
+        attribute("tenant", &A::tenant, "For whose sake."), attribute("target", &A::target, "Whom it hits."),
+        attribute("value", &A::value, "MB/s or percent."), attribute("text", &A::text, "The same in words."));
+    action.def("__str__", [](const A& a) { return a.text; });
+    using E = NamedEvent;
+    auto event = py::class_<E>(m, "Event", "A transition or remark of a window.");
+    define_record(
+        event, attribute("tenant", &E::tenant, "Whose."),
+        attribute("row", &E::row, "Of the transition table in docs/control.md; 0 for remarks."),
+        attribute("before", &E::before, "State before."), attribute("after", &E::after, "State after."),
+        attribute("cause", &E::cause, doc("control::Cause")), attribute("reason", &E::reason, "Why."),
+        attribute("loss", &E::loss, "Predicted, of the tenant's throughput over the hour."),
+        attribute("text", &E::text, "The same in words."));
+    event.def("__str__", [](const E& e) { return e.text; });
+
+    py::class_<Controller>(m, "Controller",
+                           "The decision core with its state and audit log: one window in, actions out.")
+        .def(py::init(
+                 [](const Typed<"Mapping[str, Any] | str | None">& options,
+                    const Typed<"MigLayout | None">& mig) { return Controller(with_layout(options, mig)); }),
+             py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
+             documented(
+                 "__init__(self, options=None, *, mig=None)",
+                 "From a configuration (a dict, or JSON text; docs/control.md). `mig`: a `MigLayout`, "
+                 "instead of a host: one GPU, and the protected tenant \"T1\" in its first instance, or "
+                 "in the part's smallest one.")
+                 .c_str())
+        .def(
+            "step",
+            [](Controller& self, const Document& observation) {
+                self.step(config_text(observation));
+                return self.named(self.result.actions);
+            },
+            py::arg("observation"),
+            documented(
+                "step(self, observation)",
+                "One window: a list of at most two `Action`, mostly empty. They count as done; how a "
+                "change of instance ended comes with `feedback` of a later window.\n\n`observation`: a "
+                "dict, or a line of JSON, as docs/control.md has it; what is left out is unknown.")
+                .c_str())
+        .def_property_readonly("state", &Controller::states,
+                               "By protected tenant: its phase and configuration.")
+        .def_property_readonly(
+            "wished", [](const Controller& self) { return self.named(self.result.wished); },
+            "The last window's actions, also in a dry run.")
+        .def_property_readonly("events", &Controller::events, "What happened in the last window, and why.")
+        .def_property_readonly(
+            "admission_open", [](const Controller& self) { return self.state.admission_open; },
+            "Whether new tenants may come.")
+        .def_property_readonly(
+            "audit_log", [](const Controller& self) { return self.log; },
+            "JSON lines, one per window; `replay_audit` takes them.")
+        .def(
+            "take_log", [](Controller& self) { return std::exchange(self.log, {}); },
+            documented("take_log(self)",
+                       "The lines since the last call, which `audit_log` then leaves out: for long runs.")
+                .c_str())
+        .def_property_readonly(
+            "config",
+            [](const Controller& self) -> JsonObject {
+                return py::module_::import("json").attr("loads")(control::write_config(self.options));
+            },
+            "The complete configuration, as a dict.")
+        .def("__repr__", [](const Controller& self) {
+            return "<gpusched.control.Controller: " + counted(self.options.host.tenants, "tenant") + ", " +
+                   counted(self.next, "window") + ">";
+        });
+
+    using R = control::AuditReplay;
+    auto replay = py::class_<R>(m, "AuditReplay", doc("control::AuditReplay").c_str());
+    define_record(
+        replay, attribute("windows", &R::windows, "Lines that came out the same."),
+        attribute("actions", &R::actions, "Actions in them."),
+        attribute("first_difference", &R::first_difference, doc("control::AuditReplay::first_difference")),
+        attribute("expected", &R::expected, "That line, as recorded."),
+        attribute("found", &R::found, "What replaying it gave."));
+    m.def(
+        "replay_audit",
+        [](const std::string& log, const Document& options) {
+            const auto o = control::parse_config(config_text(options));
+            return unlocked([&] { return control::replay_audit(log, o); });
+        },
+        py::arg("log"), py::arg("options"),
+        documented("replay_audit(log, options)",
+                   doc("control::replay_audit") +
+                       "\n\n`log`: text; `options`: a configuration, dict or text.")
+            .c_str());
+    m.def(
+        "variant_flags", [](const std::string& variant) -> Typed<"dict[str, bool]"> {
+            return dict_from(control::variant_flags(variant));
+        },
+        py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
+}
+
+}  // namespace
+
+void bind_control(py::module_& parent) {
+    auto m = submodule(parent, "control");
+    bind_mig(m);
+    bind_controller(m);
+    bind_tenant_admission(m);
+    bind_live_controller(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,221 @@
+// gpusched.control: MIG tables and layouts.
+#include "control/mig.hpp"
+#include "core/arguments.hpp"
+#include "core/records.hpp"
+
+#include <array>
+#include <optional>
+#include <tuple>
+
+namespace gpusched::python {
+
+namespace {
+
+using Layout = MigLayoutValue;
+using Instance = MigInstanceName;
+
+/// A profile that owns its texts.
+struct Profile {
+    std::string key, name;
+    int id = 0, nvml_index = 0, compute_slices = 0, memory_slices = 0, memory_mib = 0, max_count = 0,
+        sm_count = 0;
+    std::vector<int> starts;
+    bool media = false;
+};
+
+Profile profile_of(const control::MigProfile& p) {
+    Profile out{
+        std::string(p.key), std::string(p.name), p.id,       p.nvml_index, p.compute_slices, p.memory_slices,
+        p.memory_mib,       p.max_count,         p.sm_count, {},           p.media};
+    for (int s = 0; s < 8; ++s)
+        if (p.starts >> s & 1) out.starts.push_back(s);
+    return out;
+}
+
+Layout make_layout(const std::string& device, const std::vector<Instance>& instances) {
+    Layout out{&control::mig_device(device), {}};
+    for (const auto& [key, start] : instances) out = out.created(key, start);
+    return out;
+}
+
+std::vector<std::string_view> views(const std::vector<std::string>& texts) {
+    return {texts.begin(), texts.end()};
+}
+
+}  // namespace
+
+void bind_mig(py::module_& m) {
+    using P = Profile;
+    auto profile = py::class_<P>(m, "MigProfile", doc("control::MigProfile").c_str());
+    const auto of = [](const char* name) { return doc(std::string("control::MigProfile::") + name); };
+    define_record(profile, attribute("key", &P::key, of("key")), attribute("name", &P::name, of("name")),
+                  attribute("id", &P::id, of("id")),
+                  attribute("nvml_index", &P::nvml_index, of("nvml_index")),
+                  attribute("compute_slices", &P::compute_slices, "Of the GPU's seven (A30: four)."),
+                  attribute("memory_slices", &P::memory_slices, of("memory_slices")),
+                  attribute("memory_mib", &P::memory_mib, of("memory_mib")),
+                  attribute("max_count", &P::max_count, of("max_count")),
+                  attribute("sm_count", &P::sm_count, of("sm_count")),
+                  attribute("starts", &P::starts, "Memory slices where it may start."),
+                  attribute("media", &P::media, of("media")));
+    py::class_<Layout>(m, "MigLayout",
+                       "A part and the instances of one GPU, a value: calls return new layouts.")
+        .def_property_readonly(
+            "device", [](const Layout& l) { return std::string(l.device->name); },
+            "The part, such as \"A100-80GB\".")
+        .def_property_readonly(
+            "profiles",
+            [](const Layout& l) {
+                std::vector<Profile> out;
+                for (const auto& p : l.device->profiles) out.push_back(profile_of(p));
+                return out;
+            },
+            "The part's profiles, by SM count, then memory slices.")
+        .def_property_readonly("instances", &Layout::instances,
+                               "Pairs of a profile's key and the first memory slice, by slice.")
+        .def_property_readonly(
+            "largest_free_block",
+            [](const Layout& l) { return control::largest_free_block(*l.device, l.layout); },
+            doc("control::largest_free_block").c_str())
+        .def(
+            "can_create",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return control::can_create(*l.device, l.layout, l.instance(key, l.slice("start", start)));
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("can_create(self, profile, start)", "Whether it fits beside the other instances.")
+                .c_str())
+        .def(
+            "create",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return l.created(key, l.slice("start", start));
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("create(self, profile, start)", "The layout with one more instance.").c_str())
+        .def(
+            "destroy",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                return l.destroyed(key, l.slice("start", start));
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("destroy(self, profile, start)", "The layout without this instance.").c_str())
+        .def(
+            "least_fragmenting",
+            [](const Layout& l, const std::string& key) -> std::optional<int> {
+                const auto at = control::least_fragmenting(*l.device, l.layout, l.profile(key));
+                if (!at) return std::nullopt;
+                return at->start;
+            },
+            py::arg("profile"),
+            documented("least_fragmenting(self, profile)", doc("control::least_fragmenting")).c_str())
+        .def(
+            "enlargements",
+            [](const Layout& l, const std::string& key, const Integer& start) {
+                std::array<control::MigInstance, 16> found{};
+                const auto instance = l.instance(key, l.slice("start", start));
+                const auto count = control::enlargements(*l.device, l.layout, instance, found);
+                std::vector<Instance> out;
+                for (std::size_t k = 0; k < count; ++k) out.push_back(l.named(found[k]));
+                return out;
+            },
+            py::arg("profile"), py::arg("start"),
+            documented("enlargements(self, profile, start)",
+                       "What this instance can be enlarged to while every other one stays: placements with "
+                       "more SMs and without media engines, the smallest first; [] if there is none.")
+                .c_str())
+        .def(
+            "transition_to",
+            [](const Layout& from,
+               const Layout& to) -> Typed<"list[tuple[Literal['create', 'destroy'], str, int]]"> {
+                if (from.device != to.device)
+                    throw InvalidInput(bad_value("layout", gpusched::quoted(to.device->name),
+                                                 "a layout of " + gpusched::quoted(from.device->name)));
+                std::vector<std::tuple<std::string, std::string, int>> out;
+                for (const auto& step : control::transition(*from.device, from.layout, to.layout).span()) {
+                    const auto [key, start] = from.named(step.instance);
+                    out.emplace_back(step.kind == control::MigStep::Kind::create ? "create" : "destroy", key,
+                                     start);
+                }
+                return py::cast(out);
+            },
+            py::arg("layout"),
+            documented("transition_to(self, layout)",
+                       "Steps (\"create\" or \"destroy\", profile, start) to another layout of the part. "
+                       "What fits is created before anything is destroyed; every layout on the way is valid.")
+                .c_str())
+        .def(
+            "count_layouts",
+            [](const Layout& l, const std::vector<std::string>& profiles, bool maximal, bool multisets) {
+                return unlocked([&] {
+                    return control::count_layouts(*l.device, {views(profiles), maximal, multisets});
+                });
+            },
+            py::kw_only(), py::arg("profiles") = std::vector<std::string>{}, py::arg("maximal") = false,
+            py::arg("multisets") = false,
+            documented(
+                "count_layouts(self, *, profiles=[], maximal=False, multisets=False)",
+                "How many valid layouts the part has, the empty one included. `profiles`: keys to use, "
+                "all if empty; `maximal`: only those to which nothing can be added; `multisets`: "
+                "layouts that differ in starts only count once.")
+                .c_str())
+        .def(
+            "all_layouts",
+            [](const Layout& l, const std::vector<std::string>& profiles) {
+                std::vector<Layout> out;
+                for (const auto& layout : control::all_layouts(*l.device, views(profiles)))
+                    out.push_back({l.device, layout});
+                return out;
+            },
+            py::kw_only(), py::arg("profiles") = std::vector<std::string>{},
+            documented("all_layouts(self, *, profiles=[])", "All of them, as layouts.").c_str())
+        .def("__eq__",
+             [](const Layout& a, const py::object& other) -> py::object {
+                 if (!py::isinstance<Layout>(other))
+                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 const auto& b = other.cast<const Layout&>();
+                 return py::bool_(a.device == b.device && a.layout == b.layout);
+             })
+        .def("__copy__", [](const Layout& l) { return l; })
+        .def(
+            "__deepcopy__", [](const Layout& l, const py::dict&) { return l; }, py::arg("memo"))
+        .def("__repr__",
+             [](const Layout& l) {
+                 return "mig_layout('" + std::string(l.device->name) + "', " +
+                        py::repr(py::cast(l.instances())).cast<std::string>() + ")";
+             })
+        .def(py::pickle(
+            [](const Layout& l) { return py::make_tuple(std::string(l.device->name), l.instances()); },
+            [](const py::tuple& t) {
+                return make_layout(t[0].cast<std::string>(), t[1].cast<std::vector<Instance>>());
+            }));
+    m.def(
+        "mig_devices",
+        [] {
+            std::vector<std::string> names;
+            for (const auto& d : control::mig_devices()) names.emplace_back(d.name);
+            return names;
+        },
+        documented("mig_devices()", "The parts with a table, such as \"A100-80GB\".").c_str());
+    m.def(
+        "mig_layout",
+        [](const std::string& device, const Typed<"Sequence[tuple[str, int]]">& instances) {
+            Layout out{&control::mig_device(device), {}};
+            std::size_t i = 0;
+            for (const auto& pair : OptionType<std::vector<py::object>>::read("instances", instances)) {
+                const auto field = "instances[" + std::to_string(i++) + "]";
+                if (!py::isinstance<py::sequence>(pair) || py::isinstance<py::str>(pair) ||
+                    py::len(pair) != 2)
+                    bad_option(field, pair, "a pair of a profile's key and its first memory slice");
+                out = out.created(OptionType<std::string>::read(field + "[0]", pair[py::int_(0)]),
+                                  out.slice(field + "[1]", pair[py::int_(1)]));
+            }
+            return out;
+        },
+        py::arg("device"), py::arg("instances") = py::list(),
+        documented("mig_layout(device, instances=[])",
+                   "A layout of a part. `instances`: pairs of a profile's key and its first memory slice, "
+                   "such as (\"2g\", 0); InvalidInput if they do not fit.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

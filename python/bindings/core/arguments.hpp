@@ -1,0 +1,140 @@
+// Python objects whose type a signature says: arguments that may be several things, and results made of dicts and lists.
+#pragma once
+
+#include "core/keywords.hpp"
+
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+
+#include <pybind11/typing.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+/// The text of a Python type, as a template argument.
+template <std::size_t n>
+struct TypeText {
+    char text[n] = {};
+    constexpr TypeText() = default;
+    constexpr TypeText(const char (&chars)[n]) { std::copy_n(chars, n, text); }  // NOLINT: implicit
+};
+
+/// A Python object that signatures and stubs show with this type. Nothing checks that it is one: arguments are checked where
+/// they are read, with messages of our own. Classes of the package may be named without their module.
+template <TypeText type>
+class Typed : public py::object {
+  public:
+    Typed() = default;
+    Typed(py::object value) : py::object(std::move(value)) {}      // NOLINT: implicit
+    Typed(const char* text) : py::object(py::str(text)) {}         // NOLINT: implicit
+    Typed(const std::string& text) : py::object(py::str(text)) {}  // NOLINT: implicit
+    Typed(py::handle value, borrowed_t) : py::object(value, borrowed_t{}) {}
+    Typed(py::handle value, stolen_t) : py::object(value, stolen_t{}) {}
+    template <class Policy>
+    Typed(const py::detail::accessor<Policy>& value) : py::object(value) {}  // NOLINT: implicit
+    static bool check_(py::handle value) { return value.ptr() != nullptr; }
+};
+
+namespace detail {
+
+/// `Literal['a', 'b']` for the names of an enumeration, measured (`out` null) or written; answers its length.
+template <NamedEnum E>
+constexpr std::size_t write_literal(char* out) {
+    std::size_t size = 0;
+    const auto put = [&](std::string_view text) {
+        for (const char c : text) {
+            if (out != nullptr) out[size] = c;
+            ++size;
+        }
+    };
+    put("Literal[");
+    bool first = true;
+    for (const auto& row : enum_names(E{})) {
+        put(first ? "'" : ", '");
+        put(row.name);
+        put("'");
+        first = false;
+    }
+    put("]");
+    return size;
+}
+
+template <NamedEnum E>
+constexpr auto literal_type() {
+    TypeText<write_literal<E>(nullptr) + 1> type{};
+    write_literal<E>(type.text);
+    return type;
+}
+
+}  // namespace detail
+
+/// The name of an enumerator: signatures list the names of all.
+template <NamedEnum E>
+using Name = Typed<detail::literal_type<E>()>;
+
+// Arguments.
+using Integer = Typed<"int">;
+using Number = Typed<"float">;
+using Flag = Typed<"bool">;
+using Integers = Typed<"Sequence[int]">;
+using PathLike = Typed<"str | PathLike[str]">;
+using Document = Typed<"Mapping[str, Any] | str">;  ///< a dict, or JSON text
+using DocumentOrPath = Typed<"Mapping[str, Any] | str | PathLike[str]">;
+using PlanLike = Typed<"Plan | Mapping[str, Any] | str | PathLike[str]">;
+using TaskLike = Typed<"Mapping[str, Any] | str | Task">;
+using JobLike = Typed<"Mapping[str, Any] | str">;
+using LevelLike = Typed<"int | Literal['node']">;
+using OptionalLevel = Typed<"int | Literal['node'] | None">;
+using WorkloadLike = Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]]">;
+using ProgressLike = Typed<"bool | Callable[[str, int, int], object] | None">;
+using SolverLike = Typed<"str | Callable[[Model, dict[str, Any]], Mapping[str, Any]]">;
+
+/// GPUs of some node by number.
+/// @throws InvalidInput for numbers that no node's GPU has
+inline std::vector<int> gpu_numbers(const Integers& gpus) {
+    std::vector<int> numbers;
+    for (const auto& gpu : OptionType<std::vector<py::object>>::read("gpus", gpus))
+        numbers.push_back(read_within("gpus", gpu, 0, max_gpus_per_node - 1));
+    return numbers;
+}
+
+// Results.
+using Strings = Typed<"list[str]">;
+using JsonObject = Typed<"dict[str, Any]">;
+using JsonObjects = Typed<"list[dict[str, Any]]">;
+using OptionalString = Typed<"str | None">;
+using OptionalNumber = Typed<"float | None">;
+using Frame = Typed<"pandas.DataFrame">;
+using Frames = Typed<"tuple[pandas.DataFrame, pandas.DataFrame]">;
+using ArrowTable = Typed<"pyarrow.Table">;
+using ArrowTables = Typed<"tuple[pyarrow.Table, pyarrow.Table]">;
+using BoundDict = Typed<"gpusched._types.Bound">;
+
+/// As an option: an object that the function reads itself.
+template <TypeText text>
+struct OptionType<Typed<text>> {
+    static Typed<text> read(const std::string&, py::handle value) {
+        return py::reinterpret_borrow<py::object>(value);
+    }
+    static std::string literal(const Typed<text>& value) {
+        return value ? py::repr(value).template cast<std::string>() : std::string("None");
+    }
+    static std::string type() { return text.text; }
+};
+
+}  // namespace gpusched::python
+
+namespace pybind11::detail {
+
+template <gpusched::python::TypeText text>
+struct handle_type_name<gpusched::python::Typed<text>> {
+    static constexpr auto name = const_name(text.text);
+};
+
+}  // namespace pybind11::detail

@@ -1,0 +1,135 @@
+// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), and the
+// functions that each unit adds to the module.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pybind11::detail {
+
+/// None is never an object: pybind11's own caster makes a null pointer of it, which no function here expects. Refused,
+/// it is a TypeError. Narrower than pybind11's caster by its constraint, so this one is chosen.
+template <class T>
+    requires std::is_class_v<T>
+class type_caster<std::shared_ptr<T>> : public copyable_holder_caster<T, std::shared_ptr<T>> {
+  public:
+    bool load(handle source, bool convert) {
+        return !source.is_none() && copyable_holder_caster<T, std::shared_ptr<T>>::load(source, convert);
+    }
+};
+
+}  // namespace pybind11::detail
+
+namespace gpusched::python {
+
+namespace py = pybind11;
+
+/// Asks `gpusched._distribution` whether the files around the module are its own.
+/// @throws import_error with its message: of an error from Python, pybind11 shows "initialization failed" alone
+void require_own_files();
+
+void bind_core(py::module_& m);
+void bind_model(py::module_& m);
+void bind_plan(py::module_& m);  // within gpusched.model, as are nodes and tasks
+void bind_nodes(py::module_& m);
+void bind_tasks(py::module_& m);
+void bind_topology(py::module_& m);
+void bind_verify(py::module_& m);
+void bind_fragmentation(py::module_& m);
+void bind_consolidation(py::module_& m);
+void bind_frontier(py::module_& m);  // within gpusched.consolidation
+void bind_waves(py::module_& m);     // within gpusched.consolidation
+void bind_sim(py::module_& m);
+void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
+void bind_replay(py::module_& m);
+void bind_host_simulation(py::module_& m);
+void bind_control(py::module_& m);
+void bind_spot_jobs(py::module_& m);
+void bind_harvest(py::module_& m);
+void bind_allocation(py::module_& m);
+void bind_preemption(py::module_& m);
+void bind_admission(py::module_& m);
+void bind_io(py::module_& m);
+void bind_hardware(py::module_& m);  // within gpusched.topology
+void bind_readings(py::module_& m);  // within gpusched.io
+void bind_kubernetes(py::module_& m);
+void bind_slurm(py::module_& m);
+void bind_documents(py::module_& m);
+void bind_milp(py::module_& m);
+void bind_serving(py::module_& m);
+
+/// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
+/// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`
+/// @throws std::logic_error when no header documents that name; the import then fails, and so do the tests
+const std::string& doc(std::string_view name);
+
+/// A docstring that carries its own signature: Python shows it in `help` and `inspect.signature`.
+/// @param signature such as `place(cluster, task, *, rankers=None)`
+inline std::string documented(std::string_view signature, std::string_view text) {
+    return std::string(signature) + "\n--\n\n" + std::string(text);
+}
+
+/// A dict as JSON text.
+/// @param source how messages call it
+/// @throws InvalidInput with everything in it that has no JSON form
+std::string json_text(const py::object& document, const char* source = "<dict>");
+
+/// Text from elsewhere, such as a program's output or a broken file, in which bytes that are no UTF-8 come as `\xff`.
+py::str foreign_text(std::string_view text);
+py::list foreign_texts(const std::vector<std::string>& texts);
+
+/// Lets the objects of all classes of a module be pickled with the protocols 0 and 1 too.
+void allow_old_protocols(const py::handle& scope);
+
+/// Makes every function of the module say which argument does not fit, and what it expects. After all functions are bound.
+void explain_arguments(const py::module_& m);
+
+/// Runs a short computation without the interpreter lock.
+template <class F>
+auto unlocked(F&& f) {
+    const py::gil_scoped_release released;
+    return std::forward<F>(f)();
+}
+
+/// A number with its noun: `1 node`, `2 nodes`.
+inline std::string counted(std::int64_t count, const std::string& one) {
+    return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+template <class Container>
+    requires requires(const Container& c) { c.size(); }
+std::string counted(const Container& counted_ones, const std::string& one) {
+    return counted(static_cast<std::int64_t>(counted_ones.size()), one);
+}
+
+/// Adds a method without arguments that a function of one of the package's Python modules carries out.
+/// @tparam Result its type, such as `py::str`
+/// @param function such as `_frames.cluster_to_pandas`
+template <class Result, class Class>
+void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
+    const auto dot = function.find('.');
+    const auto module = "gpusched." + std::string(function.substr(0, dot));
+    type.def(
+        name,
+        [module, called = std::string(function.substr(dot + 1))](const py::object& self) -> Result {
+            return py::module_::import(module.c_str()).attr(called.c_str())(self);
+        },
+        documented(std::string(name) + "(self)", text).c_str());
+}
+
+/// A part of `_core` whose classes and functions say that they live in `gpusched.<name>`, where users find them.
+inline py::module_ submodule(py::module_& m, const char* name) {
+    auto sub = m.def_submodule(name);
+    sub.attr("__name__") = std::string("gpusched.") + name;
+    return sub;
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,95 @@
+// Call: runs an algorithm without the interpreter lock, with progress reports, and stops it on Ctrl-C.
+#pragma once
+
+#include "core/keywords.hpp"
+
+#include <gpusched/core/context.hpp>
+#include <gpusched/milp/clp.hpp>
+
+#include <exception>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+namespace gpusched::python {
+
+/// What every `progress` keyword says.
+inline constexpr const char* progress_text =
+    "True for a progress bar, or a callable (phase, done, total), called about every 50 ms.";
+
+/// A Python object for code that runs without the interpreter lock: its references are counted only while the lock is held.
+inline std::shared_ptr<py::object> shared_object(py::object object) {
+    return {new py::object(std::move(object)), [](py::object* held) {
+                const py::gil_scoped_acquire lock;
+                delete held;
+            }};
+}
+
+/// Runs an algorithm with the interpreter lock released. Its progress hook, called on this thread about every 50 ms,
+/// lets Python look at signals: when a handler raises (Ctrl-C raises KeyboardInterrupt), the algorithm is asked to
+/// stop, and the exception is raised here. So is one that the caller's progress function raises.
+class Call {
+  public:
+    /// @param progress None or False: silent; True: a progress bar; else a callable (phase, done, total)
+    explicit Call(py::object progress = py::none(), ExecutorRef executor = {})
+        : progress_(std::move(progress)), executor_(executor) {
+        if (progress_.is(py::bool_(false))) progress_ = py::none();
+        if (progress_.is(py::bool_(true)))
+            progress_ = py::module_::import("gpusched._progress").attr("ProgressBar")();
+        if (!progress_.is_none() && PyCallable_Check(progress_.ptr()) == 0)
+            bad_type("progress", progress_, "True, False, None or a callable (phase, done, total)");
+    }
+
+    /// @param algorithm a callable taking a `const Context&`; it must not touch Python objects
+    template <class F>
+    auto run(F&& algorithm) {
+        std::stop_source stop;
+        std::exception_ptr raised;
+        Context context{.stop = stop.get_token(),
+                        .clock = nullptr,
+                        .executor = executor_,
+                        .progress =
+                            [&](const Progress& p) {
+                                const py::gil_scoped_acquire lock;
+                                if (raised) return;
+                                try {
+                                    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                                    if (!progress_.is_none()) progress_(p.phase, p.done, p.total);
+                                } catch (py::error_already_set&) {
+                                    raised = std::current_exception();
+                                    stop.request_stop();
+                                }
+                            },
+                        .lp = milp::clp()};
+        struct Close {
+            py::object& progress;
+            ~Close() {
+                if (!progress.is_none() && py::hasattr(progress, "close")) {
+                    const py::error_scope keep;
+                    try {
+                        progress.attr("close")();
+                    } catch (py::error_already_set& error) {
+                        error.discard_as_unraisable("progress.close");
+                    }
+                }
+            }
+        } close{progress_};
+        auto result = [&] {
+            const py::gil_scoped_release unlocked;
+            try {
+                return std::forward<F>(algorithm)(std::as_const(context));
+            } catch (...) {
+                if (!raised) throw;
+                std::rethrow_exception(raised);
+            }
+        }();
+        if (raised) std::rethrow_exception(raised);
+        return result;
+    }
+
+  private:
+    py::object progress_;
+    ExecutorRef executor_;
+};
+
+}  // namespace gpusched::python

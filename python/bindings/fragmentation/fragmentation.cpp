@@ -1,0 +1,421 @@
+// gpusched.fragmentation.
+#include "core/fields.hpp"
+#include "core/records.hpp"
+#include "fragmentation/workload.hpp"
+#include "model/cluster_views.hpp"
+#include "sim/trace.hpp"
+
+#include <gpusched/fragmentation/allocation_ratio.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/fragmentation/fragment_rate.hpp>
+#include <gpusched/fragmentation/largest_job.hpp>
+#include <gpusched/fragmentation/occupancy.hpp>
+#include <gpusched/fragmentation/own_shapes.hpp>
+#include <gpusched/fragmentation/report.hpp>
+#include <gpusched/fragmentation/server_ratios.hpp>
+#include <gpusched/fragmentation/switch_slots.hpp>
+#include <gpusched/fragmentation/unusable_nodes.hpp>
+#include <gpusched/fragmentation/workload.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpusched::python {
+
+namespace f = fragmentation;
+
+/// "by": None for no groups.
+template <>
+struct OptionType<f::GroupBy> {
+    static f::GroupBy read(const std::string& field, py::handle value) {
+        if (value.is_none()) return f::GroupBy::none;
+        for (const auto& [by, name] : enum_names(f::GroupBy{}))
+            if (by != f::GroupBy::none && value.equal(py::str(name))) return by;
+        bad_option(field, value, "None, 'gpu_model' or 'cluster'");
+    }
+    static std::string literal(f::GroupBy) { return "None"; }
+    static std::string type() { return "Literal['gpu_model', 'cluster'] | None"; }
+};
+
+namespace {
+
+py::object table(const py::object& columns, const py::list& rows) {
+    return py::module_::import("gpusched._tables").attr("Table")(columns, rows);
+}
+
+/// A number of cores as Python gives it: whole or with a fraction.
+std::int64_t to_milli(const std::string& field, py::handle cores) {
+    const double value = OptionType<double>::read(field, cores);
+    if (!(value >= 0 && value <= 1e9)) bad_option(field, cores, "a number of cores >= 0");
+    return std::llround(value * 1000);
+}
+py::object cores(std::int64_t milli) {
+    if (milli % 1000 == 0) return py::int_(milli / 1000);
+    return py::float_(static_cast<double>(milli) / 1000);
+}
+
+/// What cannot be understood is added to `problems` and keeps its default.
+std::vector<f::Shape> shapes_argument(const Cluster& cluster, const py::object& shapes, Problems& problems) {
+    if (shapes.is_none()) return f::own_shapes(cluster);
+    if (py::isinstance<py::str>(shapes) && shapes.equal(py::str("asi")))
+        return {f::asi_shapes.begin(), f::asi_shapes.end()};
+    std::vector<f::Shape> result;
+    collect(problems, [&] {
+        if (py::isinstance<py::str>(shapes) || !py::isinstance<py::iterable>(shapes))
+            result.emplace_back(), bad_option("shapes", shapes, "a list of (gpus, cores), or 'asi'");
+        for (const auto shape : shapes) {
+            const auto field = "shapes[" + std::to_string(result.size()) + "]";
+            auto& read = result.emplace_back();
+            collect(problems, [&] {
+                if (!py::isinstance<py::sequence>(shape) || py::isinstance<py::str>(shape) ||
+                    py::len(shape) != 2)
+                    bad_option(field, shape, "a pair (gpus, cores)");
+                const auto pair = shape.cast<py::sequence>();
+                collect(problems, [&] { read.gpus = OptionType<int>::read(field, pair[0]); });
+                read.cpu_milli = to_milli(field, pair[1]);
+            });
+        }
+    });
+    return result;
+}
+
+void bind_report(py::module_& m) {
+    using O = f::ReportOptions;
+    const auto options = Keywords<O>().fields().shared_as("fragmentation.report");
+    m.def(
+        "report",
+        [options](const ClusterPtr& cluster,
+                  const Typed<"Sequence[tuple[int, float]] | Literal['asi'] | None">& shapes,
+                  const py::kwargs& keywords) -> Typed<"gpusched._report.Report"> {
+            Problems problems;
+            const auto o = options.read("report", keywords, problems);
+            const auto wanted = shapes_argument(*cluster, shapes, problems);
+            collect(problems, [&] { f::validate(wanted, o); });
+            problems.throw_if_any();
+            const auto report = unlocked([&] { return f::report(*cluster, wanted, o); });
+            py::list columns;
+            if (o.by != f::GroupBy::none) columns.append(gpusched::enum_name(o.by));
+            for (const char* name : {"gpus", "cpu_cores", "fractional", "stranded", "insufficient_cpu",
+                                     "total_idle", "fractional_pct", "stranded_pct", "insufficient_cpu_pct"})
+                columns.append(name);
+            py::list rows;
+            for (const auto& r : report) {
+                py::list row;
+                if (o.by != f::GroupBy::none) row.append(r.group);
+                row.append(r.shape.gpus);
+                row.append(cores(r.shape.cpu_milli));
+                for (const double value : {r.fractional(), r.stranded(), r.insufficient_cpu(), r.total_idle(),
+                                           r.fractional_pct(), r.stranded_pct(), r.insufficient_cpu_pct()})
+                    row.append(value);
+                rows.append(row);
+            }
+            return py::module_::import("gpusched._report").attr("Report")(columns, rows);
+        },
+        py::arg("cluster"), py::arg("shapes") = py::none(),
+        options
+            .documented("report(cluster, shapes=None",
+                        doc("fragmentation::report") +
+                            "\n\n`shapes` are pairs (gpus, cores), or 'asi': those of the paper's Fig. 13.")
+            .c_str());
+
+    m.def(
+        "own_shapes", [](const ClusterPtr& cluster) -> Typed<"list[tuple[int, float]]"> {
+            py::list shapes;
+            for (const auto& shape : f::own_shapes(*cluster))
+                shapes.append(py::make_tuple(shape.gpus, cores(shape.cpu_milli)));
+            return shapes;
+        },
+        py::arg("cluster"), documented("own_shapes(cluster)", doc("fragmentation::own_shapes")).c_str());
+    m.def(
+        "unusable_nodes",
+        [options](const ClusterPtr& cluster, const Typed<"tuple[int, float]">& shape,
+                  const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+            Problems problems;
+            const auto o = options.read("unusable_nodes", keywords, problems);
+            const auto wanted = shapes_argument(*cluster, py::make_tuple(shape), problems);
+            collect(problems, [&] { f::validate(wanted, o); });
+            problems.throw_if_any();
+            py::list rows;
+            for (const auto& n : unlocked([&] { return f::unusable_nodes(*cluster, wanted.front(), o); })) {
+                py::list tasks;
+                for (const auto task : cluster->tasks_on(n.node)) tasks.append(cluster->name(task));
+                rows.append(
+                    py::make_tuple(cluster->name(n.node), gpusched::enum_name(n.cause), n.gpus(), tasks));
+            }
+            return table(py::make_tuple("node", "cause", "gpus", "tasks"), rows);
+        },
+        py::arg("cluster"), py::arg("shape"),
+        options
+            .documented(
+                "unusable_nodes(cluster, shape",
+                doc("fragmentation::unusable_nodes") +
+                    "\n\n`shape` is a pair (gpus, cores). Columns: node, cause, gpus, and the tasks that "
+                    "run there.")
+            .c_str());
+}
+
+void bind_slots(py::module_& m) {
+    using S = f::SwitchSlotOptions;
+    const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
+    m.def(
+        "switch_slots",
+        [slots](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+            const auto o = slots.read("switch_slots", keywords);
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
+                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.loss()));
+            return table(py::make_tuple("gpu_model", "across", "within", "loss"), rows);
+        },
+        py::arg("cluster"),
+        slots.documented("switch_slots(cluster", doc("fragmentation::switch_slots")).c_str());
+
+    using L = f::LargestJobOptions;
+    const auto largest = Keywords<L>().fields();
+    m.def(
+        "largest_job",
+        [largest](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+            const auto o = largest.read("largest_job", keywords);
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
+                rows.append(py::make_tuple(r.gpu_model, r.across, r.within, r.cluster, r.domain));
+            return table(py::make_tuple("gpu_model", "across", "within", "cluster", "domain"), rows);
+        },
+        py::arg("cluster"),
+        largest.documented("largest_job(cluster", doc("fragmentation::largest_job")).c_str());
+}
+
+// FGD ------------------------------------------------------------------------------------------------------
+
+/// @param scale what a weight counts as a whole number of
+f::WorkloadShape shape_from(const std::string& field, py::handle item, double scale) {
+    f::WorkloadShape shape;
+    Fields fields(field, item);
+    fields.read_all(shape, {"weight"});
+    if (scale == 1) {
+        fields.read("weight", shape.weight);
+    } else {
+        double weight = static_cast<double>(shape.weight);
+        fields.read("weight", weight);
+        shape.weight = std::max<std::int64_t>(1, std::llround(weight * scale));
+    }
+    fields.finish();
+    return shape;
+}
+
+/// Whole weights as they are; others in ten-millionths of their sum.
+double weight_scale(const py::list& items) {
+    double sum = 0;
+    bool whole = true;
+    for (const auto item : items) {
+        const auto dict = item.cast<py::dict>();
+        if (!dict.contains("weight")) continue;
+        const double weight = OptionType<double>::read("weight", dict["weight"]);
+        if (!(weight > 0)) throw InvalidInput("workload: a weight is not above 0");
+        sum += weight;
+        whole = whole && PyIndex_Check(dict["weight"].ptr()) != 0;
+    }
+    return whole ? 1 : 1e7 / sum;
+}
+
+}  // namespace
+
+f::Workload workload_argument(const py::object& source, const f::WorkloadOptions& options) {
+    if (py::isinstance<f::Workload>(source)) return source.cast<f::Workload>();
+    if (py::isinstance<Trace>(source)) {
+        const auto trace = source.cast<TracePtr>();
+        return unlocked([&] { return f::typical_workload(*trace, options); });
+    }
+    if (py::isinstance<Cluster>(source)) {
+        const auto cluster = source.cast<ClusterPtr>();
+        return unlocked([&] { return f::typical_workload(*cluster, options); });
+    }
+    if (!py::isinstance<py::sequence>(source) || py::isinstance<py::str>(source))
+        bad_type("workload", source, "a Workload, a Trace, a Cluster or a list of dicts");
+    const py::list items(source);
+    for (const auto item : items)
+        if (!py::isinstance<py::dict>(item)) bad_option("workload", item, "a dict for every shape");
+    const double scale = weight_scale(items);
+    f::Workload workload;
+    for (const auto item : items)
+        workload.shapes.push_back(
+            shape_from("workload[" + std::to_string(workload.shapes.size()) + "]", item, scale));
+    return workload;
+}
+
+namespace {
+
+void bind_fgd(py::module_& m) {
+    using S = f::WorkloadShape;
+    py::class_<S> shape(m, "WorkloadShape", doc("fragmentation::WorkloadShape").c_str());
+    define_record(shape);
+    using W = f::Workload;
+    py::class_<W> type(m, "Workload", doc("fragmentation::Workload").c_str());
+    type.def(py::init([](const Typed<"Sequence[Mapping[str, Any]] | Trace | Cluster">& shapes) {
+                 return workload_argument(shapes);
+             }),
+             py::arg("shapes"))
+        .def("__len__", [](const W& w) { return w.shapes.size(); })
+        .def_property_readonly("total_weight", &W::total_weight, "The sum of all weights.");
+    define_record(type);
+
+    using O = f::WorkloadOptions;
+    const auto typical = Keywords<O>().fields();
+    m.def(
+        "typical_workload",
+        [typical](const Typed<"Trace | Cluster">& tasks, const py::kwargs& keywords) {
+            if (!py::isinstance<Trace>(tasks) && !py::isinstance<Cluster>(tasks))
+                bad_type("tasks", tasks, "a Trace or a Cluster");
+            return workload_argument(tasks, typical.read("typical_workload", keywords));
+        },
+        py::arg("tasks"),
+        typical.documented("typical_workload(tasks", doc("fragmentation::typical_workload")).c_str());
+
+    const std::string accepts =
+        "\n\n`workload` is a `Workload`, a trace or cluster whose typical tasks are meant, or a list of "
+        "dicts with the keys "
+        "of `WorkloadShape`; weights that are not whole numbers count as probabilities.";
+    using F = f::FgdOptions;
+    const auto options = Keywords<F>().fields();
+    m.def(
+        "fgd",
+        [options](const ClusterPtr& cluster, const WorkloadLike& workload, const py::kwargs& keywords) {
+            const auto o = options.read("fgd", keywords);
+            const auto w = workload_argument(workload);
+            return unlocked([&] { return f::fgd(*cluster, w, o); });
+        },
+        py::arg("cluster"), py::arg("workload"),
+        options
+            .documented("fgd(cluster, workload",
+                        doc("fragmentation::fgd") + "\n\n" + doc("fragmentation::Fgd") + accepts)
+            .c_str());
+    m.def(
+        "fgd_breakdown",
+        [options](const ClusterPtr& cluster, const WorkloadLike& workload,
+                  const py::kwargs& keywords) -> Typed<"dict[str, float]"> {
+            const auto o = options.read("fgd_breakdown", keywords);
+            const auto w = workload_argument(workload);
+            const auto b = unlocked([&] { return f::fgd_breakdown(*cluster, w, o); });
+            py::dict result;
+            result["satisfied"] = b.satisfied;
+            result["lack_gpu"] = b.lack_gpu;
+            result["lack_cpu"] = b.lack_cpu;
+            result["lack_both"] = b.lack_both;
+            result["no_access"] = b.no_access;
+            result["cpu_only_satisfied"] = b.cpu_only_satisfied;
+            result["cpu_only_lack_cpu"] = b.cpu_only_lack_cpu;
+            return result;
+        },
+        py::arg("cluster"), py::arg("workload"),
+        options
+            .documented("fgd_breakdown(cluster, workload", doc("fragmentation::fgd_breakdown") + "\n\n" +
+                                                               doc("fragmentation::FgdClasses") + accepts)
+            .c_str());
+}
+
+// Counts ---------------------------------------------------------------------------------------------------
+
+void bind_counts(py::module_& m) {
+    using O = f::OccupancyOptions;
+    const auto occupancy = Keywords<O>().fields();
+    using C = f::Occupancy;
+    py::class_<C> counts(m, "Occupancy", doc("fragmentation::Occupancy").c_str());
+    define_record(counts);
+    counts.def_property_readonly("nodes", &C::nodes, "All of them.");
+    m.def(
+        "occupancy",
+        [occupancy](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = occupancy.read("occupancy", keywords);
+            return unlocked([&] { return f::occupancy(*cluster, o); });
+        },
+        py::arg("cluster"),
+        occupancy.documented("occupancy(cluster", doc("fragmentation::occupancy")).c_str());
+
+    using A = f::AllocationRatio;
+    const auto text = [](const char* field) {
+        return doc(std::string("fragmentation::AllocationRatio::") + field);
+    };
+    py::class_<A> ratio(m, "AllocationRatio", doc("fragmentation::AllocationRatio").c_str());
+    define_record(ratio);
+    ratio.def_property_readonly("hp", &A::hp, text("hp").c_str())
+        .def_property_readonly("total", &A::total, text("total").c_str());
+    m.def(
+        "allocation_ratio",
+        [](const ClusterPtr& c) { return unlocked([&] { return f::allocation_ratio(*c); }); },
+        py::arg("cluster"),
+        documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
+
+    m.def(
+        "server_ratios", [](const ClusterPtr& c) -> Typed<"gpusched._tables.Table"> {
+            py::list rows;
+            for (const auto& r : unlocked([&] { return f::server_ratios(*c); }))
+                rows.append(py::make_tuple(r.gpu_model, r.servers, r.hp, r.hp_and_lp, r.standby_servers,
+                                           r.standby_used));
+            return table(
+                py::make_tuple("gpu_model", "servers", "hp", "hp_and_lp", "standby_servers", "standby_used"),
+                rows);
+        },
+        py::arg("cluster"),
+        documented("server_ratios(cluster)",
+                   doc("fragmentation::server_ratios") + "\n\n" + doc("fragmentation::NodeRequests"))
+            .c_str());
+
+    using R = f::FragmentRateOptions;
+    const auto rate = Keywords<R>().fields();
+    m.def(
+        "fragment_rate",
+        [rate](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = rate.read("fragment_rate", keywords);
+            return unlocked([&] { return f::fragment_rate(*cluster, o).rate(); });
+        },
+        py::arg("cluster"),
+        rate.documented("fragment_rate(cluster", doc("fragmentation::fragment_rate")).c_str());
+
+    m.def(
+        "job_entropies",
+        [](const ClusterPtr& cluster, const OptionalLevel& level) -> Typed<"dict[str, float]"> {
+            const auto l = read_optional_level("level", level);
+            const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
+            py::dict result;
+            for (std::size_t j = 0; j < entropies.size(); ++j)
+                result[py::str(cluster->inventory().job_names[j])] = entropies[j];
+            return result;
+        },
+        py::arg("cluster"), py::kw_only(), py::arg("level") = py::none(),
+        documented("job_entropies(cluster, *, level=None)",
+                   "The GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
+            .c_str());
+    m.def(
+        "job_entropy",
+        [](const ClusterPtr& cluster, const std::string& job, const OptionalLevel& level) {
+            const auto l = read_optional_level("level", level);
+            const auto found = cluster->inventory().job_names.find(job);
+            if (!found)
+                throw InvalidInput("no job is named '" + job + "'" +
+                                   did_you_mean(job, cluster->inventory().job_names));
+            return unlocked([&] { return f::job_entropy(*cluster, make_id<JobId>(*found), l); });
+        },
+        py::arg("cluster"), py::arg("job"), py::kw_only(), py::arg("level") = py::none(),
+        documented("job_entropy(cluster, job, *, level=None)", doc("fragmentation::job_entropy")).c_str());
+    m.def(
+        "entropy",
+        [](const Integers& parts) {
+            const auto numbers = OptionType<std::vector<std::int64_t>>::read("parts", parts);
+            for (const auto number : numbers)
+                if (number < 0) bad_option("parts", parts, "no negative part");
+            return f::entropy(numbers);
+        },
+        py::arg("parts"), documented("entropy(parts)", doc("fragmentation::entropy")).c_str());
+}
+
+}  // namespace
+
+void bind_fragmentation(py::module_& parent) {
+    auto m = submodule(parent, "fragmentation");
+    bind_report(m);
+    bind_slots(m);
+    bind_fgd(m);
+    bind_counts(m);
+}
+
+}  // namespace gpusched::python

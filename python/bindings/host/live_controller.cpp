@@ -1,0 +1,60 @@
+// gpusched.control.LiveController: the controller on this machine.
+#include "control/control.hpp"
+#include "control/mig.hpp"
+
+#include <gpusched/host/live.hpp>
+
+#include <memory>
+#include <string>
+
+namespace gpusched::python {
+
+void bind_live_controller(py::module_& m) {
+    namespace c = control;
+    using L = host::LiveController;
+    // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
+    const auto call = [](auto function) {
+        return [function](L& self) -> Strings {
+            return foreign_texts(unlocked([&] { return (self.*function)(); }));
+        };
+    };
+    py::class_<L>(m, "LiveController", doc("host::LiveController").c_str())
+        .def(
+            py::init([](const Document& config, const std::string& audit) {
+                const auto text = config_text(config);
+                auto options = c::parse_config(text);
+                auto live = host::parse_live(text, options);
+                return std::make_unique<L>(std::move(options), std::move(live), audit);
+            }),
+            py::arg("config"), py::kw_only(), py::arg("audit") = "",
+            documented(
+                "__init__(self, config, *, audit='')",
+                "From a configuration with a section `live` (a dict, or JSON text; docs/host.md). "
+                "`audit`: "
+                "file to which the lines of the log are appended. Raises `BackendError` when another process "
+                "has the journal.")
+                .c_str())
+        .def("start", call(&L::start), documented("start(self)", doc("host::LiveController::start")).c_str())
+        .def("window", call(&L::window),
+             documented("window(self)", doc("host::LiveController::window")).c_str())
+        .def("resume", call(&L::resume),
+             documented("resume(self)", doc("host::LiveController::resume")).c_str())
+        .def("release", call(&L::release),
+             documented("release(self)", doc("host::LiveController::release")).c_str())
+        .def_property_readonly("waits_for_operator", &L::waits_for_operator,
+                               doc("host::LiveController::waits_for_operator").c_str())
+        .def_property_readonly("state_known", &L::state_known,
+                               doc("host::LiveController::state_known").c_str())
+        .def_property_readonly(
+            "config",
+            [](const L& self) -> JsonObject {
+                return py::module_::import("json").attr("loads")(c::write_config(self.options()));
+            },
+            doc("host::LiveController::options").c_str())
+        .def("__repr__", [](const L& self) {
+            return "<gpusched.control.LiveController: " + counted(self.options().host.tenants, "tenant") +
+                   ">";
+        });
+}
+
+}  // namespace gpusched::python

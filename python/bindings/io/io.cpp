@@ -1,0 +1,66 @@
+// gpusched.io.
+#include "core/keywords.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+#include "sim/trace.hpp"
+
+#include <gpusched/io/anonymize.hpp>
+#include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/openb.hpp>
+#include <gpusched/io/plan_csv.hpp>
+#include <gpusched/io/pod_migration_jobs.hpp>
+
+namespace gpusched::python {
+
+void bind_io(py::module_& parent) {
+    auto m = submodule(parent, "io");
+    const auto openb = Keywords<io::OpenbOptions>().fields();
+    m.def(
+        "read_openb",
+        [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
+            const auto options = openb.read("read_openb", keywords);
+            const auto nodes = path_text(node_csv), pods = path_text(pod_csv);
+            return unlocked([&] { return std::make_shared<Trace>(io::read_openb(nodes, pods, options)); });
+        },
+        py::arg("node_csv"), py::arg("pod_csv"),
+        openb.documented("read_openb(node_csv, pod_csv", doc("io::read_openb")).c_str());
+    m.def(
+        "anonymize",
+        [](const ClusterPtr& cluster, const Integer& seed) {
+            const auto number = OptionType<std::uint64_t>::read("seed", seed);
+            return unlocked([&] {
+                return std::make_shared<Cluster>(Cluster::build(io::anonymize(cluster->to_spec(), number)));
+            });
+        },
+        py::arg("cluster"), py::kw_only(), py::arg("seed") = 0,
+        documented("anonymize(cluster, *, seed=0)", doc("io::anonymize")).c_str());
+    m.def(
+        "plan_to_csv", [](const PlanLike& plan) { return io::plan_to_csv(plan_argument(plan)); },
+        py::arg("plan"), documented("plan_to_csv(plan)", doc("io::plan_to_csv")).c_str());
+
+    using K = io::KubernetesOptions;
+    const auto kubernetes = Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
+    m.def(
+        "plan_to_kubernetes_steps",
+        [kubernetes](const PlanLike& plan, const py::kwargs& keywords) {
+            return io::plan_to_kubernetes_steps(plan_argument(plan),
+                                                kubernetes.read("plan_to_kubernetes_steps", keywords));
+        },
+        py::arg("plan"),
+        kubernetes.documented("plan_to_kubernetes_steps(plan", doc("io::plan_to_kubernetes_steps")).c_str());
+
+    using J = io::KoordinatorOptions;
+    const auto koordinator = Keywords<J>().fields().shared_as("io.plan_to_pod_migration_jobs");
+    m.def(
+        "plan_to_pod_migration_jobs",
+        [koordinator](const PlanLike& plan, const ClusterPtr& cluster, const py::kwargs& keywords) {
+            return io::plan_to_pod_migration_jobs(plan_argument(plan), cluster->to_spec(),
+                                                  koordinator.read("plan_to_pod_migration_jobs", keywords));
+        },
+        py::arg("plan"), py::arg("cluster"),
+        koordinator
+            .documented("plan_to_pod_migration_jobs(plan, cluster", doc("io::plan_to_pod_migration_jobs"))
+            .c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,190 @@
+// Within gpusched.io: the readers of machines and networks.
+#include "core/keywords.hpp"
+#include "core/pickles.hpp"
+#include "core/records.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/formats.hpp>
+#include <gpusched/io/hardware_files.hpp>
+#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/node_resource_topology.hpp>
+#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/this_machine.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+using topology::HardwareGraph;
+using Graph = std::shared_ptr<HardwareGraph>;
+
+template <class Options, class Read>
+void bind_reader(py::module_& m, const char* name, const Options& options, Read read) {
+    m.def(
+        name,
+        [name, options, read](const PathLike& path, const py::kwargs& keywords) {
+            const auto given = options.read(name, keywords);
+            const auto file = path_text(path);
+            return unlocked([&] { return read(file, given); });
+        },
+        py::arg("path"),
+        options.documented(std::string(name) + "(path", doc(std::string("io::") + name)).c_str());
+}
+
+void bind_results(py::module_& m) {
+    const auto machine = [](const io::HardwareReading& r) {
+        return py::make_tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
+    };
+    py::class_<io::HardwareReading> hardware(m, "HardwareReading", doc("io::HardwareReading").c_str());
+    define_equality(hardware, machine);
+    hardware
+        .def_property_readonly(
+            "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
+            "The machine: a new copy each time, since it can be changed.")
+        .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes").c_str())
+        .def("__copy__", [](const io::HardwareReading& r) { return r; })
+        .def(
+            "__deepcopy__", [](const io::HardwareReading& r, const py::dict&) { return r; }, py::arg("memo"))
+        .def("__repr__",
+             [](const io::HardwareReading& r) {
+                 return "<gpusched.io.HardwareReading: " +
+                        counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
+                        ">";
+             })
+        .def(py::pickle(machine, [](const py::tuple& s) {
+            return io::HardwareReading{*s[0].cast<Graph>(), s[1].cast<std::vector<std::string>>()};
+        }));
+    using N = io::NetworkReading;
+    const auto domains = [](const N& r) {
+        py::list nodes;
+        for (const auto& node : r.nodes) nodes.append(py::make_tuple(node.name, node.network));
+        return py::make_tuple(nodes, r.levels, r.notes);
+    };
+    py::class_<N> network(m, "NetworkReading", doc("io::NetworkReading").c_str());
+    define_equality(network, domains);
+    network
+        .def_property_readonly(
+            "nodes", [](const N& r) -> Typed<"list[tuple[str, list[str]]]"> {
+                py::list out;
+                for (const auto& node : r.nodes) out.append(py::make_tuple(node.name, node.network));
+                return out;
+            },
+            "A list of (name, [domains from the root down]); no domains: position unknown.")
+        .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels").c_str())
+        .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes").c_str())
+        .def("__copy__", [](const N& r) { return r; })
+        .def(
+            "__deepcopy__", [](const N& r, const py::dict&) { return r; }, py::arg("memo"))
+        .def("__repr__",
+             [](const N& r) { return "<gpusched.io.NetworkReading: " + counted(r.nodes, "node") + ">"; })
+        .def(py::pickle(domains, [](const py::tuple& s) {
+            N r;
+            for (const auto node : s[0].cast<py::list>()) {
+                const auto pair = node.cast<py::tuple>();
+                r.nodes.push_back({pair[0].cast<std::string>(), pair[1].cast<std::vector<std::string>>()});
+            }
+            r.levels = s[1].cast<std::vector<std::string>>();
+            r.notes = s[2].cast<std::vector<std::string>>();
+            return r;
+        }));
+}
+
+void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>& hardware) {
+    using A = io::ResourceAmount;
+    using N = io::NumaResources;
+    using R = io::NodeResources;
+    const auto of = [](const char* name) { return doc(std::string("io::") + name); };
+    auto amount = py::class_<A>(m, "ResourceAmount", of("ResourceAmount").c_str());
+    define_record(amount);
+    auto numa = py::class_<N>(m, "NumaResources", of("NumaResources").c_str());
+    define_record(numa);
+    auto node = py::class_<R>(m, "NodeResources", of("NodeResources").c_str());
+    define_record(node);
+    m.def(
+        "read_node_resource_topology",
+        [](const PathLike& path) {
+            const auto file = path_text(path);
+            return unlocked([&] { return io::read_node_resource_topology(file); });
+        },
+        py::arg("path"),
+        documented("read_node_resource_topology(path)", of("read_node_resource_topology")).c_str());
+    m.def(
+        "machine_of",
+        [hardware](const R& resources, const py::kwargs& keywords) {
+            const auto given = hardware.read("machine_of", keywords);
+            return unlocked([&] { return io::machine_of(resources, given); });
+        },
+        py::arg("node"), hardware.documented("machine_of(node", of("machine_of")).c_str());
+}
+
+}  // namespace
+
+void bind_readings(py::module_& parent) {
+    py::module_ topology = parent.attr("topology"), m = parent.attr("io");
+    bind_results(m);
+    using H = io::HardwareReadOptions;
+    const auto hardware = Keywords<H>().fields();
+    bind_reader(m, "read_hardware", hardware, io::read_hardware);
+    bind_reader(m, "read_nvidia_smi_topo", hardware, io::read_nvidia_smi_topo);
+    bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
+    bind_reader(m, "read_hwloc", hardware, io::read_hwloc);
+    bind_reader(m, "read_flextopo", hardware, io::read_flextopo);
+    m.def(
+        "read_this_machine",
+        [hardware](const std::string& library, const py::kwargs& keywords) {
+            const auto given = hardware.read("read_this_machine", keywords);
+            return unlocked([&] { return io::read_this_machine(given, library); });
+        },
+        py::kw_only(), py::arg("library") = "libhwloc.so.15",
+        hardware.documented("read_this_machine(*, library='libhwloc.so.15'", doc("io::read_this_machine"))
+            .c_str());
+    bind_node_resources(m, hardware);
+    using S = io::SlurmTopologyOptions;
+    bind_reader(m, "read_slurm_topology", Keywords<S>().fields(), io::read_slurm_topology);
+    using K = io::KubernetesTopologyOptions;
+    const auto kubernetes = Keywords<K>().fields();
+    m.def(
+        "read_kubernetes_topology",
+        [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {
+            const auto given = kubernetes.read("read_kubernetes_topology", keywords);
+            const auto levels = path_text(topology_path), nodes = path_text(nodes_path);
+            return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
+        },
+        py::arg("topology_path"), py::arg("nodes_path"),
+        kubernetes
+            .documented("read_kubernetes_topology(topology_path, nodes_path",
+                        doc("io::read_kubernetes_topology"))
+            .c_str());
+    m.def(
+        "network_tree",
+        [topology](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
+            ClusterSpec spec;
+            for (const auto& node : reading.nodes) {
+                spec.nodes.emplace_back().name = node.name;
+                spec.nodes.back().network = node.network;
+            }
+            return topology.attr("NetworkTree")(std::make_shared<Cluster>(Cluster::build(spec)));
+        },
+        py::arg("reading"), documented("network_tree(reading)", doc("io::network_tree")).c_str());
+    m.def(
+        "set_network",
+        [](const ClusterPtr& cluster, const io::NetworkReading& reading) {
+            auto spec = cluster->to_spec();
+            io::set_network(spec, reading);
+            return std::make_shared<Cluster>(Cluster::build(spec));
+        },
+        py::arg("cluster"), py::arg("reading"),
+        documented(
+            "set_network(cluster, reading)",
+            "A snapshot in which every node that the reading names has its domains; the others keep theirs.")
+            .c_str());
+    m.def("reads_xml", io::reads_xml, documented("reads_xml()", doc("io::reads_xml")).c_str());
+    m.def("reads_yaml", io::reads_yaml, documented("reads_yaml()", doc("io::reads_yaml")).c_str());
+}
+
+}  // namespace gpusched::python

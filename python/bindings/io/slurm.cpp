@@ -1,0 +1,52 @@
+// Within gpusched.io: the reader of what Slurm's scontrol prints.
+#include "core/arguments.hpp"
+#include "core/keywords.hpp"
+#include "io/cluster_reading.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/core/file.hpp>
+#include <gpusched/io/slurm.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+/// A document or a file.
+void take_slurm_source(const py::handle& source, Sources& out) {
+    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
+        out.contents.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
+        out.names.emplace_back("<dict>");
+        return;
+    }
+    auto path = path_text(py::reinterpret_borrow<py::object>(source));
+    out.contents.push_back(unlocked([&] { return read_file(path); }));
+    out.names.push_back(std::move(path));
+}
+
+}  // namespace
+
+void bind_slurm(py::module_& parent) {
+    py::module_ m = parent.attr("io");
+    using O = io::SlurmReadOptions;
+    const auto options = Keywords<O>().fields().shared_as("io.read_slurm");
+    m.def(
+        "read_slurm",
+        [options](const py::args& sources, const py::kwargs& keywords) {
+            const auto given = options.read("read_slurm", keywords);
+            Sources read;
+            for (const auto source : sources)
+                if (py::isinstance<py::list>(source) || py::isinstance<py::tuple>(source))
+                    for (const auto one : py::reinterpret_borrow<py::iterable>(source))
+                        take_slurm_source(one, read);
+                else
+                    take_slurm_source(source, read);
+            return unlocked([&] { return ClusterReading::of(io::slurm_from_texts(read.texts(), given)); });
+        },
+        options
+            .documented("read_slurm(*sources", doc("io::slurm_from_texts") +
+                                                   "\n\n`sources` are files, documents as `json.load` gives "
+                                                   "them, or lists of these.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,126 @@
+// Other builders of gpusched.milp: spot scheduling, consolidation. Jobs are in milp/jobs.cpp.
+#include "core/arrays.hpp"
+#include "core/fields.hpp"
+#include "core/pickles.hpp"
+#include "milp/milp.hpp"
+#include "milp/placements.hpp"
+
+#include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/spot_schedule.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+struct NamedConsolidation : milp::ConsolidationModel {
+    ClusterPtr cluster;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedConsolidation>, F&& field) {
+    visit_fields(std::type_identity<milp::ConsolidationModel>{}, field);
+    field("cluster", &NamedConsolidation::cluster);
+}
+
+void bind_spot(py::module_& m) {
+    using M = milp::SpotModel;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "SpotModel", doc("milp::SpotModel").c_str());
+    model
+        .def(
+            "decode", [](const M& self, const std::vector<double>& x) { return self.decode(x).pods; },
+            py::arg("x"), documented("decode(self, x)", "Pods as [task][slot][node].").c_str())
+        .def(
+            "encode",
+            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) {
+                return own(self.encode({pods}));
+            },
+            py::arg("pods"), documented("encode(self, pods)", doc("milp::SpotModel::encode")).c_str())
+        .def(
+            "schedule_value",
+            [](const M& self, const std::vector<std::vector<std::vector<int>>>& pods) -> JsonObject {
+                return dict_from(milp::spot_value(self.problem, {pods}, self.mode));
+            },
+            py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
+    define_pickling(model);
+    m.def(
+        "spot_schedule",
+        [](const Typed<"Iterable[Mapping[str, Any]]">& tasks, const Typed<"Iterable[int]">& nodes,
+           const Integer& horizon, const Number& alpha, const Name<milp::SpotMode>& mode) {
+            milp::SpotProblem p;
+            Problems problems;
+            for (const auto item : tasks) {
+                const auto at = std::to_string(p.tasks.size());
+                auto& task = p.tasks.emplace_back();
+                collect(problems, [&] {
+                    Fields f("tasks[" + at + "]", item);
+                    f.read_all(task, {"checkpoints"});
+                    f.require("checkpoints", task.checkpoints);
+                    f.finish();
+                });
+                if (task.name.empty()) task.name = at;
+            }
+            auto form = milp::SpotMode::meaning;
+            collect(problems, [&] { p.nodes = OptionType<std::vector<int>>::read("nodes", nodes); });
+            collect(problems, [&] { p.horizon = OptionType<int>::read("horizon", horizon); });
+            collect(problems, [&] { p.alpha = OptionType<double>::read("alpha", alpha); });
+            collect(problems, [&] { form = OptionType<milp::SpotMode>::read("mode", mode); });
+            problems.throw_if_any();
+            return std::make_shared<M>(milp::spot_schedule(p, form));
+        },
+        py::arg("tasks"), py::arg("nodes"), py::arg("horizon"), py::arg("alpha"), py::arg("mode") = "meaning",
+        documented("spot_schedule(tasks, nodes, horizon, alpha, mode='meaning')", doc("milp::spot_schedule"))
+            .c_str());
+}
+
+void bind_consolidation_model(py::module_& m) {
+    using M = NamedConsolidation;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ConsolidationModel",
+                                                         doc("milp::ConsolidationModel").c_str());
+    model
+        .def(
+            "decode",
+            [](const M& self, const std::vector<double>& x) {
+                return placement_dict(*self.cluster, self.decode(x));
+            },
+            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+        .def(
+            "encode",
+            [](const M& self, const PlacementDict& placement) {
+                return own(self.encode(read_placement(*self.cluster, placement)));
+            },
+            py::arg("placement"),
+            documented("encode(self, placement)", doc("milp::ConsolidationModel::encode")).c_str())
+        .def(
+            "occupied",
+            [](const M& self, const PlacementDict& placement) {
+                return self.occupied(read_placement(*self.cluster, placement));
+            },
+            py::arg("placement"),
+            documented("occupied(self, placement)", "How many nodes it occupies.").c_str())
+        .def(
+            "moves",
+            [](const M& self, const PlacementDict& placement) {
+                return self.moves(read_placement(*self.cluster, placement));
+            },
+            py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
+    const auto options = Keywords<milp::ConsolidationOptions>().fields();
+    define_pickling(model);
+    m.def(
+        "consolidation",
+        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto o = options.read("consolidation", keywords);
+            return std::make_shared<M>(unlocked([&] {
+                return M{milp::consolidation(*cluster, o), cluster};
+            }));
+        },
+        py::arg("cluster"), options.documented("consolidation(cluster", doc("milp::consolidation")).c_str());
+}
+
+}  // namespace
+
+void bind_milp_builders(py::module_& m) {
+    bind_spot(m);
+    bind_consolidation_model(m);
+    bind_milp_jobs(m);
+}
+
+}  // namespace gpusched::python

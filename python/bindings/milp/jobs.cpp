@@ -1,0 +1,202 @@
+// Builders of gpusched.milp about pending work: joint allocation, priority packing.
+#include "core/arrays.hpp"
+#include "core/fields.hpp"
+#include "core/pickles.hpp"
+#include "milp/milp.hpp"
+#include "milp/placements.hpp"
+
+#include <gpusched/milp/joint_allocation.hpp>
+#include <gpusched/milp/priority_packing.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+struct NamedPacking : milp::PackingResult {
+    ClusterPtr cluster;
+};
+struct NamedPackingModel : milp::PackingModel {
+    ClusterPtr cluster;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPacking>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingResult>{}, field);
+    field("cluster", &NamedPacking::cluster);
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
+    visit_fields(std::type_identity<milp::PackingModel>{}, field);
+    field("cluster", &NamedPackingModel::cluster);
+}
+
+/// One entry of `jobs`. What the model does not hold (cores, memory, GPU types) is refused, not left out.
+void read_switch_job(const std::string& field, py::handle value, milp::SwitchJob& job) {
+    Fields f(field, value);
+    f.read("name", job.name);
+    if (const auto pods = f.take("pods"); pods && py::isinstance<py::list>(pods)) {
+        f.collect([&] {
+            const auto kinds = pods.cast<py::list>();
+            if (kinds.size() != 1) throw InvalidInput(field + ".pods: expected one kind of pod");
+            Fields kind(field + ".pods[0]", kinds[0]);
+            kind.require("count", job.pods);
+            kind.require("gpu_count", job.gpus);
+            kind.finish();
+        });
+    } else {
+        f.require("pods", job.pods);
+        f.read("gpus", job.gpus);
+    }
+    f.finish();
+}
+
+void bind_joint_model(py::module_& m) {
+    using M = milp::JointModel;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "JointModel", doc("milp::JointModel").c_str());
+    model.def_readonly("placed_worth", &M::placed_worth, doc("milp::JointModel::placed_worth").c_str())
+        .def(
+            "decode", [](const M& self, const std::vector<double>& x) -> Typed<"dict[str, dict[str, int]]"> {
+                const auto allocation = self.decode(x);
+                py::dict result;
+                for (std::size_t j = 0; j < allocation.size(); ++j) {
+                    py::dict pods;
+                    for (std::size_t s = 0; s < allocation[j].size(); ++s)
+                        if (allocation[j][s] > 0)
+                            pods[py::str(self.problem.switches[s].name)] = allocation[j][s];
+                    result[py::str(self.problem.jobs[j].name)] = pods;
+                }
+                return result;
+            },
+            py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
+        .def(
+            "encode",
+            [](const M& self,
+               const py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>>& allocation) {
+                milp::JointAllocation pods(self.problem.jobs.size(),
+                                           std::vector<int>(self.problem.switches.size(), 0));
+                const auto find = [](const std::string& what, const auto& all, py::handle key) {
+                    const auto name = OptionType<std::string>::read(what, key);
+                    for (std::size_t i = 0; i < all.size(); ++i)
+                        if (all[i].name == name) return i;
+                    throw InvalidInput(what + ": there is no " + gpusched::quoted(name));
+                };
+                Problems problems;
+                for (const auto& [job, places] : allocation)
+                    collect(problems, [&, job = job, places = places] {
+                        auto& row = pods[find("allocation: job", self.problem.jobs, job)];
+                        for (const auto& [place, count] : dict_of("allocation", places))
+                            collect(problems, [&, place = place, count = count] {
+                                row[find("allocation: switch", self.problem.switches, place)] =
+                                    OptionType<int>::read("allocation: pods", count);
+                            });
+                    });
+                problems.throw_if_any();
+                return own(self.encode(pods));
+            },
+            py::arg("allocation"),
+            documented("encode(self, allocation)", doc("milp::JointModel::encode")).c_str());
+    define_pickling(model);
+    m.def(
+        "joint_allocation",
+        [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
+           const OptionalLevel& level) {
+            milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
+            Problems problems;
+            for (const auto item : jobs) {
+                const auto at = std::to_string(p.jobs.size());
+                auto& job = p.jobs.emplace_back();
+                collect(problems, [&] { read_switch_job("jobs[" + at + "]", item, job); });
+                if (job.name.empty()) job.name = at;
+            }
+            problems.throw_if_any();
+            return std::make_shared<M>(milp::joint_allocation(p));
+        },
+        py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),
+        documented("joint_allocation(cluster, jobs, level=None)", doc("milp::joint_allocation")).c_str());
+}
+
+void bind_packing_model(py::module_& m) {
+    using M = NamedPackingModel;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "PackingModel",
+                                                         doc("milp::PackingModel").c_str());
+    model
+        .def(
+            "decode",
+            [](const M& self, const std::vector<double>& x) {
+                return placement_dict(*self.cluster, self.decode(*self.cluster, x));
+            },
+            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+        .def(
+            "encode",
+            [](const M& self, const PlacementDict& placement) {
+                return own(self.encode(*self.cluster, read_placement(*self.cluster, placement)));
+            },
+            py::arg("placement"),
+            documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
+    define_pickling(model);
+    const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
+    m.def(
+        "packing_model",
+        [options](const ClusterPtr& cluster, const Integer& priority, const Typed<"Sequence[int]">& placed,
+                  const py::kwargs& keywords) {
+            Problems problems;
+            const auto o = options.read("packing_model", keywords, problems);
+            std::int64_t of = 0;
+            std::vector<std::int64_t> above;
+            collect(problems, [&] { of = OptionType<std::int64_t>::read("priority", priority); });
+            collect(problems, [&] { above = OptionType<std::vector<std::int64_t>>::read("placed", placed); });
+            problems.throw_if_any();
+            return std::make_shared<M>(unlocked([&] {
+                return M{milp::packing_model(*cluster, of, above, o), cluster};
+            }));
+        },
+        py::arg("cluster"), py::arg("priority"), py::arg("placed") = py::list(),
+        options.documented("packing_model(cluster, priority, placed=[]", doc("milp::packing_model")).c_str());
+}
+
+struct PackingArguments : milp::PackingOptions, SolverArguments {};
+
+void bind_packing(py::module_& m) {
+    const auto options = solver_keywords<PackingArguments, milp::PackingOptions>();
+    using Named = NamedPacking;
+    py::class_<Named> result(m, "PackingResult", doc("milp::PackingResult").c_str());
+    result.def_readonly("optimal", &Named::optimal, doc("milp::PackingResult::optimal").c_str())
+        .def_readonly("moves", &Named::moves, doc("milp::PackingResult::moves").c_str())
+        .def_property_readonly(
+            "placement", [](const Named& r) { return placement_dict(*r.cluster, r.placement); },
+            "{task: node or None}.")
+        .def_property_readonly(
+            "steps",
+            [](const Named& r) -> JsonObjects {
+                py::list steps;
+                for (const auto& step : r.steps) steps.append(dict_from(step));
+                return steps;
+            },
+            "One dict per priority, highest first: priority, pending, placed, bound, status.");
+    result.def("__repr__", [](const Named& r) {
+        return std::string("<gpusched.milp.PackingResult: ") +
+               (r.optimal ? "optimal" : "not proven optimal") + ", " + counted(r.moves, "move") + ">";
+    });
+    define_pickling(result);
+    m.def(
+        "priority_packing",
+        [options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+            const auto arguments = options.read("priority_packing", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            return Named{Call(arguments.progress).run([&](const Context& context) {
+                             return milp::priority_packing(*cluster, arguments, solver, context);
+                         }),
+                         cluster};
+        },
+        py::arg("cluster"),
+        options.documented("priority_packing(cluster", doc("milp::priority_packing")).c_str());
+}
+
+}  // namespace
+
+void bind_milp_jobs(py::module_& m) {
+    bind_joint_model(m);
+    bind_packing_model(m);
+    bind_packing(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,266 @@
+// gpusched.milp: models and solvers. Builders are in milp/builders.cpp.
+#include "milp/milp.hpp"
+
+#include "core/arrays.hpp"
+#include "core/pickles.hpp"
+#include "core/records.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/write.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+namespace gpusched::python {
+
+namespace {
+
+/// Lends a budget to Python for as long as this object lives. With the GIL held.
+class Watched {
+  public:
+    explicit Watched(Budget& budget) : lent_(std::make_shared<Budget*>(&budget)) {}
+    ~Watched() { *lent_ = nullptr; }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+    [[nodiscard]] py::object go_on() const {
+        return py::cpp_function(
+            [lent = lent_](std::int64_t done) {
+                if (*lent == nullptr) return false;  // the call is over
+                (*lent)->report("solving", done, 0);
+                return !(*lent)->exhausted();
+            },
+            py::name("go_on"), py::arg("done") = 0);
+    }
+
+  private:
+    std::shared_ptr<Budget*> lent_;
+};
+
+/// A solver written in Python: takes the model and a dict of options, returns a dict.
+milp::AnySolver python_solver(std::string name, py::object solve) {
+    // The callable outlives the C++ copies of it and is let go with the GIL held.
+    auto held = std::shared_ptr<py::object>(new py::object(std::move(solve)), [](py::object* object) {
+        const py::gil_scoped_acquire lock;
+        delete object;
+    });
+    return {name,
+            [held, name](const milp::Model& model, const milp::SolveOptions& options,
+                         const Context& context) -> milp::Solution {
+                Budget budget(context);
+                budget.report("solving", 0, 0);
+                const double worst = model.sense == milp::Sense::minimise ? -milp::infinity : milp::infinity;
+                // Asked at once, so that something is shown whatever the solver tells.
+                if (budget.exhausted())
+                    return milp::Solution{.status = milp::Status::cancelled, .bound = worst, .solver = name};
+                const py::gil_scoped_acquire lock;
+                const Watched watched(budget);
+                py::dict o;
+                o["time_limit"] = options.time_limit;
+                o["mip_gap"] = options.mip_gap;
+                o["threads"] = options.threads;
+                o["seed"] = options.seed;
+                o["presolve"] = options.presolve;
+                o["start"] = options.start.empty() ? py::none() : py::object(own(options.start));
+                o["go_on"] = watched.go_on();
+                const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
+                const std::string owner = "solver's answer";
+                if (!py::isinstance<py::dict>(given))
+                    bad_option(owner, given, "a dict with status, x, bound");
+                const auto answer = py::reinterpret_borrow<py::dict>(given);
+                if (!answer.contains("status")) throw InvalidInput(owner + ": status is missing");
+                milp::Solution s{.solver = name};
+                s.status = OptionType<milp::Status>::read(owner + ".status", answer["status"]);
+                s.bound = worst;
+                if (answer.contains("bound") && !answer["bound"].is_none())
+                    s.bound = OptionType<double>::read(owner + ".bound", answer["bound"]);
+                if (answer.contains("x") && !answer["x"].is_none() &&
+                    py::module_::import("numpy").attr("ndim")(answer["x"]).cast<int>() != 1)
+                    bad_option(owner + ".x", answer["x"], "one number per column");
+                if (answer.contains("x") && !answer["x"].is_none())
+                    s.x = OptionType<std::vector<double>>::read(owner + ".x", answer["x"]);
+                if (answer.contains("message") && !answer["message"].is_none())
+                    s.message = OptionType<std::string>::read(owner + ".message", answer["message"]);
+                if (std::isnan(s.bound)) s.bound = worst;
+                return s;
+            }};
+}
+
+OptionalNumber none_if_nan(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
+
+Typed<"dict[str, numpy.typing.NDArray[numpy.int32]]"> index_dict(const std::shared_ptr<milp::Model>& model) {
+    py::dict result;
+    for (const auto& map : model->indices)
+        result[py::str(map.name)] = view(map.columns, model).attr("reshape")(py::cast(map.extents));
+    return result;
+}
+
+Typed<"Any"> matrix(const std::shared_ptr<milp::Model>& model) {
+    const auto sparse = py::module_::import("gpusched._optional").attr("require")("scipy.sparse", "milp");
+    const auto parts = py::make_tuple(view(model->value, model), positions(model->row_index, model),
+                                      positions(model->column_start, model));
+    return sparse.attr("csc_matrix")(
+        parts, py::arg("shape") = py::make_tuple(model->rows(), model->columns()), py::arg("copy") = false);
+}
+
+void bind_model_class(py::module_& m) {
+    using M = milp::Model;
+    using Ptr = std::shared_ptr<M>;
+    py::class_<M, Ptr> model(m, "Model", doc("milp::Model").c_str());
+    py::class_<milp::ElasticModel, M, std::shared_ptr<milp::ElasticModel>> elastic(
+        m, "ElasticModel", doc("milp::ElasticModel").c_str());
+    const auto array = [&](const char* name, auto member, const char* text) {
+        model.def_property_readonly(
+            name, [member](const Ptr& self) { return view((*self).*member, self); }, text);
+    };
+    model.def_property_readonly("A", &matrix, "The constraint matrix: scipy.sparse.csc_matrix, a view.");
+    array("c", &M::objective, "Objective, one entry per column.");
+    array("row_lower", &M::row_lower, "Lower sides of the rows; -inf = none.");
+    array("row_upper", &M::row_upper, "Upper sides of the rows; inf = none.");
+    array("col_lower", &M::column_lower, "Lower bounds of the columns; -inf = none.");
+    array("col_upper", &M::column_upper, "Upper bounds of the columns; inf = none.");
+    array("integrality", &M::integer, "1 where a column takes whole numbers only.");
+    model.def_property_readonly(
+        "column_start", [](const Ptr& self) { return positions(self->column_start, self); },
+        "Where each column's entries start in `row_index` and `value`.");
+    model.def_property_readonly(
+        "row_index", [](const Ptr& self) { return positions(self->row_index, self); },
+        "The row of each entry of the matrix.");
+    array("value", &M::value, "The value of each entry of the matrix.");
+    array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
+    model.def_readonly("name", &M::name, "The model's name.")
+        .def_property_readonly(
+            "sense", [](const M& self) -> Name<milp::Sense> { return enum_name(self.sense); },
+            "'minimise' or 'maximise'.")
+        .def_readonly("offset", &M::offset, "A constant added to the objective.")
+        .def_readonly("row_names", &M::row_names, "Names of the rows.")
+        .def_readonly("col_names", &M::column_names, "Names of the columns.")
+        .def_readonly("group_names", &M::group_names, "Names of the groups of rows.")
+        .def_property_readonly(
+            "shape", [](const M& self) { return std::pair(self.rows(), self.columns()); }, "(rows, columns).")
+        .def_property_readonly(
+            "index", &index_dict,
+            "Which column stands for which indices: arrays by name, -1 where there is none.")
+        .def("rows_in", &M::rows_in, py::arg("group"),
+             documented("rows_in(self, group)", doc("milp::Model::rows_in")).c_str())
+        .def(
+            "to_mps", [](const M& self) { return milp::to_mps(self); },
+            documented("to_mps(self)", doc("milp::to_mps")).c_str())
+        .def(
+            "to_lp", [](const M& self) { return milp::to_lp(self); },
+            documented("to_lp(self)", doc("milp::to_lp")).c_str())
+        .def(
+            "write_mps", [](const M& self, const PathLike& path) { milp::write_mps(self, path_text(path)); },
+            py::arg("path"), documented("write_mps(self, path)", doc("milp::to_mps")).c_str())
+        .def(
+            "write_lp", [](const M& self, const PathLike& path) { milp::write_lp(self, path_text(path)); },
+            py::arg("path"), documented("write_lp(self, path)", doc("milp::to_lp")).c_str())
+        .def(
+            "evaluate", [](const M& self, const std::vector<double>& x) { return milp::evaluate(self, x); },
+            py::arg("x"), documented("evaluate(self, x)", doc("milp::evaluate")).c_str())
+        .def(
+            "lp_relaxation", [](const M& self) { return std::make_shared<M>(milp::lp_relaxation(self)); },
+            documented("lp_relaxation(self)", doc("milp::lp_relaxation")).c_str())
+        .def(
+            "elastic",
+            [](const M& self, const std::vector<std::string>& groups) {
+                return std::make_shared<milp::ElasticModel>(milp::elastic(self, groups));
+            },
+            py::arg("groups") = std::vector<std::string>{},
+            documented("elastic(self, groups=[])", doc("milp::elastic")).c_str())
+        .def("__repr__", [](const py::object& self) {
+            const auto& model_ = self.cast<const M&>();
+            return "<" + py::str(py::type::of(self).attr("__name__")).cast<std::string>() + " '" +
+                   model_.name + "', " + counted(model_.rows(), "row") + ", " +
+                   counted(model_.columns(), "column") + ">";
+        });
+    define_pickling(model);
+    const auto options =
+        solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
+    model.def(
+        "solve",
+        [options](const Ptr& self, const py::kwargs& keywords) {
+            const auto arguments = options.read("solve", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            return Call(arguments.progress).run([&](const Context& context) {
+                return milp::solve(*self, arguments, solver, context);
+            });
+        },
+        options.documented("solve(self", doc("milp::solve")).c_str());
+    const auto conflict_options = solver_keywords<SolveArguments, milp::SolveOptions>();
+    model.def(
+        "conflicting_groups",
+        [conflict_options](const Ptr& self, const py::kwargs& keywords) {
+            const auto arguments = conflict_options.read("conflicting_groups", keywords);
+            const auto solver = solver_argument(arguments.solver);
+            return Call(arguments.progress).run([&](const Context& context) {
+                return milp::conflicting_groups(*self, solver, arguments, context);
+            });
+        },
+        conflict_options.documented("conflicting_groups(self", doc("milp::conflicting_groups")).c_str());
+    elastic.def(
+        "violated_groups",
+        [](const milp::ElasticModel& self, const std::vector<double>& x, double tolerance) {
+            return milp::violated_groups(self, x, tolerance);
+        },
+        py::arg("x"), py::arg("tolerance") = 1e-6,
+        documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
+    define_pickling(elastic);
+}
+
+}  // namespace
+
+milp::AnySolver solver_argument(const py::object& solver) {
+    if (PyCallable_Check(solver.ptr()) != 0) return python_solver("callable", solver);
+    const auto name = OptionType<std::string>::read("solver", solver);
+    const auto found = py::module_::import("gpusched._solvers").attr("find")(name, milp::available_solvers());
+    if (py::isinstance<py::str>(found)) return milp::find_solver(found.cast<std::string>());
+    return python_solver(found.attr("__name__").cast<std::string>(), found);
+}
+
+void bind_milp(py::module_& parent) {
+    auto m = submodule(parent, "milp");
+    using E = milp::Evaluation;
+    py::class_<E> evaluation(m, "Evaluation", doc("milp::Evaluation").c_str());
+    define_record(evaluation);
+    evaluation.def("feasible", &E::feasible, py::arg("tolerance") = 1e-6,
+                   documented("feasible(self, tolerance=1e-06)", "True if nothing is off by more.").c_str());
+    using G = milp::GroupViolation;
+    py::class_<G> violation(m, "GroupViolation", doc("milp::GroupViolation").c_str());
+    define_record(violation);
+    using S = milp::Solution;
+    py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
+    solution
+        .def_property_readonly(
+            "status", [](const S& s) -> Name<milp::Status> { return enum_name(s.status); },
+            doc("milp::Status").c_str())
+        .def_property_readonly(
+            "objective", [](const S& s) { return none_if_nan(s.objective); },
+            "With the model's offset; None where there is no solution.")
+        .def_property_readonly(
+            "bound", [](const S& s) { return none_if_nan(s.bound); },
+            "No solution is better; None where nothing is known.")
+        .def_property_readonly(
+            "x", [](const std::shared_ptr<S>& s) -> Typed<"numpy.typing.NDArray[numpy.float64] | None"> {
+                return s->has_solution() ? py::object(view(s->x, s)) : py::none();
+            },
+            "One entry per column; None where there is no solution.")
+        .def_readonly("solver", &S::solver, doc("milp::Solution::solver").c_str())
+        .def_readonly("message", &S::message, doc("milp::Solution::message").c_str())
+        .def("__repr__", [](const S& s) {
+            return std::string("Solution(status='") + enum_name(s.status) +
+                   "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
+        });
+    define_pickling(solution);
+    m.def("available_solvers", &milp::available_solvers,
+          documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
+    bind_model_class(m);
+    bind_milp_builders(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,146 @@
+// gpusched.model: the cluster.
+#include "core/arguments.hpp"
+#include "core/arrays.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/io/cluster_json.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+ClusterPtr build(const ClusterSpec& spec) { return std::make_shared<Cluster>(Cluster::build(spec)); }
+
+ClusterPtr from_json(const DocumentOrPath& source) {
+    const auto spec = read_cluster(source, "source", "a dict or the path of a file");
+    return unlocked([&] { return std::make_shared<Cluster>(Cluster::build(spec)); });
+}
+
+std::string text(const Cluster& cluster) { return io::cluster_to_json(cluster.to_spec(), 0); }
+
+bool equal(const Cluster& a, const Cluster& b) {
+    if (&a.inventory() == &b.inventory()) return a.same_placement(b);
+    return a.node_count() == b.node_count() && a.task_count() == b.task_count() && a.to_spec() == b.to_spec();
+}
+
+std::string repr(const Cluster& c) {
+    std::int64_t gpus = 0;
+    std::size_t pending = 0;
+    for (const auto node : c.nodes()) gpus += c.gpu_count(node);
+    for (const auto task : c.tasks()) pending += !c.is_placed(task);
+    return "<gpusched.Cluster: " + counted(static_cast<std::int64_t>(c.node_count()), "node") + ", " +
+           counted(gpus, "GPU") + ", " + counted(static_cast<std::int64_t>(c.task_count()), "task") +
+           (pending > 0 ? " (" + std::to_string(pending) + " pending)" : "") + ">";
+}
+
+}  // namespace
+
+ClusterSpec read_cluster(const py::object& source, const char* argument, const char* expectation) {
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        return unlocked([&] { return io::read_cluster(path); });
+    }
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        bad_type(argument, source, expectation);
+    const auto text = json_text(source);
+    return unlocked([&] { return io::cluster_from_json(text, "<dict>"); });
+}
+
+void bind_model(py::module_& parent) {
+    auto m = submodule(parent, "model");
+    py::class_<Cluster, ClusterPtr> cluster(
+        m, "Cluster",
+        "A snapshot of a cluster: nodes, tasks and who runs where.\n\n"
+        "It never changes: what-if calls such as `apply` return new snapshots, which share all that stays "
+        "the same. "
+        "So threads may share one, and arrays and views of it stay valid.");
+    bind_nodes(m);
+    bind_tasks(m);
+    cluster
+        .def_static(
+            "from_json", from_json, py::arg("source"),
+            documented(
+                "from_json(source)",
+                "Reads and validates a `gpusched.cluster` document.\n\nParameters\n----------\nsource\n"
+                "    the path of a file, or the document as a dict\n\nRaises\n------\nInvalidInput\n"
+                "    with every problem, each naming the node, task or field\nBackendError\n"
+                "    when the file cannot be read")
+                .c_str())
+        .def(
+            "to_json",
+            [](const Cluster& c, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
+            },
+            py::arg("path") = py::none(),
+            documented("to_json(self, path=None)",
+                       "The `gpusched.cluster` document: as a dict, or written to a file.")
+                .c_str())
+        .def(
+            "to_json",
+            [](const Cluster& c, const PathLike& path) {
+                const auto file = path_text(path);
+                unlocked([&] { io::write_cluster(c.to_spec(), file); });
+            },
+            py::arg("path"))
+        .def_property_readonly(
+            "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in order.")
+        .def_property_readonly(
+            "tasks", [](const ClusterPtr& c) { return TaskSequence{c}; }, "All tasks, in order.")
+        .def_property_readonly(
+            "now", [](const Cluster& c) { return c.inventory().now; }, "When this was, in seconds.")
+        .def_property_readonly(
+            "network_levels", [](const Cluster& c) { return c.inventory().network_levels(); },
+            doc("Inventory::network_levels").c_str())
+        .def_property_readonly(
+            "budgets",
+            [](const Cluster& c) -> JsonObjects {
+                py::list list;
+                for (std::uint32_t b = 0; b < c.inventory().budgets.size(); ++b) {
+                    if (c.inventory().budget_names[b].empty()) continue;
+                    const auto budget = c.budget_spec(b);
+                    list.append(py::dict(py::arg("name") = budget.name, py::arg("tasks") = budget.tasks,
+                                         py::arg("groups") = budget.groups,
+                                         py::arg("allowed_down") = budget.allowed_down,
+                                         py::arg("broken") = budget.broken));
+                }
+                return list;
+            },
+            doc("BudgetSpec").c_str())
+        .def_property_readonly(
+            "label_levels",
+            [](const Cluster& c) {
+                std::vector<std::string> keys;
+                for (const auto& level : c.inventory().label_levels) keys.push_back(level.key);
+                return keys;
+            },
+            doc("ClusterSpec::label_levels").c_str())
+        .def(
+            "warnings", [](const Cluster& c) { return c.warnings(); },
+            documented("warnings(self)", doc("Cluster::warnings")).c_str())
+        .def(
+            "copy", [](const Cluster& c) { return std::make_shared<Cluster>(c); },
+            documented("copy(self)", "Another snapshot with the same content.").c_str())
+        .def("__copy__", [](const Cluster& c) { return std::make_shared<Cluster>(c); })
+        .def(
+            "__deepcopy__", [](const Cluster& c, const py::dict&) { return std::make_shared<Cluster>(c); },
+            py::arg("memo"))
+        .def(
+            "__eq__",
+            [](const Cluster& a, const Cluster& b) { return unlocked([&] { return equal(a, b); }); },
+            py::is_operator())
+        .def("__repr__", repr)
+        .def(py::pickle([](const Cluster& c) { return py::bytes(unlocked([&] { return text(c); })); },
+                        [](const py::bytes& state) {
+                            const auto text = state.cast<std::string>();
+                            return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
+                        }));
+    define_in_python<Frames>(cluster, "to_pandas", "_frames.cluster_to_pandas",
+                             "Two pandas frames, nodes and tasks, one row each.");
+    define_in_python<ArrowTables>(cluster, "to_arrow", "_frames.cluster_to_arrow",
+                                  "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
+    define_in_python<py::str>(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
+    bind_plan(m);
+}
+
+}  // namespace gpusched::python

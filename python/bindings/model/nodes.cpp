@@ -1,0 +1,332 @@
+// gpusched.model: nodes.
+#include "core/arguments.hpp"
+#include "core/arrays.hpp"
+#include "core/keywords.hpp"
+#include "model/cluster_views.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+OptionalString gpu_model(const NodeView& n) {
+    const auto model = n.table().gpu_model[n.at()];
+    if (model == none<GpuModelId>) return py::none();
+    return py::str(n.cluster->inventory().gpu_models[index(model)]);
+}
+
+Typed<"list[dict[str, str]]"> taints(const NodeView& n) {
+    py::list result;
+    for (const auto& t : n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].taints)
+        result.append(
+            py::dict(py::arg("key") = t.key, py::arg("value") = t.value, py::arg("effect") = t.effect));
+    return result;
+}
+
+py::dict described(const Hardware& hardware) {
+    py::list numa_nodes;
+    for (const auto& numa : hardware.numa_nodes)
+        numa_nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
+                                   py::arg("gpus") = gpu_list(numa.gpus)));
+    return py::dict(py::arg("numa_nodes") = numa_nodes);
+}
+
+Typed<"str | dict[str, Any] | None"> hardware(const NodeView& n) {
+    const auto which = n.table().hardware[n.at()];
+    if (which == NodeTable::no_hardware) return py::none();
+    const auto& hardware = n.cluster->inventory().hardware[which].description;
+    if (!hardware.preset.empty()) return py::str(hardware.preset);
+    return described(hardware);
+}
+
+std::vector<std::string> network(const NodeView& n) {
+    const auto& inventory = n.cluster->inventory();
+    std::vector<std::string> path;
+    for (Level level = 0; level < inventory.network_depth(n.id); ++level)
+        path.push_back(inventory.domain_name(level, inventory.domain(level, n.id)));
+    return path;
+}
+
+Typed<"list[Task]"> tasks(const NodeView& n) {
+    py::list result;
+    for (const auto task : n.cluster->tasks_on(n.id)) result.append(TaskView{n.cluster, task});
+    return result;
+}
+
+/// A column with one value per node.
+template <class F>
+auto column(F value) {
+    return [value](const NodeSequence& s) {
+        std::vector<std::decay_t<decltype(value(*s.cluster, NodeId{}))>> values;
+        values.reserve(s.size());
+        for (const auto node : s.cluster->nodes()) values.push_back(value(*s.cluster, node));
+        return own(std::move(values));
+    };
+}
+
+const auto cpu_free_milli = [](const Cluster& c, NodeId n) { return c.cpu_free_milli(n); };
+const auto memory_free_mib = [](const Cluster& c, NodeId n) { return c.memory_free_mib(n); };
+const auto gpu_free = [](const Cluster& c, NodeId n) { return c.gpu_free_total_milli(n); };
+const auto idle_gpu_count = [](const Cluster& c, NodeId n) { return gpu_count(c.idle_gpus(n)); };
+const auto failed_gpu_count = [](const Cluster& c, NodeId n) {
+    return gpu_count(c.inventory().nodes.failed_gpus[index(n)] & ~c.devices(n));
+};
+const auto device_count = [](const Cluster& c, NodeId n) { return gpu_count(c.devices(n)); };
+const auto free_device_count = [](const Cluster& c, NodeId n) { return gpu_count(c.free_devices(n)); };
+const auto occupants = [](const Cluster& c, NodeId n) { return c.occupants(n); };
+
+std::int64_t amount_of(const Cluster& c, NodeId n, std::uint32_t resource) {
+    return c.inventory().node_resources[index(n) * c.inventory().resource_names.size() + resource];
+}
+std::int64_t amount_free(const Cluster& c, NodeId n, std::uint32_t resource) {
+    return c.resource_free(n, resource);
+}
+using Amount = std::int64_t (*)(const Cluster&, NodeId, std::uint32_t);
+
+/// Named resources of which the node has some, with what `amount` says of each.
+std::map<std::string, std::int64_t> resource_amounts(const NodeView& n, Amount amount) {
+    std::map<std::string, std::int64_t> found;
+    const auto& names = n.cluster->inventory().resource_names;
+    for (std::uint32_t r = 0; r < names.size(); ++r)
+        if (amount_of(*n.cluster, n.id, r) > 0) found.emplace(names[r], amount(*n.cluster, n.id, r));
+    return found;
+}
+
+/// A named resource of every node, with what `amount` says of it.
+auto resource_column(Amount amount) {
+    return [amount](const NodeSequence& s, const std::string& name) {
+        const auto& names = s.cluster->inventory().resource_names;
+        const auto resource = names.find(name);
+        if (!resource)
+            throw InvalidInput("unknown resource " + gpusched::quoted(name) + did_you_mean(name, names));
+        std::vector<std::int64_t> values;
+        for (const auto node : s.cluster->nodes()) values.push_back(amount(*s.cluster, node, *resource));
+        return own(std::move(values));
+    };
+}
+
+JsonObjects devices(const NodeView& n) {
+    py::list result;
+    for (const auto& group : n.cluster->inventory().node_devices[n.table().devices[n.at()]].written)
+        result.append(py::dict(py::arg("device_class") = group.device_class, py::arg("count") = group.count,
+                               py::arg("parents") = group.parents, py::arg("memory_mib") = group.memory_mib));
+    return result;
+}
+
+}  // namespace
+
+void bind_nodes(py::module_& m) {
+    m.def(
+        "hardware_preset",
+        [](const std::string& name) -> JsonObject {
+            const auto preset = hardware_preset(name);
+            if (!preset) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
+            return described(*preset);
+        },
+        py::arg("name"),
+        documented("hardware_preset(name)",
+                   doc("hardware_preset") +
+                       "\n\nAs a dict of the cluster format. InvalidInput, with the nearest names, where "
+                       "there is none.")
+            .c_str());
+    py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
+    node.def_property_readonly(
+            "name", [](const NodeView& n) { return n.cluster->name(n.id); }, "Unique in its cluster.")
+        .def_property_readonly("gpu_model", gpu_model, "None where the node has no GPU model.")
+        .def_property_readonly(
+            "gpu_count", [](const NodeView& n) { return n.cluster->gpu_count(n.id); }, "0 .. 64")
+        .def_property_readonly(
+            "cpu_milli", [](const NodeView& n) { return n.table().cpu_milli[n.at()]; },
+            doc("NodeSpec::cpu_milli").c_str())
+        .def_property_readonly(
+            "memory_mib", [](const NodeView& n) { return n.table().memory_mib[n.at()]; }, "In MiB.")
+        .def_property_readonly(
+            "gpu_memory_mib", [](const NodeView& n) -> Typed<"int | None"> {
+                const auto memory = n.table().gpu_memory_mib[n.at()];
+                if (memory < 0) return py::none();
+                return py::int_(memory);
+            },
+            "Per GPU; None where the node does not model it.")
+        .def_property_readonly(
+            "schedulable", [](const NodeView& n) { return !n.table().is_cordoned(make_id<NodeId>(n.at())); },
+            "False for a cordoned node, which keeps its tasks and receives none but those that tolerate its "
+            "taint `node.kubernetes.io/unschedulable`, if it has it.")
+        .def_property_readonly("network", network,
+                               "Domains from the root down; empty where the position is unknown.")
+        .def_property_readonly(
+            "labels",
+            [](const NodeView& n) {
+                return n.cluster->inventory().node_attributes[n.table().attributes[n.at()]].labels;
+            },
+            "Labels by key.")
+        .def_property_readonly("taints", taints, "Dicts with key, value and effect.")
+        .def_property_readonly(
+            "hardware", hardware,
+            "A preset's name, a description as in the cluster format, or None where unknown.")
+        .def_property_readonly(
+            "failed_gpus", [](const NodeView& n) { return gpu_list(n.table().failed_gpus[n.at()]); },
+            "GPUs and other devices that nothing can use.")
+        .def_property_readonly(
+            "eviction_count", [](const NodeView& n) { return n.table().eviction_count[n.at()]; },
+            doc("NodeSpec::eviction_count").c_str())
+        .def_property_readonly(
+            "resources", [](const NodeView& n) { return resource_amounts(n, amount_of); },
+            "Named resources that it has.")
+        .def_property_readonly(
+            "resources_free", [](const NodeView& n) { return resource_amounts(n, amount_free); },
+            "What is free of these.")
+        .def_property_readonly("devices", devices, doc("NodeSpec::devices").c_str())
+        .def_property_readonly(
+            "free_devices", [](const NodeView& n) { return gpu_list(n.cluster->free_devices(n.id)); },
+            doc("Cluster::free_devices").c_str())
+        .def_property_readonly(
+            "failed_gpu_count", [](const NodeView& n) { return failed_gpu_count(*n.cluster, n.id); },
+            "How many GPUs nothing can use.")
+        .def_property_readonly("tasks", tasks, doc("Cluster::tasks_on").c_str())
+        .def_property_readonly(
+            "occupants", [](const NodeView& n) { return n.cluster->occupants(n.id); },
+            "How many tasks other than daemons run here.")
+        .def_property_readonly(
+            "cpu_free_milli", [](const NodeView& n) { return cpu_free_milli(*n.cluster, n.id); },
+            "Thousandths of a core that are free.")
+        .def_property_readonly(
+            "memory_free_mib", [](const NodeView& n) { return memory_free_mib(*n.cluster, n.id); },
+            "Free memory in MiB.")
+        .def_property_readonly(
+            "gpu_free_milli", [](const NodeView& n) { return gpu_free(*n.cluster, n.id); },
+            "Free GPU quantity in thousandths, summed over healthy GPUs.")
+        .def_property_readonly(
+            "idle_gpus", [](const NodeView& n) { return gpu_list(n.cluster->idle_gpus(n.id)); },
+            doc("Cluster::idle_gpus").c_str())
+        .def_property_readonly(
+            "idle_gpu_count", [](const NodeView& n) { return idle_gpu_count(*n.cluster, n.id); },
+            "How many healthy GPUs are entirely free.")
+        .def(
+            "__eq__", [](const NodeView& a, const NodeView& b) { return a == b; }, py::is_operator())
+        .def("__hash__", [](const NodeView& n) { return std::hash<std::size_t>{}(n.at()); })
+        .def("__repr__", [](const NodeView& n) {
+            const auto model = gpu_model(n);
+            const auto failed = failed_gpu_count(*n.cluster, n.id);
+            return "<gpusched.Node '" + n.cluster->name(n.id) +
+                   "': " + std::to_string(n.cluster->gpu_count(n.id)) + " x " +
+                   (model.is_none() ? std::string("GPU") : model.cast<std::string>()) + ", " +
+                   counted(n.cluster->occupants(n.id), "task") +
+                   (failed > 0 ? ", " + counted(failed, "failed GPU") : "") +
+                   (!n.table().is_cordoned(make_id<NodeId>(n.at())) ? ">" : ", cordoned>");
+        });
+
+    define_pickle<NodeView>(node);
+
+    py::class_<NodeSequence> nodes(
+        m, "Nodes",
+        "All nodes of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
+    define_sequence<NodeSequence>(nodes);
+    nodes
+        .def_property_readonly(
+            "gpu_model", [](const NodeSequence& s) -> Typed<"list[str | None]"> {
+                const auto& inventory = s.cluster->inventory();
+                py::list models;
+                for (std::size_t i = 0; i < inventory.gpu_models.size(); ++i)
+                    models.append(py::str(inventory.gpu_models[i]));
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) {
+                    const auto model = inventory.nodes.gpu_model[i];
+                    column[i] =
+                        model == none<GpuModelId> ? py::object(py::none()) : py::object(models[index(model)]);
+                }
+                return column;
+            },
+            "GPU model of every node, or None.")
+        .def(
+            "domain", [](const NodeSequence& s, const LevelLike& which) -> Typed<"list[str | None]"> {
+                const auto& inventory = s.cluster->inventory();
+                const auto level = read_level("level", which);
+                if (level == node_level) return py::cast(s).attr("name");
+                if (level >= inventory.network_levels())
+                    throw py::index_error("the network has " + std::to_string(inventory.network_levels()) +
+                                          " levels");
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) {
+                    const auto at = make_id<NodeId>(i);
+                    if (inventory.position_known(level, at))
+                        column[i] = py::str(inventory.domain_name(level, inventory.domain(level, at)));
+                    else
+                        column[i] = py::none();
+                }
+                return column;
+            },
+            py::arg("level"),
+            documented("domain(self, level)",
+                       "The network domain of every node at a level, or None where unknown; at \"node\" its "
+                       "own name.")
+                .c_str())
+        .def_property_readonly(
+            "gpu_count",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.gpu_count, s.cluster); },
+            "GPUs of every node.")
+        .def_property_readonly(
+            "cpu_milli",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.cpu_milli, s.cluster); },
+            "Thousandths of a core.")
+        .def_property_readonly(
+            "memory_mib",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.memory_mib, s.cluster); },
+            "Memory in MiB.")
+        .def_property_readonly(
+            "schedulable",
+            [](const NodeSequence& s) {
+                const auto& column = s.cluster->inventory().nodes.cordon;
+                const auto free = std::make_shared<std::vector<std::uint8_t>>(column.size());
+                std::transform(column.begin(), column.end(), free->begin(),
+                               [](Cordon cordon) { return cordon == Cordon::none; });
+                return flags(*free, free);
+            },
+            "False for cordoned nodes.")
+        .def_property_readonly(
+            "failed_gpu_mask",
+            [](const NodeSequence& s) { return view(s.cluster->inventory().nodes.failed_gpus, s.cluster); },
+            "Bit masks of GPUs and other devices that nothing can use: bit i is GPU i.")
+        .def_property_readonly(
+            "eviction_count",
+            [](const NodeSequence& s) {
+                return view(s.cluster->inventory().nodes.eviction_count, s.cluster);
+            },
+            "How many tasks were evicted from every node so far.")
+        .def_property_readonly(
+            "resource_names",
+            [](const NodeSequence& s) {
+                const auto& known = s.cluster->inventory().resource_names;
+                std::vector<std::string> names;
+                for (std::size_t r = 0; r < known.size(); ++r) names.push_back(known[r]);
+                return names;
+            },
+            "The resources that some node has or some task asks for.")
+        .def("resource", resource_column(amount_of), py::arg("name"),
+             documented("resource(self, name)", "How much of a named resource every node has.").c_str())
+        .def("resource_free", resource_column(amount_free), py::arg("name"),
+             documented("resource_free(self, name)", "How much of it is free.").c_str())
+        .def_property_readonly("device_count", column(device_count), "Devices beside the whole GPUs.")
+        .def_property_readonly("free_device_count", column(free_device_count),
+                               "How many of these are healthy and held by nobody.")
+        .def_property_readonly("failed_gpu_count", column(failed_gpu_count), "How many GPUs nothing can use.")
+        .def_property_readonly("idle_gpu_mask",
+                               column([](const Cluster& c, NodeId n) { return c.idle_gpus(n); }),
+                               "Bit masks of healthy GPUs that are entirely free: bit i is GPU i.")
+        .def_property_readonly("idle_gpu_count", column(idle_gpu_count),
+                               "How many healthy GPUs are entirely free.")
+        .def_property_readonly("occupants", column(occupants), "How many tasks other than daemons run there.")
+        .def_property_readonly("cpu_free_milli", column(cpu_free_milli),
+                               "Thousandths of a core that are free.")
+        .def_property_readonly("memory_free_mib", column(memory_free_mib), "Free memory in MiB.")
+        .def_property_readonly("gpu_free_milli", column(gpu_free), "Free GPU quantity in thousandths.");
+}
+
+}  // namespace gpusched::python

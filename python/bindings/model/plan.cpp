@@ -1,0 +1,310 @@
+// gpusched.model: plans.
+#include "model/plan.hpp"
+
+#include "core/arguments.hpp"
+#include "core/fields.hpp"
+#include "core/keywords.hpp"
+#include "model/cluster_views.hpp"
+
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/plan_json.hpp>
+#include <gpusched/model/apply.hpp>
+
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace gpusched::python {
+
+bool is_path(const py::object& source) {
+    return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
+}
+
+std::string path_text(const py::object& source) {
+    if (!is_path(source) && !py::isinstance<py::bytes>(source))
+        bad_type("path", source, "a path: a string or an os.PathLike");
+    std::string path;
+    try {
+        path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+        bad_option("path", source, "text, found half of a surrogate pair");
+    }
+    // The system reads a path up to the first NUL: another file than the one that was named.
+    if (path.find('\0') != path.npos) bad_option("path", source, "no NUL character");
+    return path;
+}
+
+std::string json_text(const py::object& document, const char* source) {
+    return py::module_::import("gpusched._documents").attr("json_text")(document, source).cast<std::string>();
+}
+
+py::object number(double value) {
+    if (std::abs(value) < 0x1p53 && std::trunc(value) == value)
+        return py::int_(static_cast<std::int64_t>(value));
+    return py::float_(value);
+}
+
+py::dict bound_dict(const Bound& bound) {
+    return py::dict(py::arg("occupied_nodes_at_least") = bound.occupied_nodes_at_least,
+                    py::arg("vacated_nodes_at_most") = bound.vacated_nodes_at_most,
+                    py::arg("vacated_gpus_at_most") = bound.vacated_gpus_at_most,
+                    py::arg("method") = bound.method);
+}
+
+namespace {
+
+PlanSpec read_plan(const py::object& source) {
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        const py::gil_scoped_release unlocked;
+        return io::read_plan(path);
+    }
+    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+        bad_type("plan", source, "a Plan, a dict or the path of a file");
+    return io::plan_from_json(json_text(source), "<dict>");
+}
+
+std::string plan_repr(const NamedPlan& p) {
+    return "<gpusched.Plan: " + counted(p.spec.moves, "move") + " in " + counted(p.spec.waves, "wave") +
+           ", " + counted(p.spec.vacated_nodes, "node") + " vacated, " +
+           counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
+}
+
+/// A goal with what it says, as `consolidate` takes it.
+Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
+    if (!goal) return py::none();
+    py::dict dict;
+    if (goal->empty_nodes) dict["empty_nodes"] = *goal->empty_nodes;
+    if (goal->slots) dict["slots"] = dict_from(*goal->slots);
+    if (goal->count) dict["count"] = *goal->count;
+    if (!goal->gpu_model.empty()) dict["gpu_model"] = goal->gpu_model;
+    return dict;
+}
+
+/// What each round found.
+JsonObjects rounds(const NamedPlan& p) {
+    py::list list;
+    for (const auto& round : consolidation::rounds_of(p.spec)) {
+        py::dict found;
+        visit_fields(std::type_identity<consolidation::RoundStatistics>{},
+                     [&](const char* name, auto member) { found[name] = round.*member; });
+        list.append(found);
+    }
+    return list;
+}
+
+}  // namespace
+
+Brought::Brought(const Cluster& cluster, std::span<const TaskId> pods) {
+    for (const auto pod : pods) tasks.push_back(cluster.task_spec(pod));
+    const auto& inv = cluster.inventory();
+    if (const auto job = pods.empty() ? none<JobId> : inv.tasks.job[index(pods.front())];
+        job != none<JobId> && inv.job_listed[index(job)] != 0)
+        jobs.push_back(cluster.job_spec(job));
+}
+
+Brought brought_by(const py::object& plan) {
+    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>().brought : Brought{};
+}
+
+void add(ClusterSpec& snapshot, const Brought& brought) {
+    const auto add_unknown = [](auto& all, const auto& more) {
+        std::set<std::string> known;
+        if (!more.empty())
+            for (const auto& one : all) known.insert(one.name);
+        for (const auto& one : more)
+            if (!known.contains(one.name)) all.push_back(one);
+    };
+    add_unknown(snapshot.jobs, brought.jobs);
+    add_unknown(snapshot.tasks, brought.tasks);
+}
+
+PlanSpec plan_argument(const py::object& plan) {
+    if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
+    return read_plan(plan);
+}
+
+void bind_plan(py::module_& m) {
+    py::class_<PlanSpec::Move>(m, "Move", doc("Move").c_str())
+        .def_readonly("task", &PlanSpec::Move::task, "The task's name.")
+        .def_readonly("from_", &PlanSpec::Move::from, "The node where it is then.")
+        .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
+        .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
+        .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
+        .def_property_readonly(
+            "how", [](const PlanSpec::Move& x) -> Name<MoveMode> { return enum_name(x.how); },
+            doc("MoveMode").c_str())
+        .def_readonly("chain", &PlanSpec::Move::chain,
+                      "The number of its ejection chain; None = it is not said.")
+        .def_property_readonly(
+            "for_",
+            [](const PlanSpec::Move& x) { return x.serves.empty() ? std::nullopt : std::optional(x.serves); },
+            "The vacated node that it helps to vacate; None = it is not said.")
+        .def(
+            "__eq__", [](const PlanSpec::Move& a, const PlanSpec::Move& b) { return a == b; },
+            py::is_operator())
+        .def(py::pickle(
+            [](const PlanSpec::Move& x) {
+                return py::make_tuple(x.task, x.from, x.to, x.gpus, x.wave, static_cast<int>(x.how), x.chain,
+                                      x.serves);
+            },
+            [](const py::tuple& s) {
+                return PlanSpec::Move{s[0].cast<std::string>(),
+                                      s[1].cast<std::string>(),
+                                      s[2].cast<std::string>(),
+                                      s[3].cast<std::vector<int>>(),
+                                      s[4].cast<std::int64_t>(),
+                                      static_cast<MoveMode>(s[5].cast<int>()),
+                                      s[6].cast<std::optional<std::int64_t>>(),
+                                      s[7].cast<std::string>()};
+            }))
+        .def("__repr__", [](const PlanSpec::Move& x) {
+            return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
+                   std::to_string(x.wave) + ">";
+        });
+    py::class_<PlanSpec::Placement>(m, "Placement", doc("Placement").c_str())
+        .def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
+        .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
+        .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
+        .def(
+            "__eq__", [](const PlanSpec::Placement& a, const PlanSpec::Placement& b) { return a == b; },
+            py::is_operator())
+        .def(py::pickle([](const PlanSpec::Placement& x) { return py::make_tuple(x.task, x.node, x.gpus); },
+                        [](const py::tuple& s) {
+                            return PlanSpec::Placement{s[0].cast<std::string>(), s[1].cast<std::string>(),
+                                                       s[2].cast<std::vector<int>>()};
+                        }))
+        .def("__repr__", [](const PlanSpec::Placement& x) {
+            return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
+        });
+
+    py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
+    type.def_property_readonly(
+            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
+        .def_property_readonly(
+            "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
+                if (!p.moves_tuple) {
+                    py::tuple moves(p.spec.moves.size());
+                    for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
+                        moves[i] = py::cast(p.spec.moves[i]);
+                    p.moves_tuple = std::move(moves);
+                }
+                return p.moves_tuple;
+            },
+            (doc("Plan::moves") + " The same tuple at every access.").c_str())
+        .def_property_readonly(
+            "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
+            "Names of the nodes with a non-daemon task before and none after.")
+        .def_property_readonly(
+            "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
+            "Names of the nodes that moves lead to, and that held no task but daemons before.")
+        .def_property_readonly(
+            "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
+            "Names of the tasks that are evicted before the first wave.")
+        .def_property_readonly(
+            "placements", [](const NamedPlan& p) { return p.spec.placements; },
+            "Pending tasks that start after the last wave.")
+        .def_property_readonly(
+            "stats",
+            [](const NamedPlan& p) -> JsonObject {
+                py::dict stats;
+                for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
+                return stats;
+            },
+            "Numbers about the plan and the search for it.")
+        .def_property_readonly(
+            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
+            doc("Bound").c_str())
+        .def_property_readonly(
+            "stop_reason", [](const NamedPlan& p) -> Typed<"str | None"> {
+                if (!p.stop_reason) return py::none();
+                return py::str(enum_name(*p.stop_reason));
+            },
+            "Why the algorithm returned; None for a plan that was read.")
+        .def_property_readonly(
+            "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
+            "What the plan was made for, as `consolidate` takes it; None = no goal.")
+        .def_property_readonly(
+            "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
+            "Whether the goal is there once the plan is done; None = no goal.")
+        .def_property_readonly("rounds", rounds,
+                               "What each round of the search found: a dict per round, out of `stats` "
+                               "(`round_1_moves` and so on).")
+        .def_static(
+            "from_json",
+            [](const DocumentOrPath& source) {
+                return NamedPlan{read_plan(source), {}};
+            },
+            py::arg("source"),
+            documented("from_json(source)",
+                       "Reads a `gpusched.plan` document.\n\nParameters\n----------\n"
+                       "source\n    the path of a file, or the document as a dict\n\n"
+                       "Raises\n------\nInvalidInput\n    with everything that is wrong\n"
+                       "BackendError\n    when the file cannot be read")
+                .c_str())
+        .def(
+            "to_json",
+            [](const NamedPlan& p, const py::none&) -> JsonObject {
+                return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
+            },
+            py::arg("path") = py::none(),
+            documented("to_json(self, path=None)",
+                       "The `gpusched.plan` document: as a dict, or written to a file.")
+                .c_str())
+        .def(
+            "to_json",
+            [](const NamedPlan& p, const PathLike& path) { io::write_plan(p.spec, path_text(path)); },
+            py::arg("path"))
+        .def(
+            "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
+        .def("__copy__", [](const NamedPlan& p) { return p; })
+        .def(
+            "__deepcopy__", [](const NamedPlan& p, const py::dict&) { return p; }, py::arg("memo"))
+        .def("__repr__", plan_repr)
+        .def(py::pickle(
+            [](const NamedPlan& p) {
+                ClusterSpec brought;
+                add(brought, p.brought);
+                return py::make_tuple(py::bytes(io::plan_to_json(p.spec, 0)),
+                                      p.stop_reason ? py::object(py::int_(static_cast<int>(*p.stop_reason)))
+                                                    : py::object(py::none()),
+                                      py::bytes(io::cluster_to_json(brought, 0)));
+            },
+            [](const py::tuple& state) {
+                NamedPlan p{io::plan_from_json(state[0].cast<std::string>(), "<pickle>"), {}};
+                if (!state[1].is_none()) p.stop_reason = static_cast<StopReason>(state[1].cast<int>());
+                auto brought = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>");
+                p.brought.tasks = std::move(brought.tasks);
+                p.brought.jobs = std::move(brought.jobs);
+                return p;
+            }));
+
+    define_in_python<Frame>(
+        type, "to_pandas", "_frames.plan_to_pandas",
+        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
+        "columns are step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = not said) and "
+        "for.");
+    define_in_python<ArrowTable>(type, "to_arrow", "_frames.plan_to_arrow",
+                                 "The table of `to_pandas` for Arrow (pyarrow).");
+    define_in_python<py::str>(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
+
+    m.def(
+        "apply",
+        [](const ClusterPtr& cluster, const PlanLike& plan) {
+            const auto spec = plan_argument(plan);
+            const auto brought = brought_by(plan);
+            const py::gil_scoped_release unlocked;
+            if (brought.tasks.empty())
+                return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
+            auto snapshot = cluster->to_spec();
+            add(snapshot, brought);
+            const auto with = Cluster::build(snapshot);
+            return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
+        },
+        py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,58 @@
+// What Python holds of a plan: names instead of ids, so that it stands on its own.
+#pragma once
+
+#include "core/bindings.hpp"
+
+#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpusched::python {
+
+/// A job that the snapshot of a plan does not have: its pods, pending, and where it says more than its name, the job.
+struct Brought {
+    std::vector<TaskSpec> tasks{};
+    std::vector<JobSpec> jobs{};
+
+    Brought() = default;
+    /// @param pods of one job of the cluster
+    Brought(const Cluster& cluster, std::span<const TaskId> pods);
+    bool operator==(const Brought&) const = default;
+};
+
+struct NamedPlan {
+    PlanSpec spec;
+    std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
+    Brought brought{};                        ///< `verify.plan` and `apply` add it; files leave it out
+    /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
+    mutable py::object moves_tuple{};
+
+    /// Same steps, same claims. Not why the search ended: that is no part of the format.
+    bool operator==(const NamedPlan& other) const { return spec == other.spec && brought == other.brought; }
+};
+
+/// A plan from what callers may pass for one: a Plan, a dict, or the path of a file.
+/// @throws InvalidInput with everything that is wrong with the file or dict
+PlanSpec plan_argument(const py::object& plan);
+
+/// What a plan brings along: of a Plan that `admit` made for a job given as a dict.
+Brought brought_by(const py::object& plan);
+/// Adds what the snapshot does not have.
+void add(ClusterSpec& snapshot, const Brought& brought);
+
+/// True for what names a file: a string or anything with `__fspath__`.
+bool is_path(const py::object& source);
+std::string path_text(const py::object& source);
+
+/// A bound as a dict, with the keys of the plan format.
+py::dict bound_dict(const Bound& bound);
+
+/// A statistic as Python shows it: whole numbers as int.
+py::object number(double value);
+
+}  // namespace gpusched::python

@@ -1,0 +1,22 @@
+// Tasks as callers name them where one is to be placed.
+#pragma once
+
+#include "model/cluster_views.hpp"
+
+#include <gpusched/model/spec.hpp>
+
+#include <string>
+#include <utility>
+
+namespace gpusched::python {
+
+/// A task from its description in the cluster format, a dict.
+/// @param where it is, as messages begin
+/// @param cluster whose label levels it may name
+/// @throws InvalidInput with everything that is wrong
+TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster = nullptr);
+
+/// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
+std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task);
+
+}  // namespace gpusched::python

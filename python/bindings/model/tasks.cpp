@@ -1,0 +1,318 @@
+// gpusched.model: tasks.
+#include "core/arguments.hpp"
+#include "core/arrays.hpp"
+#include "core/keywords.hpp"
+#include "model/cluster_views.hpp"
+
+#include <gpusched/model/detail/eligibility.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+OptionalString job(const TaskView& t) {
+    const auto job = t.table().job[t.at()];
+    if (job == none<JobId>) return py::none();
+    return py::str(t.cluster->inventory().job_names[index(job)]);
+}
+
+OptionalString subgroup(const TaskView& t) {
+    const auto& inv = t.cluster->inventory();
+    const auto id = inv.subgroup_of(t.id);
+    if (id == none<SubgroupId>) return py::none();
+    return py::str(inv.subgroups[index(id)].name);
+}
+
+OptionalString node(const TaskView& t) {
+    if (!t.cluster->is_placed(t.id)) return py::none();
+    return py::str(t.cluster->name(t.cluster->node_of(t.id)));
+}
+
+std::vector<std::string> gpu_models(const TaskView& t) {
+    std::vector<std::string> names;
+    for (const auto model : t.requirement().gpu_models)
+        names.push_back(t.cluster->inventory().gpu_models[index(model)]);
+    return names;
+}
+
+Typed<"list[dict[str, str]]"> tolerations(const TaskView& t) {
+    py::list result;
+    for (const auto& x : t.requirement().tolerations) {
+        py::dict item;
+        item["key"] = x.key;
+        item["operator"] = x.op;
+        item["value"] = x.value;
+        item["effect"] = x.effect;
+        result.append(item);
+    }
+    return result;
+}
+
+/// A level as in the formats, labels included.
+py::object any_level_object(const TaskView& t, Level level) {
+    if (level < first_label_level) return level_object(level);
+    return py::str(
+        t.cluster->inventory().label_levels[static_cast<std::size_t>(level - first_label_level)].key);
+}
+
+JsonObjects anti_affinity(const TaskView& t) {
+    py::list result;
+    for (const auto& a : t.wishes().anti_affinity)
+        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level),
+                               py::arg("limit") = a.limit));
+    return result;
+}
+
+JsonObjects affinity(const TaskView& t) {
+    py::list result;
+    for (const auto& a : t.wishes().affinity)
+        result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level)));
+    return result;
+}
+
+/// What the task avoids, or wants near.
+template <class Term>
+auto selected_groups(std::vector<Term> GroupTerms::*terms) {
+    return [terms](const TaskView& t) -> JsonObjects {
+        py::list result;
+        for (const auto& term : t.cluster->inventory().terms(t.id).*terms)
+            result.append(
+                py::dict(py::arg("group") = term.group, py::arg("level") = any_level_object(t, term.level)));
+        return result;
+    };
+}
+
+JsonObjects spread(const TaskView& t) {
+    py::list result;
+    for (const auto& term : t.cluster->inventory().terms(t.id).spread)
+        result.append(py::dict(py::arg("group") = term.group,
+                               py::arg("level") = any_level_object(t, term.level),
+                               py::arg("max_skew") = term.max_skew, py::arg("min_domains") = term.min_domains,
+                               py::arg("honor_node_affinity") = term.honor_node_affinity,
+                               py::arg("honor_taints") = term.honor_taints));
+    return result;
+}
+
+Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
+    const auto& wish = t.wishes().network_affinity;
+    if (!wish) return py::none();
+    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = enum_name(wish->mode));
+}
+
+Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
+    py::list result;
+    for (const auto& wish : t.wishes().hardware_affinity)
+        result.append(
+            py::dict(py::arg("level") = enum_name(wish.level), py::arg("qos") = enum_name(wish.qos)));
+    return result;
+}
+
+std::map<std::string, std::int64_t> resources(const TaskView& t) {
+    std::map<std::string, std::int64_t> found;
+    for (const auto& [resource, amount] : t.extras().resources)
+        found.emplace(t.cluster->inventory().resource_names[resource], amount);
+    return found;
+}
+
+std::vector<std::string> device_classes(const TaskView& t) {
+    std::vector<std::string> names;
+    for (const auto one : t.extras().device_classes)
+        names.push_back(t.cluster->inventory().device_classes[one]);
+    return names;
+}
+
+JsonObjects node_affinity(const TaskView& t) {
+    const auto matches = [](const std::vector<NodeMatch>& all) {
+        py::list result;
+        for (const auto& match : all)
+            result.append(py::dict(py::arg("key") = match.key, py::arg("operator") = enum_name(match.op),
+                                   py::arg("values") = match.values));
+        return result;
+    };
+    py::list result;
+    for (const auto& term : gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_affinity)
+        result.append(py::dict(py::arg("match_expressions") = matches(term.match_expressions),
+                               py::arg("match_fields") = matches(term.match_fields)));
+    return result;
+}
+
+/// A flag or quantity of every task, as stored.
+template <class T>
+auto stored(std::vector<T> TaskTable::*column) {
+    return [column](const TaskSequence& s) { return view(s.cluster->inventory().tasks.*column, s.cluster); };
+}
+auto stored_flags(std::vector<std::uint8_t> TaskTable::*column) {
+    return [column](const TaskSequence& s) { return flags(s.cluster->inventory().tasks.*column, s.cluster); };
+}
+template <class T>
+auto one(std::vector<T> TaskTable::*column) {
+    return [column](const TaskView& t) { return (t.table().*column)[t.at()]; };
+}
+auto flag(std::vector<std::uint8_t> TaskTable::*column) {
+    return [column](const TaskView& t) { return (t.table().*column)[t.at()] != 0; };
+}
+
+}  // namespace
+
+void bind_tasks(py::module_& m) {
+    using T = TaskTable;
+    py::class_<TaskView> task(m, "Task", doc("TaskSpec").c_str());
+    task.def_property_readonly(
+            "name", [](const TaskView& t) { return t.cluster->name(t.id); }, "Unique in its cluster.")
+        .def_property_readonly("job", job, "The job's name; None for a task on its own.")
+        .def_property_readonly("subgroup", subgroup, "The subgroup of its job that it is in; None = in none.")
+        .def_property_readonly("node", node, "The name of the node it runs on; None while pending.")
+        .def_property_readonly(
+            "gpus", [](const TaskView& t) { return gpu_list(t.cluster->gpus_of(t.id)); },
+            doc("TaskSpec::gpus").c_str())
+        .def_property_readonly("cpu_milli", one(&T::cpu_milli), doc("TaskSpec::cpu_milli").c_str())
+        .def_property_readonly("memory_mib", one(&T::memory_mib), "In MiB.")
+        .def_property_readonly("gpu_count", one(&T::gpu_count), doc("TaskSpec::gpu_count").c_str())
+        .def_property_readonly("gpu_share_milli", one(&T::gpu_share_milli),
+                               doc("TaskSpec::gpu_share_milli").c_str())
+        .def_property_readonly(
+            "gpu_milli", [](const TaskView& t) { return t.cluster->gpu_milli(t.id); },
+            doc("Cluster::gpu_milli").c_str())
+        .def_property_readonly("gpu_memory_mib", one(&T::gpu_memory_mib),
+                               doc("TaskSpec::gpu_memory_mib").c_str())
+        .def_property_readonly("gpu_models", gpu_models, "Acceptable models; empty = any.")
+        .def_property_readonly("priority", one(&T::priority), "Higher is more important.")
+        .def_property_readonly(
+            "priority_class",
+            [](const TaskView& t) -> Name<PriorityClass> {
+                return enum_name(t.table().priority_class[t.at()]);
+            },
+            doc("PriorityClass").c_str())
+        .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
+        .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
+        .def_property_readonly(
+            "how", [](const TaskView& t) -> Name<Mobility> { return enum_name(t.table().how(t.id)); },
+            doc("Mobility").c_str())
+        .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby").c_str())
+        .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon").c_str())
+        .def_property_readonly(
+            "movable", [](const TaskView& t) { return t.cluster->is_movable(t.id); },
+            doc("Cluster::is_movable").c_str())
+        .def_property_readonly(
+            "node_selector",
+            [](const TaskView& t) {
+                return gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_selector;
+            },
+            doc("TaskSpec::node_selector").c_str())
+        .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
+        .def_property_readonly("resources", resources, "Named resources that it asks for.")
+        .def_property_readonly(
+            "device_count", [](const TaskView& t) { return t.extras().device_count; },
+            doc("TaskSpec::device_count").c_str())
+        .def_property_readonly("device_classes", device_classes, doc("TaskSpec::device_classes").c_str())
+        .def_property_readonly("tolerations", tolerations, "Dicts with key, operator, value and effect.")
+        .def_property_readonly("anti_affinity", anti_affinity, doc("AntiAffinity").c_str())
+        .def_property_readonly("affinity", affinity, doc("Affinity").c_str())
+        .def_property_readonly(
+            "groups", [](const TaskView& t) { return t.cluster->inventory().terms(t.id).groups; },
+            doc("TaskSpec::groups").c_str())
+        .def_property_readonly("avoid", selected_groups(&GroupTerms::avoid), doc("Avoid").c_str())
+        .def_property_readonly("near", selected_groups(&GroupTerms::near), doc("Near").c_str())
+        .def_property_readonly("spread", spread, doc("Spread").c_str())
+        .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
+        .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
+        .def_property_readonly(
+            "cpu_local", [](const TaskView& t) { return t.wishes().cpu_local; },
+            doc("TaskSpec::cpu_local").c_str())
+        .def_property_readonly(
+            "cores", [](const TaskView& t) { return t.wishes().cores; }, doc("TaskSpec::cores").c_str())
+        .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+        .def_property_readonly("start_time", one(&T::start_time), "In seconds.")
+        .def_property_readonly(
+            "last_checkpoint_time",
+            [](const TaskView& t) -> std::optional<std::int64_t> {
+                const auto time = t.table().last_checkpoint_time[t.at()];
+                return time == T::no_time ? std::nullopt : std::optional(time);
+            },
+            doc("TaskSpec::last_checkpoint_time").c_str())
+        .def_property_readonly("checkpoint_interval", one(&T::checkpoint_interval),
+                               doc("TaskSpec::checkpoint_interval").c_str())
+        .def_property_readonly("eviction_count", one(&T::eviction_count), "How often it was evicted before.")
+        .def(
+            "__eq__", [](const TaskView& a, const TaskView& b) { return a == b; }, py::is_operator())
+        .def("__hash__", [](const TaskView& t) { return std::hash<std::size_t>{}(t.at()); })
+        .def("__repr__", [](const TaskView& t) {
+            const auto where = node(t);
+            return "<gpusched.Task '" + t.cluster->name(t.id) +
+                   "': " + std::to_string(t.cluster->gpu_milli(t.id)) + " gpu_milli, " +
+                   (where.is_none() ? std::string("pending") : "on '" + where.cast<std::string>() + "'") +
+                   ">";
+        });
+
+    define_pickle<TaskView>(task);
+
+    py::class_<TaskSequence> tasks(
+        m, "Tasks",
+        "All tasks of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
+    define_sequence<TaskSequence>(tasks);
+    tasks.def_property_readonly("cpu_milli", stored(&T::cpu_milli), "Thousandths of a core.")
+        .def_property_readonly("memory_mib", stored(&T::memory_mib), "Memory in MiB.")
+        .def_property_readonly("gpu_count", stored(&T::gpu_count), "Whole GPUs, or 1 for a fraction.")
+        .def_property_readonly("gpu_share_milli", stored(&T::gpu_share_milli), "1000 unless a fraction.")
+        .def_property_readonly("priority", stored(&T::priority), "Higher is more important.")
+        .def_property_readonly("start_time", stored(&T::start_time), "In seconds.")
+        .def_property_readonly("move_cost", stored(&T::move_cost), doc("TaskSpec::move_cost").c_str())
+        .def_property_readonly("eviction_count", stored(&T::eviction_count),
+                               "How often each was evicted before.")
+        .def_property_readonly("locked", stored_flags(&T::locked), doc("TaskSpec::locked").c_str())
+        .def_property_readonly("preemptible", stored_flags(&T::preemptible), "May be evicted.")
+        .def_property_readonly("standby", stored_flags(&T::standby), doc("TaskSpec::standby").c_str())
+        .def_property_readonly("daemon", stored_flags(&T::daemon), doc("TaskSpec::daemon").c_str())
+        .def_property_readonly(
+            "priority_class",
+            [](const TaskSequence& s) -> Strings {
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i)
+                    column[i] = py::str(enum_name(s.cluster->inventory().tasks.priority_class[i]));
+                return column;
+            },
+            "'HP', 'LP' or 'other' of every task.")
+        .def_property_readonly(
+            "job", [](const TaskSequence& s) -> Typed<"list[str | None]"> {
+                py::list column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) column[i] = job(s.view(i));
+                return column;
+            },
+            "Job name of every task, or None.")
+        .def_property_readonly(
+            "node_index",
+            [](const TaskSequence& s) {
+                std::vector<std::int64_t> column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) {
+                    const auto node = s.cluster->node_of(make_id<TaskId>(i));
+                    column[i] = node == none<NodeId> ? -1 : static_cast<std::int64_t>(index(node));
+                }
+                return own(std::move(column));
+            },
+            "Position in `nodes` of the node each runs on; -1 while pending.")
+        .def_property_readonly(
+            "gpu_mask",
+            [](const TaskSequence& s) {
+                std::vector<GpuMask> column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.cluster->gpus_of(make_id<TaskId>(i));
+                return own(std::move(column));
+            },
+            "Bit masks of the GPUs and other devices that each holds: bit i is GPU i.")
+        .def_property_readonly(
+            "device_count",
+            [](const TaskSequence& s) {
+                std::vector<std::int64_t> column(s.size());
+                for (std::size_t i = 0; i < s.size(); ++i) column[i] = s.view(i).extras().device_count;
+                return own(std::move(column));
+            },
+            doc("TaskSpec::device_count").c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,194 @@
+// gpusched.preemption: gangs of preemptors, and decisions as plans.
+#include "allocation/gangs.hpp"
+#include "core/call.hpp"
+#include "core/records.hpp"
+#include "model/plan.hpp"
+#include "preemption/preemption.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/preemption/preempt_gang.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+
+struct NamedGangDecision {
+    /// A `Decision` per pod, each with the victims that it alone adds.
+    std::vector<NamedDecision> pods;
+    /// Of all pods, in snapshot order.
+    std::vector<std::string> victims;
+    /// left to daemons alone, ascending
+    std::vector<std::string> vacated_nodes;
+    /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `break_budgets`.
+    std::map<std::string, std::int64_t> broken_budgets;
+    /// Victims that run again, in this order; empty unless `replace_victims`.
+    std::vector<PlanSpec::Placement> replaced;
+    /// gangs that leave whole, tasks without a job included
+    std::int64_t lost_gangs = 0;
+    /// Lost work in GPU-seconds.
+    double cost = 0;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
+    field("pods", &NamedGangDecision::pods);
+    field("victims", &NamedGangDecision::victims);
+    field("vacated_nodes", &NamedGangDecision::vacated_nodes);
+    field("broken_budgets", &NamedGangDecision::broken_budgets);
+    field("replaced", &NamedGangDecision::replaced);
+    field("lost_gangs", &NamedGangDecision::lost_gangs);
+    field("cost", &NamedGangDecision::cost);
+}
+
+using GangLike = Typed<"Mapping[str, Any] | str | Iterable[str]">;
+
+struct GangOptions : DecisionArguments {
+    p::GangObjective objective = p::GangObjective::cost;
+};
+
+/// A gang: a snapshot that has its pods, and these.
+struct GangInCluster {
+    ClusterPtr cluster{};
+    std::vector<TaskId> pods{};
+};
+
+/// The job's wishes about the network, written into its pods.
+void require_level(JobArgument& job, const Cluster& cluster) {
+    auto& options = job.options;
+    if (!options.further.empty() || !options.traffic.empty())
+        throw InvalidInput("job: further, traffic: not looked at where tasks are evicted; expected none");
+    const auto level = options.level.value_or(cluster.inventory().deepest_level());
+    if (options.mode != NetworkMode::required) return;
+    for (auto& group : job.request.pods)
+        group.pod.network_affinity = NetworkAffinity{level, NetworkMode::required};
+}
+
+GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
+    GangInCluster out{cluster};
+    if (py::isinstance<py::str>(pods) || py::isinstance<py::dict>(pods)) {
+        auto job = job_argument(pods, cluster.get());
+        require_level(job, *cluster);
+        auto with = in_cluster(cluster, {job});
+        out.cluster = with.cluster;
+        out.pods = std::move(with.jobs.front().pods);
+        return out;
+    }
+    constexpr const char* expected =
+        "a job (a dict, or the name of one of the cluster) or a list of names of pending tasks";
+    if (!py::isinstance<py::iterable>(pods)) bad_type("pods", pods, expected);
+    for (const auto& pod : pods) {
+        if (!py::isinstance<py::str>(pod)) bad_type("pods", pods, expected);
+        out.pods.push_back(cluster->find_task(OptionType<std::string>::read("pods", pod)));
+    }
+    return out;
+}
+
+}  // namespace
+
+void bind_preempt_gang(py::module_& m) {
+    using G = NamedGangDecision;
+    auto type = py::class_<G>(m, "GangDecision", "Where all pods of a gang go, and whom to evict for them.");
+    define_record(type);
+    const auto options = decision_options<GangOptions>().field(
+        "objective", &GangOptions::objective,
+        "What domains are compared by first: \"cost\", least lost work, or "
+        "\"lost_gangs\", fewest gangs that lose their work.");
+    m.def(
+        "preempt_gang",
+        [options](const ClusterPtr& cluster, const GangLike& pods,
+                  const py::kwargs& keywords) -> std::optional<NamedGangDecision> {
+            auto o = options.read("preempt_gang", keywords);
+            const auto gang = gang_argument(cluster, pods);
+            use_functions(o, gang.cluster);
+            const auto found = Call().run([&](const Context& context) {
+                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context);
+            });
+            if (!found.decision) {
+                if (!found.proven) warn_of_limit(found.stop_reason, "evictions may help all the same");
+                return std::nullopt;
+            }
+            NamedGangDecision out;
+            for (std::size_t i = 0; i < gang.pods.size(); ++i)
+                out.pods.push_back(
+                    named_decision(*gang.cluster, gang.pods[i], found.decision->pods[i], found.proven));
+            for (const auto victim : found.decision->victims)
+                out.victims.push_back(gang.cluster->name(victim));
+            for (const auto node : found.decision->vacated_nodes)
+                out.vacated_nodes.push_back(gang.cluster->name(node));
+            out.broken_budgets = named_budgets(*gang.cluster, found.decision->broken_budgets);
+            out.replaced = named_placements(*gang.cluster, found.decision->replaced);
+            out.lost_gangs = found.decision->lost_gangs;
+            out.cost = static_cast<double>(found.decision->cost) / 1000;
+            return out;
+        },
+        py::arg("cluster"), py::arg("pods"),
+        options.shared_as("preemption.preempt_gang")
+            .documented(
+                "preempt_gang(cluster, pods",
+                "Finds room for all pods of a gang, by evictions where there is none: a `GangDecision`, or "
+                "None "
+                "when some pod finds no place; nobody is evicted then.\n\n`pods` is a job as for `allocate` "
+                "(a "
+                "dict, or the name of one of the cluster, whose pending tasks are meant), or a list of names "
+                "of "
+                "pending tasks. They go into one domain of the network level that they require (\"mode\": "
+                "\"required\" of a dict, `network_affinity` of tasks), the one that members which run "
+                "already are "
+                "in. Each pod's node is chosen exactly by the policy, the whole is a heuristic. The cluster "
+                "is not "
+                "changed; `allocation.with_job` gives the one that has the pods of a dict.")
+            .c_str());
+    m.def(
+        "explain_gang",
+        [options](const ClusterPtr& cluster, const GangLike& pods, const py::kwargs& keywords) {
+            auto o = options.read("explain_gang", keywords);
+            const auto gang = gang_argument(cluster, pods);
+            use_functions(o, gang.cluster);
+            return Call().run([&](const Context& context) {
+                return p::preempt_gang(*gang.cluster, gang.pods, o, o.objective, context).reason;
+            });
+        },
+        py::arg("cluster"), py::arg("pods"),
+        options
+            .documented(
+                "explain_gang(cluster, pods",
+                "Why `preempt_gang` finds nothing, in words: the domain that came closest, and which pod "
+                "found no place in it; empty where it finds something.")
+            .c_str());
+    m.def(
+        "to_plan",
+        [](const std::variant<NamedDecision, NamedGangDecision>& decision) {
+            NamedPlan plan;
+            if (const auto* one = std::get_if<NamedDecision>(&decision)) {
+                plan.spec.evictions = one->victims;
+                plan.spec.placements.push_back({one->task, one->node, one->gpus});
+                const auto& again = one->replaced;
+                plan.spec.placements.insert(plan.spec.placements.end(), again.begin(), again.end());
+                plan.spec.vacated_nodes = one->vacated_nodes;
+                return plan;
+            }
+            const auto& gang = std::get<NamedGangDecision>(decision);
+            plan.spec.evictions = gang.victims;
+            plan.spec.vacated_nodes = gang.vacated_nodes;
+            for (const auto& pod : gang.pods) plan.spec.placements.push_back({pod.task, pod.node, pod.gpus});
+            plan.spec.placements.insert(plan.spec.placements.end(), gang.replaced.begin(),
+                                        gang.replaced.end());
+            return plan;
+        },
+        py::arg("decision"),
+        documented(
+            "to_plan(decision)",
+            "A `Decision` or `GangDecision` as a plan: evictions, then the placements, those of victims "
+            "that run again last.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,515 @@
+// gpusched.preemption: whom to evict so that a task can run; the online index.
+#include "preemption/preemption.hpp"
+#include "core/call.hpp"
+#include "core/python_function.hpp"
+#include "core/records.hpp"
+#include "model/plan.hpp"
+#include "model/task_argument.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/detail/device_sets.hpp>
+#include <gpusched/preemption/detail/cost.hpp>
+#include <gpusched/preemption/index.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+#include <variant>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+
+struct PreemptionExplanation {
+    /// The node that came closest; None = none may run it.
+    std::optional<std::string> node;
+    /// What is in the way; "none" = something helps.
+    std::string obstacle;
+    /// milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
+    std::int64_t missing = 0;
+    /// in words
+    std::string text;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PreemptionExplanation>, F&& field) {
+    field("node", &PreemptionExplanation::node);
+    field("obstacle", &PreemptionExplanation::obstacle);
+    field("missing", &PreemptionExplanation::missing);
+    field("text", &PreemptionExplanation::text);
+}
+
+/// A cost function written in Python.
+struct PythonCost {
+    ClusterPtr cluster;
+    std::shared_ptr<py::object> function;
+
+    std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
+        const py::gil_scoped_acquire lock;
+        const py::object answer =
+            ask_function("cost", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
+        const auto gpu_s = OptionType<double>::read("cost", answer);
+        constexpr auto most = static_cast<double>(p::detail::largest_cost) / 1000;
+        if (!(gpu_s >= 0 && gpu_s < most))
+            bad_option("cost", answer,
+                       "GPU-seconds, 0 to 7.2e13, for task " + gpusched::quoted(cluster->name(task)));
+        return std::llround(gpu_s * 1000);
+    }
+};
+
+/// A victim order written in Python.
+struct PythonOrder {
+    ClusterPtr cluster;
+    std::shared_ptr<py::object> function;
+
+    std::int64_t operator()(const Cluster&, TaskId task, std::int64_t now) const {
+        const py::gil_scoped_acquire lock;
+        return whole_number(
+            "a victim order's answer for task " + gpusched::quoted(cluster->name(task)),
+            ask_function("policy", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now));
+    }
+};
+
+/// What the index takes besides what decisions are made by.
+struct IndexArguments : DecisionArguments {
+    std::size_t most_shapes = 64;
+};
+
+/// The time asked for, else that of the snapshot.
+std::int64_t time_or_now(const Cluster& cluster, const std::optional<std::int64_t>& now) {
+    return now.value_or(cluster.inventory().now);
+}
+
+GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpus) {
+    const auto bad = [&](int gpu) {
+        throw InvalidInput("gpus: " + std::to_string(gpu) + "; expected distinct GPUs of node " +
+                           gpusched::quoted(cluster.name(node)));
+    };
+    return gpu_mask(gpus, cluster.gpu_count(node) + gpu_count(cluster.devices(node)), bad, bad);
+}
+
+/// A cluster that changes, and the C++ index that follows it, asked by names. While it decides it is out of bounds for cost
+/// functions and other threads, which run in Python meanwhile; what only reads is not.
+struct Index {
+    Index(const Cluster& snapshot, IndexArguments options)
+        : cluster(snapshot), live([&] {
+              if (const auto now = std::exchange(options.now, std::nullopt)) cluster.set_now(*now);
+              return p::PreemptionIndex(options, options.most_shapes);
+          }()) {
+        cluster.commit();
+        cluster.keep_events();
+    }
+
+    Cluster cluster;
+    p::PreemptionIndex live;
+    struct Receiving {
+        bool schedulable = true;
+        std::vector<Taint> taints{};
+    };
+    std::map<NodeId, Receiving> gone{};  // nodes that have failed, and whom they received
+    bool deciding = false;
+
+    [[nodiscard]] const Cluster& c() const { return cluster; }
+    void require_idle() const {
+        if (deciding)
+            throw InvalidInput("PreemptionIndex: a decision is being made; expected events and further "
+                               "questions after it, not from its cost function or another thread");
+    }
+    [[nodiscard]] Cluster& idle() {
+        require_idle();
+        return cluster;
+    }
+
+    void place(TaskId task, NodeId node, GpuMask gpus) {
+        require_idle();
+        check(task, node, gpus);
+        cluster.assign(task, node, gpus);
+        cluster.commit();
+    }
+    void remove(TaskId task) {
+        require_idle();
+        if (cluster.is_placed(task)) cluster.remove(task);
+        cluster.commit();
+    }
+    void fail_gpu(NodeId node, int gpu, bool failed) {
+        require_idle();
+        if (gpu < 0 || gpu >= cluster.gpu_count(node))
+            throw InvalidInput(bad_value("gpu", std::to_string(gpu),
+                                         "a GPU of node " + gpusched::quoted(cluster.name(node)) +
+                                             ", which has " + std::to_string(cluster.gpu_count(node))));
+        auto spec = cluster.node_spec(node);
+        std::erase(spec.failed_gpus, gpu);
+        if (failed) spec.failed_gpus.push_back(gpu);
+        std::sort(spec.failed_gpus.begin(), spec.failed_gpus.end());
+        cluster.update_node(cluster.handle(node), spec);
+    }
+    void fail_node(NodeId node, bool failed) {
+        require_idle();
+        if (failed)
+            while (!cluster.tasks_on(node).empty()) cluster.remove(*cluster.tasks_on(node).begin());
+        cluster.commit();
+        if (failed == gone.contains(node)) return;
+        auto spec = cluster.node_spec(node);
+        if (failed) {
+            // Without taints: a cordon by a taint would let tasks in that tolerate it.
+            gone[node] = {spec.schedulable, std::exchange(spec.taints, {})};
+            spec.schedulable = false;
+        } else {
+            spec.schedulable = gone[node].schedulable;
+            spec.taints = gone[node].taints;
+        }
+        cluster.update_node(cluster.handle(node), spec);
+        if (!failed) gone.erase(node);
+    }
+    void apply(const p::Decision& decision, TaskId preemptor) {
+        require_idle();
+        check(preemptor, decision.node, decision.gpus);
+        for (const auto& again : decision.replaced) check(again.task, again.node, again.gpus);
+        for (const auto victim : decision.victims)
+            if (cluster.is_placed(victim)) cluster.remove(victim);
+        cluster.assign(preemptor, decision.node, decision.gpus);
+        for (const auto& again : decision.replaced) cluster.assign(again.task, again.node, again.gpus);
+        cluster.commit();
+    }
+    void check(TaskId task, NodeId node, GpuMask gpus) const {
+        const auto& inv = cluster.inventory();
+        const auto wanted = int{inv.tasks.gpu_count[index(task)]};
+        const auto devices = gpus & cluster.devices(node);
+        const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+        if (!gpusched::detail::are_of_one_class(inv, extras, node, devices))
+            throw InvalidInput("gpus: devices that task " + gpusched::quoted(cluster.name(task)) +
+                               " does not ask for; expected " + std::to_string(extras.device_count) +
+                               " of one class that it accepts, of node " +
+                               gpusched::quoted(cluster.name(node)));
+        gpus &= ~devices;
+        if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
+            throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
+                               gpusched::quoted(cluster.name(task)) + "; expected " + std::to_string(wanted) +
+                               " of node " + gpusched::quoted(cluster.name(node)));
+        if (gone.contains(node))
+            throw InvalidInput("node " + gpusched::quoted(cluster.name(node)) +
+                               ": has failed; expected one that runs");
+    }
+
+    const p::Decision* decide(TaskId task) {
+        struct Deciding {
+            bool& flag;
+            explicit Deciding(bool& f) : flag(f) { flag = true; }
+            Deciding(const Deciding&) = delete;
+            Deciding& operator=(const Deciding&) = delete;
+            ~Deciding() { flag = false; }
+        };
+        require_idle();
+        const Deciding now(deciding);
+        return live.decide(cluster, task);
+    }
+};
+
+void bind_index(py::module_& m) {
+    const auto options =
+        decision_options<IndexArguments>().field("most_shapes", &IndexArguments::most_shapes,
+                                                 "How many shapes of preemptors are kept, at least 1; beyond "
+                                                 "them the one not asked for longest makes room.");
+    const auto text = [](const char* name) {
+        return doc(std::string("preemption::PreemptionIndex::") + name);
+    };
+    py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
+        .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
+                 auto o = options.read("PreemptionIndex", keywords);
+                 use_functions(o, cluster);
+                 return std::make_unique<Index>(*cluster, o);
+             }),
+             py::arg("cluster"),
+             options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
+        .def(
+            "place",
+            [](Index& i, const std::string& task, const std::string& node, const Integers& gpus) {
+                const auto at = i.c().find_node(node);
+                i.place(i.c().find_task(task), at, mask_of(i.c(), at, gpu_numbers(gpus)));
+            },
+            py::arg("task"), py::arg("node"), py::arg("gpus"),
+            documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
+        .def(
+            "remove", [](Index& i, const std::string& task) { i.remove(i.c().find_task(task)); },
+            py::arg("task"),
+            documented("remove(self, task)",
+                       "A task ended or was evicted; nothing happens if it does not run.")
+                .c_str())
+        .def(
+            "fail_gpu",
+            [](Index& i, const std::string& node, const Integer& gpu, bool failed) {
+                const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
+                i.fail_gpu(i.c().find_node(node), number, failed);
+            },
+            py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
+            documented(
+                "fail_gpu(self, node, gpu, failed=True)",
+                "A GPU failed, or was repaired, also one that had failed in the snapshot. Tasks on it stay.")
+                .c_str())
+        .def(
+            "fail_node",
+            [](Index& i, const std::string& node, bool failed) {
+                i.fail_node(i.c().find_node(node), failed);
+            },
+            py::arg("node"), py::arg("failed") = true,
+            documented("fail_node(self, node, failed=True)",
+                       "A node vanished, or came back empty. Its tasks become pending.")
+                .c_str())
+        .def(
+            "set_now",
+            [](Index& i, const Integer& now) {
+                i.idle().set_now(OptionType<std::int64_t>::read("now", now));
+            },
+            py::arg("now"),
+            documented(
+                "set_now(self, now)",
+                "Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.")
+                .c_str())
+        .def(
+            "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
+            documented("cluster(self)", "A copy of the snapshot as it is now: what was reported is in it. A "
+                                        "node that has failed is cordoned "
+                                        "there.")
+                .c_str())
+        .def(
+            "failed_gpus",
+            [](const Index& i, const std::string& node) {
+                return i.c().node_spec(i.c().find_node(node)).failed_gpus;
+            },
+            py::arg("node"),
+            documented("failed_gpus(self, node)",
+                       "GPUs that have failed: those of the snapshot, and what `fail_gpu` said since.")
+                .c_str())
+        .def(
+            "has_failed",
+            [](const Index& i, const std::string& node) { return i.gone.contains(i.c().find_node(node)); },
+            py::arg("node"),
+            documented("has_failed(self, node)", "Whether the node has vanished, as `fail_node` said.")
+                .c_str())
+        .def_property_readonly(
+            "proven", [](const Index& i) { return i.live.proven(); }, "No limit was hit so far.")
+        .def_property_readonly(
+            "shapes", [](const Index& i) { return i.live.shapes(); }, text("shapes").c_str())
+        .def(
+            "decide",
+            [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
+                const auto id = i.c().find_task(task);
+                const auto* const d = i.decide(id);
+                if (d == nullptr) {
+                    if (!i.live.proven())
+                        warn_of_limit(StopReason::completed, "evictions may help all the same");
+                    return std::nullopt;
+                }
+                return named_decision(i.c(), id, *d, i.live.proven());
+            },
+            py::arg("task"),
+            documented(
+                "decide(self, task)",
+                "What `preempt` would decide for a pending task of the cluster: a `Decision`, or None.")
+                .c_str())
+        .def(
+            "apply",
+            [](Index& i, const NamedDecision& decision) {
+                const auto node = i.c().find_node(decision.node);
+                p::Decision d;
+                d.node = node;
+                d.gpus = mask_of(i.c(), node, decision.gpus);
+                for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
+                for (const auto& again : decision.replaced) {
+                    const auto to = i.c().find_node(again.node);
+                    d.replaced.push_back({i.c().find_task(again.task), to, mask_of(i.c(), to, again.gpus)});
+                }
+                i.apply(d, i.c().find_task(decision.task));
+            },
+            py::arg("decision"),
+            documented("apply(self, decision)",
+                       "Carries out a decision: victims leave, the preemptor starts, and so do victims that "
+                       "are placed again.")
+                .c_str())
+        .def("__repr__", [](const Index& i) {
+            return "<gpusched.preemption.PreemptionIndex: " +
+                   counted(static_cast<std::int64_t>(i.c().node_count()), "node") + ", " +
+                   counted(static_cast<std::int64_t>(i.live.shapes()), "shape") + ">";
+        });
+}
+
+}  // namespace
+
+void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster) {
+    const auto& policy = arguments.policy_choice;
+    if (policy.is_order())
+        arguments.policy = PythonOrder{cluster, shared_object(policy)};
+    else
+        arguments.policy = OptionType<p::Policy>::read("policy", policy);
+    if (arguments.cost_function.is_none()) return;
+    if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
+        bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
+    arguments.cost = PythonCost{cluster, shared_object(arguments.cost_function)};
+}
+
+void warn_of_limit(StopReason reason, const char* consequence) {
+    const auto limit = reason == StopReason::time_limit ? "time_limit" : "search_limit";
+    const auto text = std::string(limit) + " was hit: " + consequence;
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+}
+
+NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d,
+                             bool proven) {
+    NamedDecision out{cluster.name(task),
+                      cluster.name(d.node),
+                      {},
+                      gpu_list(d.gpus),
+                      enum_name(d.topology),
+                      d.score,
+                      d.priority_sum,
+                      static_cast<double>(d.cost) / 1000,
+                      {},
+                      named_budgets(cluster, d.broken_budgets),
+                      named_placements(cluster, d.replaced),
+                      proven};
+    for (const auto victim : d.victims) out.victims.push_back(cluster.name(victim));
+    for (const auto node : d.vacated_nodes) out.vacated_nodes.push_back(cluster.name(node));
+    return out;
+}
+
+std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
+                                                  const std::vector<preemption::BrokenBudget>& broken) {
+    std::map<std::string, std::int64_t> out;
+    for (const auto& one : broken) out[cluster.inventory().budget_names[one.budget]] = one.over;
+    return out;
+}
+
+std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
+                                                  const std::vector<Placement>& placements) {
+    std::vector<PlanSpec::Placement> out;
+    for (const auto& one : placements)
+        out.push_back({cluster.name(one.task), cluster.name(one.node), gpu_list(one.gpus)});
+    return out;
+}
+
+void bind_preemption(py::module_& parent) {
+    auto m = submodule(parent, "preemption");
+    using D = NamedDecision;
+    auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
+    define_record(decision);
+    using E = PreemptionExplanation;
+    auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
+    define_record(explanation);
+    explanation.def("__str__", [](const E& e) { return e.text; });
+    define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+                            "A pandas frame with one row: node, obstacle, missing and text.");
+    define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
+                              "The explanation as notebooks show it.");
+
+    const auto options = decision_options();
+    m.def(
+        "preempt",
+        [options](const ClusterPtr& cluster, const TaskLike& task,
+                  const py::kwargs& keywords) -> std::optional<NamedDecision> {
+            auto o = options.read("preempt", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            use_functions(o, with_task);
+            const auto result = Call().run(
+                [&, c = with_task, t = id](const Context& context) { return p::preempt(*c, t, o, context); });
+            if (!result.decision) {
+                if (!result.proven) warn_of_limit(result.stop_reason, "evictions may help all the same");
+                return std::nullopt;
+            }
+            return named_decision(*with_task, id, *result.decision, result.proven);
+        },
+        py::arg("cluster"), py::arg("task"),
+        options.shared_as("preemption.preempt")
+            .documented(
+                "preempt(cluster, task",
+                "Finds room for a task, by evictions where there is none: a `Decision`, or None when no "
+                "eviction that is allowed helps, with a RuntimeWarning where a limit was hit before that was "
+                "certain.\n\n`task` is a dict as in the cluster format, or the name "
+                "of a pending task of the cluster. The cluster is not changed. See docs/preemption.md for "
+                "the policies, who may be a victim, and how ties are broken. A task given as a dict costs "
+                "as much as building the snapshot again.")
+            .c_str());
+    m.def(
+        "minimal_victim_sets",
+        [options](const ClusterPtr& cluster, const TaskLike& task, const std::string& node,
+                  const py::kwargs& keywords) {
+            auto o = options.read("minimal_victim_sets", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            use_functions(o, with_task);
+            const auto at = with_task->find_node(node);
+            const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
+                return p::minimal_victim_sets(*c, t, at, o, context);
+            });
+            if (!found.proven) warn_of_limit(found.stop_reason, "sets may be missing");
+            std::vector<std::vector<std::string>> names;
+            for (const auto& set : found.sets) {
+                auto& out = names.emplace_back();
+                for (const auto victim : set) out.push_back(with_task->name(victim));
+            }
+            return names;
+        },
+        py::arg("cluster"), py::arg("task"), py::arg("node"),
+        options
+            .documented("minimal_victim_sets(cluster, task, node",
+                        "IMP's answer for one node: all sets of as few victims as possible that make room, "
+                        "as lists of "
+                        "names in snapshot order; [[]] if the task fits as it is, [] if no eviction helps.")
+            .c_str());
+    m.def(
+        "explain",
+        [options](const ClusterPtr& cluster, const TaskLike& task, const py::kwargs& keywords) {
+            auto o = options.read("explain", keywords);
+            const auto [with_task, id] = task_argument(cluster, task);
+            use_functions(o, with_task);
+            const auto e = p::explain(*with_task, id, o);
+            PreemptionExplanation out{std::nullopt, enum_name(e.obstacle), e.missing, e.text};
+            if (e.node != none<NodeId>) out.node = with_task->name(e.node);
+            return out;
+        },
+        py::arg("cluster"), py::arg("task"),
+        options
+            .documented(
+                "explain(cluster, task",
+                "Why nothing helps: an `Explanation` with the node that came closest and what it lacks with "
+                "all potential victims gone.")
+            .c_str());
+    const auto work = [&m](const char* name, auto work_of, const std::string& text) {
+        m.def(
+            name,
+            [work_of](const ClusterPtr& cluster, const std::variant<std::string, TaskView>& task,
+                      const std::optional<std::int64_t>& now) {
+                const auto id = task_argument(cluster, py::cast(task)).second;
+                return static_cast<double>(work_of(*cluster, id, time_or_now(*cluster, now))) / 1000;
+            },
+            py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
+            documented(name + std::string("(cluster, task, now=None)"),
+                       text + "\n\n`task` is a name or a `Task`; `now` in seconds, None for the snapshot's.")
+                .c_str());
+    };
+    work("lost_work", &p::lost_work,
+         "What evicting a task loses by default, in GPU-seconds: the GPUs that it holds, times the seconds "
+         "since its "
+         "last checkpoint or, where none is known, its start; 0 for times in the future. ASI's C_t, of one "
+         "pod.");
+    work("gang_lost_work", &p::gang_lost_work,
+         "What evicting a task loses where its gang stops with it, in GPU-seconds: the sum of `lost_work` "
+         "over all "
+         "running tasks of its job, or the task's own where it is beyond the `min_members` of the job and of "
+         "its subgroup, has no job or runs "
+         "alone.");
+    m.def("priority_weight", &p::priority_weight, py::arg("priority"),
+          documented("priority_weight(priority)", doc("preemption::priority_weight")).c_str());
+    m.def("score", &p::score, py::arg("weights"), py::arg("topology"), py::arg("alpha") = p::Options{}.alpha,
+          documented("score(weights, topology, alpha=0.5)", doc("preemption::score")).c_str());
+    m.def(
+        "paper_score", &p::paper_score, py::arg("priority_sum"), py::arg("topology"),
+        py::arg("alpha") = p::Options{}.alpha,
+        documented("paper_score(priority_sum, topology, alpha=0.5)", doc("preemption::paper_score")).c_str());
+    bind_index(m);
+    bind_preempt_gang(m);
+    bind_standby(m);
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,201 @@
+// gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
+#include "core/arguments.hpp"
+#include "core/keywords.hpp"
+#include "core/records.hpp"
+#include "preemption/preemption.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/preemption/standby.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace {
+
+namespace p = preemption;
+using EvictionTimeline = p::EvictionModel::Timeline;
+
+struct NamedBorrower {
+    /// Its name.
+    std::string task;
+    /// The GPUs that it borrows.
+    std::vector<int> gpus;
+    /// An `EvictionTimeline` once it was told to leave, else None.
+    std::optional<EvictionTimeline> eviction;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedBorrower>, F&& field) {
+    field("task", &NamedBorrower::task);
+    field("gpus", &NamedBorrower::gpus);
+    field("eviction", &NamedBorrower::eviction);
+}
+
+GpuMask any_gpus(const Integers& gpus) {
+    const auto list = gpu_numbers(gpus);
+    const auto twice = [](int gpu) {
+        throw InvalidInput(bad_value("gpus", std::to_string(gpu), "each GPU once"));
+    };
+    return gpu_mask(list, max_gpus_per_node, twice, twice);
+}
+
+std::int64_t milliseconds(const Integer& now) { return OptionType<std::int64_t>::read("now_ms", now); }
+
+/// A lease whose borrowers have names, with its own source of chance.
+struct Lease {
+    std::string owner, node;
+    p::StandbyLease live;
+    Rng rng;
+    std::vector<std::string> names{};  // of the borrowers so far, by TaskId - 1; 0 is the owner
+
+    TaskId id_of(const std::string& task) {
+        if (task == owner) return live.owner();
+        const auto at = std::find(names.begin(), names.end(), task);
+        const auto id = make_id<TaskId>(static_cast<std::size_t>(at - names.begin()) + 1);
+        if (at == names.end()) names.push_back(task);
+        return id;
+    }
+    [[nodiscard]] NamedBorrower named(const p::StandbyLease::Borrower& b) const {
+        return {names[index(b.task) - 1], gpu_list(b.gpus), b.eviction};
+    }
+};
+
+p::EvictionModel eviction_model(const std::optional<std::vector<std::int64_t>>& shutdown_ms,
+                                std::int64_t grace_ms, std::int64_t reclaim_ms) {
+    p::EvictionModel model;
+    if (shutdown_ms) {
+        if (shutdown_ms->size() != model.shutdown_ms.size())
+            throw InvalidInput(bad_value("len(shutdown_ms)", std::to_string(shutdown_ms->size()),
+                                         std::to_string(model.shutdown_ms.size())));
+        std::copy(shutdown_ms->begin(), shutdown_ms->end(), model.shutdown_ms.begin());
+    }
+    model.grace_ms = grace_ms;
+    model.reclaim_ms = reclaim_ms;
+    validate(model);
+    return model;
+}
+
+struct ModelKeywords : p::EvictionModel {
+    std::optional<std::vector<std::int64_t>> quantiles{};
+};
+
+void bind_evictions(py::module_& m) {
+    using E = p::EvictionModel;
+    auto timeline = py::class_<EvictionTimeline>(m, "EvictionTimeline", "One eviction, in milliseconds.");
+    define_record(timeline);
+    const auto options =
+        Keywords<ModelKeywords>()
+            .field("shutdown_ms", &ModelKeywords::quantiles,
+                   "21 quantiles, milliseconds at 0, 5, .., 100 %, ascending; None = the published figures.")
+            .fields<p::EvictionModel>({"grace_ms", "reclaim_ms"});
+    auto model = py::class_<E>(m, "EvictionModel", doc("preemption::EvictionModel").c_str());
+    define_record(model);
+    model
+        .def(py::init([options](const py::kwargs& keywords) {
+                 const auto k = options.read("EvictionModel", keywords);
+                 return eviction_model(k.quantiles, k.grace_ms, k.reclaim_ms);
+             }),
+             options.documented("__init__(self", "How long evictions take.").c_str())
+        .def(
+            "draw",
+            [](const E& e, const Integer& now_ms, const Integer& seed) {
+                Rng rng(OptionType<std::uint64_t>::read("seed", seed));
+                return e.draw(milliseconds(now_ms), rng);
+            },
+            py::arg("now_ms"), py::arg("seed"),
+            documented("draw(self, now_ms, seed)", "One eviction that begins at `now_ms`.").c_str());
+}
+
+void bind_lease(py::module_& m) {
+    using B = NamedBorrower;
+    auto borrower = py::class_<B>(m, "Borrower", "A task that runs on GPUs which a Standby task lends.");
+    define_record(borrower);
+    const auto of = [](const char* name) { return doc(std::string("preemption::StandbyLease::") + name); };
+    const auto lease = [&of](const char* name) { return of(name); };
+    py::class_<Lease>(m, "StandbyLease", doc("preemption::StandbyLease").c_str())
+        .def(py::init([](const std::string& owner, const std::string& node, const Integers& gpus,
+                         const std::optional<p::EvictionModel>& model, const Integer& seed) {
+                 return Lease{owner, node,
+                              p::StandbyLease(TaskId{0}, NodeId{0}, any_gpus(gpus),
+                                              model.value_or(p::EvictionModel{})),
+                              Rng(OptionType<std::uint64_t>::read("seed", seed))};
+             }),
+             py::arg("owner"), py::arg("node"), py::arg("gpus"), py::kw_only(), py::arg("model") = py::none(),
+             py::arg("seed") = 0,
+             documented("__init__(self, owner, node, gpus, *, model=None, seed=0)",
+                        "The GPUs of one HP task on its node.\n\nmodel\n    An `EvictionModel`: how long "
+                        "borrowers take to leave; None = the published figures.\n"
+                        "seed\n    The same seed draws the same evictions everywhere.")
+                 .c_str())
+        .def_property_readonly(
+            "state", [](const Lease& l) -> Name<p::StandbyState> { return enum_name(l.live.state()); },
+            "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
+            "are "
+            "leaving).")
+        .def_readonly("owner", &Lease::owner, "The HP task.")
+        .def_readonly("node", &Lease::node, "Where it runs.")
+        .def_property_readonly(
+            "gpus", [](const Lease& l) { return gpu_list(l.live.gpus()); }, "Its GPUs.")
+        .def_property_readonly(
+            "lent", [](const Lease& l) { return gpu_list(l.live.lent()); }, lease("lent").c_str())
+        .def_property_readonly(
+            "borrowers",
+            [](const Lease& l) {
+                std::vector<NamedBorrower> out;
+                for (const auto& b : l.live.borrowers()) out.push_back(l.named(b));
+                return out;
+            },
+            "The tasks that borrow now, in the order of their borrowing.")
+        .def(
+            "lend", [](Lease& l, const Integer& now_ms) { l.live.lend(milliseconds(now_ms)); },
+            py::arg("now_ms"), documented("lend(self, now_ms)", lease("lend")).c_str())
+        .def(
+            "borrow",
+            [](Lease& l, const std::string& task, const Name<PriorityClass>& priority_class,
+               const Integers& gpus, const Integer& now_ms) {
+                const auto kind = OptionType<PriorityClass>::read("priority_class", priority_class);
+                return l.live.borrow(l.id_of(task), kind, any_gpus(gpus), milliseconds(now_ms));
+            },
+            py::arg("task"), py::arg("priority_class"), py::arg("gpus"), py::arg("now_ms"),
+            documented("borrow(self, task, priority_class, gpus, now_ms)", lease("borrow")).c_str())
+        .def(
+            "give_back",
+            [](Lease& l, const std::string& task, const Integer& now_ms) {
+                l.live.give_back(l.id_of(task), milliseconds(now_ms));
+            },
+            py::arg("task"), py::arg("now_ms"),
+            documented("give_back(self, task, now_ms)", lease("give_back")).c_str())
+        .def(
+            "resume",
+            [](Lease& l, const Integer& now_ms) { return l.live.resume(milliseconds(now_ms), l.rng); },
+            py::arg("now_ms"), documented("resume(self, now_ms)", lease("resume")).c_str())
+        .def(
+            "advance",
+            [](Lease& l, const Integer& now_ms) {
+                std::vector<NamedBorrower> out;
+                for (const auto& b : l.live.advance(milliseconds(now_ms))) out.push_back(l.named(b));
+                return out;
+            },
+            py::arg("now_ms"), documented("advance(self, now_ms)", lease("advance")).c_str())
+        .def("__copy__", [](const Lease& l) { return l; })
+        .def(
+            "__deepcopy__", [](const Lease& l, const py::dict&) { return l; }, py::arg("memo"))
+        .def("__repr__", [](const Lease& l) {
+            return "<gpusched.preemption.StandbyLease: " + l.owner + " on " + l.node + ", " +
+                   std::string(enum_name(l.live.state())) + ", " + counted(l.live.borrowers(), "borrower") +
+                   ">";
+        });
+}
+
+}  // namespace
+
+void bind_standby(py::module_& m) {
+    bind_evictions(m);
+    bind_lease(m);
+}
+
+}  // namespace gpusched::python

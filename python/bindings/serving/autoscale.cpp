@@ -1,0 +1,261 @@
+// gpusched.serving: a day of arrivals, and how many prefill and decode replicas serve it.
+#include "core/arrays.hpp"
+#include "core/records.hpp"
+#include "serving/serving.hpp"
+
+#include <gpusched/serving/simulate_autoscaling.hpp>
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusched::python {
+
+namespace s = serving;
+
+/// Sizes as a pair, or as what `pool_sizes` answers.
+template <>
+struct OptionType<s::PoolSizes> {
+    static s::PoolSizes read(const std::string& field, py::handle value) {
+        if (py::isinstance<s::PoolSizes>(value)) return value.cast<s::PoolSizes>();
+        const auto pair = OptionType<std::vector<int>>::read(field, value);
+        if (pair.size() != 2) bad_option(field, value, "a pair of prefill and decode replicas");
+        return {pair[0], pair[1]};
+    }
+    static std::string literal(const s::PoolSizes& sizes) {
+        return "(" + std::to_string(sizes.prefill) + ", " + std::to_string(sizes.decode) + ")";
+    }
+    static std::string type() { return "PoolSizes | tuple[int, int]"; }
+};
+
+/// Times of replicas, or a dict with some of their fields.
+template <>
+struct OptionType<s::ReplicaTimes> {
+    static s::ReplicaTimes read(const std::string& field, py::handle value) {
+        if (py::isinstance<s::ReplicaTimes>(value)) return value.cast<s::ReplicaTimes>();
+        s::ReplicaTimes times;
+        Fields f(field, value);
+        f.read_all(times);
+        f.finish();
+        return times;
+    }
+    static std::string literal(const s::ReplicaTimes&) { return "{}"; }
+    static std::string type() { return "ReplicaTimes | Mapping[str, float]"; }
+};
+
+/// A request as a row of its fields.
+template <>
+struct OptionType<s::Arrival> {
+    static s::Arrival read(const std::string& field, py::handle value) {
+        if (py::isinstance<s::Arrival>(value)) return value.cast<s::Arrival>();
+        const auto row = OptionType<std::vector<double>>::read(field, value);
+        if (row.size() != 3 || !(row[1] >= 1 && row[1] < 1e9) || !(row[2] >= 1 && row[2] < 1e9))
+            bad_option(field, value, "a row of time_s and two numbers of tokens, at least one each");
+        return {row[0], static_cast<int>(row[1]), static_cast<int>(row[2])};
+    }
+    static std::string literal(const s::Arrival&) { return "()"; }
+    static std::string type() { return "Sequence[float]"; }
+};
+
+namespace {
+
+using RequestRows = Typed<"numpy.typing.ArrayLike">;
+using RequestTable = Typed<"numpy.typing.NDArray[numpy.float64]">;
+
+/// Requests of an array or a list of rows: time_s, tokens of the prompt, tokens of the answer.
+std::vector<s::Arrival> read_arrivals(const std::string& field, const py::object& value) {
+    const auto array = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(value);
+    if (!array) {
+        PyErr_Clear();
+        bad_option(field, value, "rows of time_s and two numbers of tokens");
+    }
+    if (array.size() == 0) return {};
+    if (array.ndim() != 2 || array.shape(1) != 3)
+        throw InvalidInput(field + ": expected rows of time_s and two numbers of tokens");
+    std::vector<s::Arrival> arrivals;
+    arrivals.reserve(static_cast<std::size_t>(array.shape(0)));
+    const auto rows = array.unchecked<2>();
+    for (py::ssize_t i = 0; i < array.shape(0); ++i) {
+        const double input = rows(i, 1), output = rows(i, 2);
+        if (!std::isfinite(rows(i, 0)) || !(input >= 1 && input < 1e9) || !(output >= 1 && output < 1e9))
+            throw InvalidInput(field + "[" + std::to_string(i) +
+                               "]: expected a time and at least one token of prompt and answer");
+        arrivals.push_back({rows(i, 0), static_cast<int>(input), static_cast<int>(output)});
+    }
+    return arrivals;
+}
+
+struct SizingArguments : s::AutoscaleOptions {
+    double variation = 1;
+};
+
+struct SimulationArguments : s::AutoscaleOptions, s::AutoscalingWorld {};
+
+struct FixedArguments : SimulationArguments {
+    double windows_met = 0.99;
+};
+
+template <class O>
+Keywords<O> simulation_keywords() {
+    return Keywords<O>().template fields<s::AutoscaleOptions>().template fields<s::AutoscalingWorld>();
+}
+
+void bind_scaling_records(py::module_& m) {
+    py::class_<s::Arrival> arrival(m, "Arrival", doc("serving::Arrival").c_str());
+    define_record(arrival);
+    py::class_<s::PoolSizes> sizes(m, "PoolSizes", doc("serving::PoolSizes").c_str());
+    define_record(sizes);
+    py::class_<s::ReplicaTimes> times(m, "ReplicaTimes", doc("serving::ReplicaTimes").c_str());
+    const auto fields = Keywords<s::ReplicaTimes>().fields();
+    times.def(py::init([fields](const py::kwargs& given) { return fields.read("ReplicaTimes", given); }),
+              fields.documented("__init__(self", doc("serving::ReplicaTimes")).c_str());
+    define_record(times);
+    py::class_<s::PoolWindow> window(m, "PoolWindow", doc("serving::PoolWindow").c_str());
+    const auto seen = Keywords<s::PoolWindow>().fields();
+    window.def(py::init([seen](const py::kwargs& given) { return seen.read("PoolWindow", given); }),
+               seen.documented("__init__(self", doc("serving::PoolWindow")).c_str());
+    define_record(window);
+    py::class_<s::AutoscalingResult> result(m, "AutoscalingResult",
+                                            doc("serving::AutoscalingResult").c_str());
+    define_record(result);
+}
+
+void bind_arrivals(py::module_& m) {
+    const auto curve = Keywords<s::DailyCurve>().fields();
+    m.def(
+        "daily_arrivals",
+        [curve](const RequestRows& trace, const py::kwargs& given) -> RequestTable {
+            const auto c = curve.read("daily_arrivals", given);
+            const auto rows = read_arrivals("trace", trace);
+            const auto day = unlocked([&] { return s::daily_arrivals(rows, c); });
+            py::array_t<double> out({static_cast<py::ssize_t>(day.size()), py::ssize_t{3}});
+            auto cells = out.mutable_unchecked<2>();
+            for (std::size_t i = 0; i < day.size(); ++i) {
+                const auto row = static_cast<py::ssize_t>(i);
+                cells(row, 0) = day[i].time_s;
+                cells(row, 1) = day[i].input;
+                cells(row, 2) = day[i].output;
+            }
+            return py::object(out);
+        },
+        py::arg("trace"),
+        curve
+            .documented(
+                "daily_arrivals(trace",
+                doc("serving::daily_arrivals") +
+                    "\n\nTraces and days are rows of time_s, tokens of the prompt and of the answer.\n\n" +
+                    doc("serving::DailyCurve"))
+            .c_str());
+    m.def(
+        "expected_rate",
+        [curve](const Number& time_s, const py::kwargs& given) {
+            return s::expected_rate(curve.read("expected_rate", given),
+                                    OptionType<double>::read("time_s", time_s));
+        },
+        py::arg("time_s"), curve.documented("expected_rate(time_s", doc("serving::expected_rate")).c_str());
+}
+
+void bind_scaling(py::module_& m) {
+    const auto options = Keywords<s::AutoscaleOptions>().fields();
+    py::class_<s::Autoscaler>(m, "Autoscaler", doc("serving::Autoscaler").c_str())
+        .def(py::init([options](const py::kwargs& given) {
+                 return s::Autoscaler(options.read("Autoscaler", given));
+             }),
+             options.documented("__init__(self", doc("serving::Autoscaler::Autoscaler")).c_str())
+        .def("__repr__", [](const s::Autoscaler&) { return "<gpusched.serving.Autoscaler>"; })
+        .def("step", &s::Autoscaler::step, py::arg("window"),
+             documented("step(self, window)", doc("serving::Autoscaler::step")).c_str());
+    auto sizing = Keywords<SizingArguments>().fields<s::AutoscaleOptions>();
+    sizing.field(
+        "variation", &SizingArguments::variation,
+        "Of the arrivals: squared coefficient of variation of the gaps, 1 for a Poisson process, 0 .. 1000.");
+    m.def(
+        "pool_sizes",
+        [sizing](const RequestRows& sample, const Number& rate, const py::kwargs& given) {
+            const auto o = sizing.read("pool_sizes", given);
+            const auto rows = read_arrivals("sample", sample);
+            const double per_s = OptionType<double>::read("rate", rate);
+            return unlocked([&] { return s::pool_sizes(rows, per_s, o, o.variation); });
+        },
+        py::arg("sample"), py::arg("rate"),
+        sizing.documented("pool_sizes(sample, rate", doc("serving::pool_sizes")).c_str());
+    const auto estimates = Keywords<s::EstimateOptions>().fields();
+    m.def(
+        "replica_times",
+        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+                    const s::Deployment& prefill, const s::Deployment& decode, const Integer& input,
+                    const Integer& output, const Integer& longest_input, const py::kwargs& given) {
+            const auto o = estimates.read("replica_times", given);
+            std::vector<s::GpuType> types;
+            for (const auto gpu : gpus) {
+                if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
+                types.push_back(gpu.cast<s::GpuType>());
+            }
+            return s::replica_times(
+                model, types, prefill, decode,
+                {OptionType<int>::read("input", input), OptionType<int>::read("output", output)},
+                OptionType<int>::read("longest_input", longest_input), o);
+        },
+        py::arg("model"), py::arg("gpus"), py::arg("prefill"), py::arg("decode"), py::arg("input"),
+        py::arg("output"), py::arg("longest_input") = 8192,
+        estimates
+            .documented("replica_times(model, gpus, prefill, decode, input, output, longest_input=8192",
+                        doc("serving::replica_times") +
+                            "\n\n`input`, `output`: the mean tokens of a request.")
+            .c_str());
+}
+
+void bind_simulation(py::module_& m) {
+    const auto options = simulation_keywords<SimulationArguments>().without({"policy"});
+    m.def(
+        "simulate_autoscaling",
+        [options](const RequestRows& arrivals,
+                  const Typed<"str | Callable[[PoolWindow], PoolSizes | tuple[int, int]]">& policy,
+                  const py::kwargs& given) {
+            auto o = options.read("simulate_autoscaling", given);
+            const bool own = !py::isinstance<py::str>(policy);
+            if (own && PyCallable_Check(policy.ptr()) == 0)
+                bad_option("policy", policy, "a name or a function");
+            if (!own) o.policy = OptionType<s::AutoscalePolicy>::read("policy", policy);
+            const auto rows = read_arrivals("arrivals", arrivals);
+            s::Autoscaler scaler(o);
+            const auto decide = [&](const s::PoolWindow& window) {
+                const py::gil_scoped_acquire held;
+                if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                return own ? OptionType<s::PoolSizes>::read("policy's answer", policy(window))
+                           : scaler.step(window);
+            };
+            return unlocked([&] { return s::simulate_autoscaling(rows, o, decide, o); });
+        },
+        py::arg("arrivals"), py::arg("policy") = "forecast",
+        options
+            .documented("simulate_autoscaling(arrivals, policy='forecast'",
+                        doc("serving::simulate_autoscaling") +
+                            "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see "
+                            "`Autoscaler`), or a "
+                            "function of a `PoolWindow` that answers the sizes to have.")
+            .c_str());
+    auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
+    fixed.field("windows_met", &FixedArguments::windows_met,
+                "Part of the windows that must meet both targets, 0 .. 1.");
+    m.def(
+        "fewest_fixed",
+        [fixed](const RequestRows& arrivals, const py::kwargs& given) {
+            const auto o = fixed.read("fewest_fixed", given);
+            const auto rows = read_arrivals("arrivals", arrivals);
+            return unlocked([&] { return s::fewest_fixed(rows, o, o.windows_met, o); });
+        },
+        py::arg("arrivals"), fixed.documented("fewest_fixed(arrivals", doc("serving::fewest_fixed")).c_str());
+}
+
+}  // namespace
+
+void bind_autoscale(py::module_& m) {
+    bind_scaling_records(m);
+    bind_arrivals(m);
+    bind_scaling(m);
+    bind_simulation(m);
+}
+
+}  // namespace gpusched::python

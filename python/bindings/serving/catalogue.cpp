@@ -1,0 +1,229 @@
+// GPU types, models, deployments, estimates and profiles in gpusched.serving.
+#include "core/records.hpp"
+#include "model/plan.hpp"
+#include "serving/serving.hpp"
+
+#include <gpusched/serving/profile_csv.hpp>
+
+namespace gpusched::python {
+
+namespace s = serving;
+
+namespace {
+
+std::vector<s::ProfilePoint> points(const std::string& field, py::handle value) {
+    std::vector<s::ProfilePoint> result;
+    for (const auto& pair : OptionType<std::vector<std::vector<double>>>::read(field, value)) {
+        if (pair.size() != 2) bad_option(field, value, "pairs (size, seconds)");
+        result.push_back({pair[0], pair[1]});
+    }
+    return result;
+}
+
+}  // namespace
+
+s::LayerProfile OptionType<s::LayerProfile>::read(const std::string& field, py::handle value) {
+    Fields f(field, value);
+    s::LayerProfile profile;
+    f.require("model", profile.model);
+    f.require("gpu", profile.gpu);
+    f.read("degree", profile.degree);
+    f.collect([&] {
+        if (const auto table = f.take("prefill")) profile.prefill = points(field + ".prefill", table);
+    });
+    f.collect([&] {
+        if (const auto table = f.take("decode")) profile.decode = points(field + ".decode", table);
+    });
+    f.finish();
+    return profile;
+}
+
+std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& field, py::handle value) {
+    const auto pair = OptionType<std::vector<int>>::read(field, value);
+    if (pair.size() != 2) bad_option(field, value, "a pair of indices of GPU types");
+    return {pair[0], pair[1]};
+}
+
+serving::GpuType find_gpu(const std::string& name) {
+    const auto paper = s::paper_gpus_dense();
+    const auto known = s::gpu_catalogue();
+    const auto named = [&](const s::GpuType& gpu) { return gpu.name == name; };
+    if (std::none_of(known.begin(), known.end(), named))
+        for (const auto& gpu : paper)
+            if (gpu.name == name) return gpu;
+    return s::gpu_type(name);
+}
+
+serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described) {
+    std::string expected;
+    std::vector<std::string> known;
+    for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()}) {
+        if (model.name == name) return model;
+        expected += gpusched::quoted(model.name) + ", ";
+        known.push_back(model.name);
+    }
+    if (!dict_of(field, described).contains("layers"))
+        throw InvalidInput(bad_value(field, gpusched::quoted(name),
+                                     expected + "or a model described in full (layers, hidden, heads, ...)") +
+                           did_you_mean(name, known));
+    return {.name = name};
+}
+
+namespace {
+
+/// A struct with other values where a dict has some; its name stays.
+template <class T>
+T changed(const std::string& owner, T object, const py::dict& changes) {
+    Fields f(owner, changes);
+    f.read_all(object, {"name"});
+    f.finish();
+    return object;
+}
+
+void bind_records(py::module_& m) {
+    py::class_<s::GpuType> gpu(m, "GpuType", doc("serving::GpuType").c_str());
+    define_record(gpu);
+    py::class_<s::LanguageModel> model(m, "LanguageModel", doc("serving::LanguageModel").c_str());
+    define_record(model);
+    model.def_property_readonly("parameters", &s::LanguageModel::parameters,
+                                doc("serving::LanguageModel::parameters").c_str());
+    py::class_<s::Stage> stage(m, "Stage", doc("serving::Stage").c_str());
+    define_record(stage);
+    py::class_<s::Deployment> deployment(m, "Deployment", doc("serving::Deployment").c_str());
+    define_record(deployment);
+    py::class_<s::ThroughputEstimate> estimate(m, "ThroughputEstimate",
+                                               doc("serving::ThroughputEstimate").c_str());
+    define_record(estimate);
+}
+
+std::vector<s::GpuType> gpu_types_argument(const py::object& gpus) {
+    if (py::isinstance<py::str>(gpus) || !py::isinstance<py::iterable>(gpus))
+        bad_option("gpus", gpus, "a list of GpuType");
+    std::vector<s::GpuType> result;
+    for (const auto gpu : gpus) {
+        if (!py::isinstance<s::GpuType>(gpu)) bad_option("gpus", gpu, "a GpuType");
+        result.push_back(gpu.cast<s::GpuType>());
+    }
+    return result;
+}
+
+void bind_catalogue(py::module_& m) {
+    m.def("gpu_catalogue", &s::gpu_catalogue,
+          documented("gpu_catalogue()", doc("serving::gpu_catalogue")).c_str());
+    m.def("paper_gpus", &s::paper_gpus, documented("paper_gpus()", doc("serving::paper_gpus")).c_str());
+    m.def("paper_gpus_dense", &s::paper_gpus_dense,
+          documented("paper_gpus_dense()", doc("serving::paper_gpus_dense")).c_str());
+    m.def(
+        "gpu_type",
+        [](const Typed<"str">& name, const py::kwargs& changes) {
+            const auto text = OptionType<std::string>::read("name", name);
+            auto gpu = changed("gpu_type", find_gpu(text), changes);
+            s::validate(std::vector<s::GpuType>{gpu});
+            return gpu;
+        },
+        py::arg("name"),
+        documented("gpu_type(name, **changes)",
+                   doc("serving::gpu_type") + "\n\nFields given as keywords replace those of the catalogue.")
+            .c_str());
+    m.def(
+        "language_model",
+        [](const Typed<"str">& name, const py::kwargs& changes) {
+            const auto text = OptionType<std::string>::read("name", name);
+            auto model = changed("language_model", find_model("name", text, changes), changes);
+            s::validate(model);
+            return model;
+        },
+        py::arg("name"),
+        documented(
+            "language_model(name, **changes)",
+            "'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'; fields given as keywords replace those known. "
+            "With any other name all of them must be given.")
+            .c_str());
+    const auto options = Keywords<s::DeploymentOptions>().fields();
+    m.def(
+        "enumerate_deployments",
+        [options](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+                  const Integers& available, const py::kwargs& keywords) {
+            const auto o = options.read("enumerate_deployments", keywords);
+            const auto counts = OptionType<std::vector<int>>::read("available", available);
+            return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o);
+        },
+        py::arg("model"), py::arg("gpus"), py::arg("available"),
+        options
+            .documented("enumerate_deployments(model, gpus, available", doc("serving::enumerate_deployments"))
+            .c_str());
+    const auto estimates = Keywords<s::EstimateOptions>().fields();
+    m.def(
+        "estimate_throughput",
+        [estimates](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
+                    const s::Deployment& deployment, const Integer& input, const Integer& output,
+                    const py::kwargs& keywords) {
+            const auto o = estimates.read("estimate_throughput", keywords);
+            return s::estimate_throughput(
+                model, gpu_types_argument(gpus), deployment,
+                {OptionType<int>::read("input", input), OptionType<int>::read("output", output)}, o);
+        },
+        py::arg("model"), py::arg("gpus"), py::arg("deployment"), py::arg("input"), py::arg("output"),
+        estimates
+            .documented("estimate_throughput(model, gpus, deployment, input, output",
+                        doc("serving::estimate_throughput"))
+            .c_str());
+    m.def(
+        "read_layer_profile",
+        [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
+           const Integer& degree, double unit_s) -> JsonObject {
+            const auto profile = s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu,
+                                                       OptionType<int>::read("degree", degree), unit_s);
+            const auto pairs = [](const std::vector<s::ProfilePoint>& points) {
+                py::list result;
+                for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));
+                return result;
+            };
+            py::dict result;
+            result["model"] = profile.model;
+            result["gpu"] = profile.gpu;
+            result["degree"] = profile.degree;
+            result["prefill"] = pairs(profile.prefill);
+            result["decode"] = pairs(profile.decode);
+            return result;
+        },
+        py::arg("prefill"), py::arg("decode"), py::arg("model"), py::arg("gpu"), py::arg("degree") = 1,
+        py::arg("unit_s") = 1e-3,
+        documented("read_layer_profile(prefill, decode, model, gpu, degree=1, unit_s=0.001)",
+                   doc("serving::read_layer_profile") +
+                       "\n\nThe dict that `profiles` of `estimate_throughput` takes.\n\n" +
+                       doc("serving::parse_profile_csv"))
+            .c_str());
+    m.def(
+        "layer_seconds",
+        [estimates](const s::LanguageModel& model, const s::GpuType& gpu, const Integer& number,
+                    double tokens, double context, double sequences, const py::kwargs& keywords) {
+            const auto o = estimates.read("layer_seconds", keywords);
+            const auto degree = OptionType<int>::read("degree", number);
+            s::validate(o);
+            s::validate(model);
+            s::validate(std::vector<s::GpuType>{gpu});
+            Problems problems;
+            check_range(problems, "degree", degree, 1, gpu.link_gb_s > 0 ? gpu.per_machine : 1);
+            check_range(problems, "tokens", tokens, 0.0, 1e18);
+            check_range(problems, "context", context, 0.0, 1e18);
+            check_range(problems, "sequences", sequences, 0.0, 1e18);
+            problems.throw_if_any();
+            return s::layer_seconds(model, gpu, degree, tokens, context, sequences, o.efficiency);
+        },
+        py::arg("model"), py::arg("gpu"), py::arg("degree"), py::arg("tokens"), py::arg("context"),
+        py::arg("sequences"),
+        estimates
+            .documented("layer_seconds(model, gpu, degree, tokens, context, sequences",
+                        doc("serving::layer_seconds"))
+            .c_str());
+}
+
+}  // namespace
+
+void bind_serving_catalogue(py::module_& m) {
+    bind_records(m);
+    bind_catalogue(m);
+}
+
+}  // namespace gpusched::python

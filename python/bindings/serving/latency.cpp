@@ -1,0 +1,41 @@
+// gpusched.serving: how long requests take.
+#include "core/call.hpp"
+#include "core/records.hpp"
+#include "serving/serving.hpp"
+
+#include <gpusched/serving/simulate_latency.hpp>
+
+namespace gpusched::python {
+
+namespace s = serving;
+
+void bind_serving_latency(py::module_& m) {
+    py::class_<s::KindLatency> kind(m, "KindLatency", doc("serving::KindLatency").c_str());
+    define_record(kind);
+    kind.def("ttft_percentile", &s::KindLatency::ttft_percentile, py::arg("percent"),
+             documented("ttft_percentile(self, percent)", doc("serving::KindLatency::ttft_percentile"))
+                 .c_str())
+        .def("tpot_percentile", &s::KindLatency::tpot_percentile, py::arg("percent"),
+             documented("tpot_percentile(self, percent)", doc("serving::KindLatency::tpot_percentile"))
+                 .c_str())
+        .def("percentile", &s::KindLatency::percentile, py::arg("percent"),
+             documented("percentile(self, percent)", doc("serving::KindLatency::percentile")).c_str());
+    using L = s::LatencyResult;
+    py::class_<L> result(m, "LatencyResult", doc("serving::LatencyResult").c_str());
+    define_record(result);
+    result.def("percentile", &L::percentile, py::arg("percent"),
+               documented("percentile(self, percent)", doc("serving::LatencyResult::percentile")).c_str());
+    result.def("__str__", &s::latency_table);
+    const auto options = Keywords<s::LatencyOptions>().fields();
+    m.def(
+        "simulate_latency",
+        [options](const Request& request, const PlannedServing& plan, const py::kwargs& keywords) {
+            const auto o = options.read("simulate_latency", keywords);
+            const auto asked = read_serving_request(request);
+            return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });
+        },
+        py::arg("request"), py::arg("plan"),
+        options.documented("simulate_latency(request, plan", doc("serving::simulate_latency")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,390 @@
+// gpusched.serving: the serving problem by itself, its MILP and its solution.
+#include "core/arrays.hpp"
+#include "core/pickles.hpp"
+#include "milp/milp.hpp"
+#include "serving/serving.hpp"
+
+#include <gpusched/serving/solve_serving_plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+/// A serving model that knows the names of its problem.
+struct NamedServingMilp : serving::ServingMilp {
+    serving::ServingProblem problem{};
+};
+
+struct NamedServingSolution : serving::ServingSolution {
+    serving::ServingProblem problem{};
+};
+
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedServingMilp>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingMilp>{}, field);
+    field("problem", &NamedServingMilp::problem);
+}
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedServingSolution>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingSolution>{}, field);
+    field("problem", &NamedServingSolution::problem);
+}
+
+namespace {
+
+/// {name: number} as in Python, in its order.
+template <class T>
+std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, py::handle value) {
+    std::vector<std::pair<std::string, T>> result;
+    Problems problems;
+    for (const auto& [key, number] : dict_of(field, value))
+        collect(problems, [&, key = key, number = number] {
+            const auto name = OptionType<std::string>::read(field, key);
+            result.emplace_back(name,
+                                OptionType<T>::read(field + "[" + gpusched::quoted(name) + "]", number));
+        });
+    problems.throw_if_any();
+    return result;
+}
+
+/// Reads the arguments of `serving_plan`. What is wrong with money, GPUs and workloads is told together, then what is wrong with
+/// configurations, which use their names.
+class ProblemReader {
+  public:
+    serving::ServingProblem read(const py::object& configs, const py::object& workloads,
+                                 const py::object& prices, const py::object& availability,
+                                 const py::object& budget) {
+        collect(problems_, [&] {
+            for (const auto& [name, price] : named_numbers<double>("prices", prices)) {
+                types_.emplace(name, p_.gpus.size());
+                p_.gpus.push_back({name, price, 0});
+            }
+        });
+        const bool priced = problems_.count() == 0;
+        collect(problems_, [&] {
+            for (const auto& [name, count] : named_numbers<int>("availability", availability)) {
+                const auto at = types_.find(name);
+                if (at != types_.end())
+                    p_.gpus[at->second].available = count;
+                else if (priced)
+                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) +
+                                  "; expected one for every type");
+            }
+        });
+        collect(problems_, [&] { read_workloads(dict_of("workloads", workloads)); });
+        collect(problems_, [&] { p_.budget = OptionType<double>::read("budget", budget); });
+        if (!py::isinstance<py::sequence>(configs) || py::isinstance<py::str>(configs))
+            collect(problems_, [&] { bad_option("configs", configs, "a list of dicts"); });
+        problems_.throw_if_any();
+        for (const auto item : configs) {
+            const auto field = "configs[" + std::to_string(p_.configurations.size()) + "]";
+            auto& c = p_.configurations.emplace_back();
+            collect(problems_, [&] { read_configuration(field, item, c); });
+        }
+        problems_.throw_if_any();
+        return std::move(p_);
+    }
+
+  private:
+    /// Flat: one model; nested: one dict per model.
+    void read_workloads(const py::dict& outer) {
+        bool flat = false;
+        for (const auto& [key, value] : outer) (py::isinstance<py::dict>(value) ? nested_ : flat) = true;
+        if (nested_ && flat)
+            throw InvalidInput("workloads: expected numbers, or a dict of numbers per model, not both");
+        const auto add = [&](const std::string& model, py::handle demands) {
+            for (const auto& [name, requests] : named_numbers<double>("workloads", demands)) {
+                known_.emplace(std::pair(model, name), p_.workloads.size());
+                p_.workloads.push_back({name, requests, model});
+            }
+            models_.insert(model);
+        };
+        if (!nested_) return add("", outer);
+        for (const auto& [key, value] : outer)
+            collect(problems_, [&, key = key, value = value] {
+                add(OptionType<std::string>::read("workloads", key), value);
+            });
+    }
+
+    void read_configuration(const std::string& field, py::handle value, serving::ServingConfiguration& c) {
+        Fields f(field, value);
+        f.require("name", c.name);
+        const auto owner = f.bad("name") ? field : "configuration " + gpusched::quoted(c.name);
+        read_model(f, owner, c);
+        c.gpus.assign(p_.gpus.size(), 0);
+        c.throughput.assign(p_.workloads.size(), 0.0);
+        const auto each = [&](const char* name, auto&& read) {
+            const auto entries = f.take(name);
+            if (entries)
+                f.collect([&] { read(entries); });
+            else
+                f.missing(name);
+        };
+        each("gpus", [&](py::handle gpus) {
+            for (const auto& [name, count] : named_numbers<int>(owner + ": gpus", gpus)) {
+                const auto at = types_.find(name);
+                if (at != types_.end())
+                    c.gpus[at->second] = count;
+                else
+                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) + ", which " +
+                                  owner + " uses");
+            }
+        });
+        each("throughput", [&](py::handle throughput) {
+            for (const auto& [name, rate] : named_numbers<double>(owner + ": throughput", throughput)) {
+                const auto at = known_.find({c.model, name});
+                if (at != known_.end())
+                    c.throughput[at->second] = rate;
+                else if (!(rate >= 0 && std::isfinite(rate)))
+                    problems_.add(owner + ": throughput of " + gpusched::quoted(name) +
+                                  ": expected a number >= 0");
+            }
+        });
+        f.finish();
+    }
+
+    /// Where workloads are flat, configurations may name one model, which is theirs.
+    void read_model(Fields& f, const std::string& owner, serving::ServingConfiguration& c) {
+        std::optional<std::string> model;
+        f.read("model", model);
+        if (f.bad("model")) return;
+        if (!nested_) {
+            if (!model) return;
+            const bool first = !only_, other = !first && *only_ != *model;
+            if (other && !several_)
+                problems_.add(
+                    "workloads: expected a dict per model, since configurations name several models");
+            if (first) only_ = model;
+            several_ = several_ || other;
+        } else if (model) {
+            c.model = *model;
+        } else if (models_.size() == 1) {
+            c.model = *models_.begin();
+        } else {
+            problems_.add(owner + ": model is missing; expected one of the workloads' models");
+        }
+    }
+
+    serving::ServingProblem p_;
+    Problems problems_;
+    bool nested_ = false, several_ = false;
+    std::map<std::string, std::size_t> types_;
+    std::set<std::string> models_;
+    std::map<std::pair<std::string, std::string>, std::size_t> known_;
+    std::optional<std::string> only_;
+};
+
+serving::ServingProblem read_problem(const py::object& configs, const py::object& workloads,
+                                     const py::object& prices, const py::object& availability,
+                                     const py::object& budget) {
+    return ProblemReader().read(configs, workloads, prices, availability, budget);
+}
+
+using Configurations = Typed<"Sequence[dict[str, Any]]">;
+using Prices = Typed<"dict[str, float]">;
+using Counts = Typed<"dict[str, int]">;
+using Assignment = Typed<"dict[str, dict[str, float]]">;
+
+Assignment assignment_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+    py::dict result;
+    for (std::size_t c = 0; c < a.replicas.size(); ++c) {
+        if (a.replicas[c] == 0) continue;
+        py::dict shares;
+        for (std::size_t w = 0; w < p.workloads.size(); ++w)
+            if (a.share[c][w] > 0) shares[py::str(p.workloads[w].name)] = a.share[c][w];
+        result[py::str(p.configurations[c].name)] = shares;
+    }
+    return result;
+}
+Counts replica_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+    py::dict result;
+    for (std::size_t c = 0; c < a.replicas.size(); ++c)
+        if (a.replicas[c] > 0) result[py::str(p.configurations[c].name)] = a.replicas[c];
+    return result;
+}
+Counts rented_dict(const serving::ServingProblem& p, const serving::ServingAllocation& a) {
+    py::dict result;
+    if (a.replicas.empty()) return result;
+    const auto used = serving::rented(p, a);
+    for (std::size_t n = 0; n < used.size(); ++n)
+        if (used[n] > 0) result[py::str(p.gpus[n].name)] = used[n];
+    return result;
+}
+
+serving::ServingAllocation read_allocation(const serving::ServingProblem& p, const py::object& replicas,
+                                           const py::object& assignment) {
+    serving::ServingAllocation a{std::vector<int>(p.configurations.size(), 0),
+                                 std::vector<std::vector<double>>(
+                                     p.configurations.size(), std::vector<double>(p.workloads.size(), 0.0))};
+    const auto find = [&](const std::string& name) {
+        for (std::size_t c = 0; c < p.configurations.size(); ++c)
+            if (p.configurations[c].name == name) return c;
+        throw InvalidInput("replicas: there is no configuration " + gpusched::quoted(name));
+    };
+    for (const auto& [name, count] : named_numbers<int>("replicas", replicas)) a.replicas[find(name)] = count;
+    for (const auto& [key, shares] : dict_of("assignment", assignment)) {
+        const auto c = find(OptionType<std::string>::read("assignment", key));
+        for (const auto& [name, share] :
+             named_numbers<double>("assignment", py::reinterpret_borrow<py::object>(shares))) {
+            bool found = false;
+            for (std::size_t w = 0; w < p.workloads.size(); ++w)
+                if (p.workloads[w].name == name && p.workloads[w].model == p.configurations[c].model) {
+                    a.share[c][w] = share;
+                    found = true;
+                }
+            if (!found) throw InvalidInput("assignment: there is no workload " + gpusched::quoted(name));
+        }
+    }
+    return a;
+}
+
+struct ServingArguments : serving::ServingSearchOptions, SolverArguments {
+    std::optional<double> deadline{};
+};
+
+}  // namespace
+
+void bind_serving_problem(py::module_& m) {
+    using M = NamedServingMilp;
+    py::class_<M, milp::Model, std::shared_ptr<M>> model(m, "ServingMilp",
+                                                         doc("serving::ServingMilp").c_str());
+    model
+        .def_property_readonly(
+            "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
+            "The form it was built in.")
+        .def("makespan_of", &M::makespan_of, py::arg("value"),
+             documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
+        .def(
+            "encode",
+            [](const M& self, const Counts& replicas, const Assignment& assignment) {
+                return own(self.encode(read_allocation(self.problem, replicas, assignment)));
+            },
+            py::arg("replicas"), py::arg("assignment"),
+            documented("encode(self, replicas, assignment)", doc("serving::ServingMilp::encode")).c_str())
+        .def(
+            "decode",
+            [](const M& self, const std::vector<double>& x) {
+                const auto a = self.decode(x);
+                return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
+            },
+            py::arg("x"),
+            documented("decode(self, x)",
+                       "(replicas, assignment) of a vector.\n\n" + doc("serving::ServingMilp::decode"))
+                .c_str());
+    define_pickling(model);
+    const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
+    m.def(
+        "serving_plan",
+        [milp_options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                       const Counts& availability, const Number& budget, const py::kwargs& given) {
+            auto problem = read_problem(configs, workloads, prices, availability, budget);
+            auto built = serving::serving_plan(problem, milp_options.read("serving_plan", given));
+            return std::make_shared<M>(M{std::move(built), std::move(problem)});
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"),
+        milp_options
+            .documented("serving_plan(configs, workloads, prices, availability, budget",
+                        doc("serving::serving_plan"))
+            .c_str());
+
+    m.def(
+        "greedy_plan",
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget, const OptionalNumber& makespan)
+            -> Typed<"tuple[dict[str, int], dict[str, dict[str, float]]] | None"> {
+            const auto problem = read_problem(configs, workloads, prices, availability, budget);
+            const auto within = OptionType<std::optional<double>>::read("makespan", makespan);
+            const auto found = unlocked([&] {
+                return within ? serving::greedy_plan(problem, *within) : serving::greedy_plan(problem);
+            });
+            if (!found) return py::none();
+            return py::make_tuple(replica_dict(problem, *found), assignment_dict(problem, *found));
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"), py::arg("makespan") = py::none(),
+        documented("greedy_plan(configs, workloads, prices, availability, budget, makespan=None)",
+                   "(replicas, assignment), or None. Without a makespan the best plan it finds; needs no "
+                   "solver.\n\n" +
+                       doc("serving::greedy_plan"))
+            .c_str());
+    m.def(
+        "closed_form_bound",
+        [](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+           const Counts& availability, const Number& budget) {
+            return serving::closed_form_bound(read_problem(configs, workloads, prices, availability, budget));
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"),
+        documented("closed_form_bound(configs, workloads, prices, availability, budget)",
+                   doc("serving::closed_form_bound"))
+            .c_str());
+
+    using P = NamedServingSolution;
+    py::class_<P> plan(m, "ServingSolution", doc("serving::ServingSolution").c_str());
+    const auto number = [](double value) -> OptionalNumber {
+        return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+    };
+    plan.def_property_readonly(
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
+        .def_property_readonly(
+            "makespan", [number](const P& p) { return number(p.makespan); },
+            "Seconds; None where there is no plan.")
+        .def_property_readonly(
+            "bound", [number](const P& p) { return number(p.bound); },
+            "Seconds that no plan beats; None where there can be none.")
+        .def_readonly("cost", &P::cost, "$/h of everything rented.")
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingSolution::optimal").c_str())
+        .def_readonly("solver", &P::solver, doc("serving::ServingSolution::solver").c_str())
+        .def_readonly("solver_calls", &P::solver_calls, doc("serving::ServingSolution::solver_calls").c_str())
+        .def_readonly("message", &P::message, doc("serving::ServingSolution::message").c_str())
+        .def_property_readonly(
+            "rented", [](const P& p) { return rented_dict(p.problem, p.allocation); },
+            "{GPU type: how many}.")
+        .def_property_readonly(
+            "replicas", [](const P& p) { return replica_dict(p.problem, p.allocation); },
+            "{configuration: how many}.")
+        .def_property_readonly(
+            "assignment", [](const P& p) { return assignment_dict(p.problem, p.allocation); },
+            "{configuration: {workload: share of its requests}}.")
+        .def("__repr__", [](const py::object& self) {
+            return "ServingSolution(status=" + py::repr(self.attr("status")).cast<std::string>() +
+                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
+                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
+        });
+    define_pickling(plan);
+    const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
+        "deadline", &ServingArguments::deadline,
+        "Seconds: find the cheapest plan within them instead of the fastest.");
+    m.def(
+        "solve_serving_plan",
+        [options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
+                  const Counts& availability, const Number& budget, const py::kwargs& keywords) {
+            auto arguments = options.read("solve_serving_plan", keywords);
+            auto problem = read_problem(configs, workloads, prices, availability, budget);
+            validate(problem);
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return arguments.deadline ? serving::cheapest_serving_plan(problem, *arguments.deadline,
+                                                                           arguments, solver, context)
+                                          : serving::solve_serving_plan(problem, arguments, solver, context);
+            });
+            return P{std::move(found), std::move(problem)};
+        },
+        py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
+        py::arg("budget"),
+        options
+            .documented("solve_serving_plan(configs, workloads, prices, availability, budget",
+                        doc("serving::solve_serving_plan"))
+            .c_str());
+}
+
+}  // namespace gpusched::python

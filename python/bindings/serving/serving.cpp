@@ -1,0 +1,412 @@
+// gpusched.serving.
+#include "serving/serving.hpp"
+#include "core/call.hpp"
+#include "core/keywords.hpp"
+#include "core/pickles.hpp"
+#include "core/records.hpp"
+#include "milp/milp.hpp"
+
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/price_ranges.hpp>
+#include <gpusched/serving/serving_curve.hpp>
+#include <gpusched/serving/sweep_budgets.hpp>
+
+#include <cmath>
+
+namespace gpusched::python {
+
+namespace s = serving;
+
+namespace {
+
+using Rate = Typed<"float | Mapping[str, float] | None">;
+struct RateArguments {
+    Rate rate = py::none();
+};
+struct PlanArguments : s::PlannerOptions, SolverArguments, RateArguments {};
+struct ReplanArguments : s::ReplanOptions, SolverArguments, RateArguments {};
+
+/// The keywords of a solver's call and `rate`.
+template <class Arguments, Described Options>
+Keywords<Arguments> planner_keywords() {
+    return solver_keywords<Arguments, Options>().field("rate", &Arguments::rate,
+                                                       "Requests per second: of all kinds together, in the "
+                                                       "proportions of the request, or of each kind by name. "
+                                                       "None: those of the request.");
+}
+
+struct NamedReplan : s::ReplanResult {
+    PlannedServing named{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedReplan>, F&& field) {
+    visit_fields(std::type_identity<s::ReplanResult>{}, field);
+    field("named", &NamedReplan::named);
+}
+
+/// A request and options, with everything that is wrong in either.
+template <class Arguments>
+std::pair<s::ServingRequest, Arguments> asked_for(const char* function, const Keywords<Arguments>& keywords,
+                                                  const py::object& request, const py::kwargs& given,
+                                                  const s::PlannerOptions& (*planner)(const Arguments&)) {
+    Problems problems;
+    std::pair<s::ServingRequest, Arguments> result{{}, keywords.read(function, given, problems)};
+    collect(problems, [&] { result.first = read_serving_request(request, result.second.rate); });
+    collect(problems, [&] { s::validate(planner(result.second)); });
+    problems.throw_if_any();
+    return result;
+}
+
+OptionalNumber number(double value) {
+    return std::isfinite(value) ? py::object(py::float_(value)) : py::none();
+}
+
+Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
+    py::dict result;
+    for (std::size_t g = 0; g < plan.rented.size(); ++g)
+        if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
+    return result;
+}
+std::string words(const PlannedServing& plan, const s::Deployment& deployment) {
+    std::vector<s::GpuType> types;
+    for (const auto& name : plan.gpus) types.push_back({.name = name});
+    return s::in_words(deployment, types);
+}
+JsonObjects replica_list(const PlannedServing& plan) {
+    py::list result;
+    for (const auto& r : plan.replicas) {
+        py::dict gpus, share, rate;
+        py::list stages;
+        for (const auto& stage : r.deployment.stages) {
+            const auto name = py::str(plan.gpus[static_cast<std::size_t>(stage.gpu)]);
+            gpus[name] = (gpus.contains(name) ? gpus[name].cast<int>() : 0) + stage.degree;
+            py::dict entry;
+            entry["gpu"] = name;
+            entry["degree"] = stage.degree;
+            entry["layers"] = stage.layers;
+            stages.append(entry);
+        }
+        for (const auto& served : plan.models)
+            if (served.model.name == r.model)
+                for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+                    if (r.share[d] > 0) share[py::str(served.workloads[d].name)] = r.share[d];
+                    rate[py::str(served.workloads[d].name)] = r.requests_per_s[d];
+                }
+        py::dict entry;
+        entry["model"] = r.model;
+        entry["deployment"] = r.deployment.name;
+        entry["count"] = r.count;
+        entry["cost"] = r.cost;
+        entry["gpus"] = gpus;
+        entry["stages"] = stages;
+        entry["share"] = share;
+        entry["requests_per_s"] = rate;
+        entry["means"] = words(plan, r.deployment);
+        py::dict source;
+        for (const auto& served : plan.models)
+            if (served.model.name == r.model)
+                for (std::size_t d = 0; d < served.workloads.size(); ++d)
+                    if (d < r.source.size())
+                        source[py::str(served.workloads[d].name)] = enum_name(r.source[d]);
+        entry["source"] = source;
+        if (plan.rate > 0) {
+            py::dict within, latency;
+            for (const auto& served : plan.models)
+                if (served.model.name == r.model)
+                    for (std::size_t d = 0; d < served.workloads.size(); ++d) {
+                        within[py::str(served.workloads[d].name)] = r.within_targets[d];
+                        latency[py::str(served.workloads[d].name)] = enum_name(r.latency_source[d]);
+                    }
+            entry["within_targets"] = within;
+            entry["latency_source"] = latency;
+        }
+        result.append(entry);
+    }
+    return result;
+}
+
+/// Records as dicts.
+template <Described T>
+JsonObjects dicts_from(const std::vector<T>& records) {
+    py::list result;
+    for (const auto& record : records) result.append(dict_from(record));
+    return result;
+}
+
+py::dict calibration_dict(const s::Calibration& calibration) {
+    py::dict result;
+    result["factors"] = dicts_from(calibration.factors);
+    result["residuals"] = dicts_from(calibration.residuals);
+    return result;
+}
+
+PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
+    PlannedServing result{std::move(plan), {}, request.models, {}};
+    for (const auto& gpu : request.gpus) result.gpus.push_back(gpu.name);
+    return result;
+}
+
+void bind_planner(py::module_& m) {
+    using P = PlannedServing;
+    py::class_<P> plan(m, "ServingPlan", doc("serving::ServingPlan").c_str());
+    plan.def_property_readonly(
+            "status", [](const P& p) -> Name<milp::Status> { return enum_name(p.status); },
+            doc("milp::Status").c_str())
+        .def_property_readonly(
+            "makespan", [](const P& p) { return number(p.makespan); },
+            "Seconds; None where there is no plan.")
+        .def_property_readonly(
+            "bound", [](const P& p) { return number(p.bound); }, doc("serving::ServingPlan::bound").c_str())
+        .def_readonly("cost", &P::cost, "$/h of everything rented.")
+        .def_readonly("requests_per_s", &P::requests_per_s,
+                      doc("serving::ServingPlan::requests_per_s").c_str())
+        .def_readonly("cost_per_request", &P::cost_per_request,
+                      doc("serving::ServingPlan::cost_per_request").c_str())
+        .def_readonly("optimal", &P::optimal, doc("serving::ServingPlan::optimal").c_str())
+        .def_readonly("deployments", &P::deployments, doc("serving::ServingPlan::deployments").c_str())
+        .def_readonly("left_out", &P::left_out, doc("serving::ServingPlan::left_out").c_str())
+        .def_readonly("rate", &P::rate, doc("serving::ServingPlan::rate").c_str())
+        .def_readonly("cost_bound", &P::cost_bound, doc("serving::ServingPlan::cost_bound").c_str())
+        .def_readonly("rate_bound", &P::rate_bound, doc("serving::ServingPlan::rate_bound").c_str())
+        .def_readonly("capacity", &P::capacity, doc("serving::ServingPlan::capacity").c_str())
+        .def_readonly("separate", &P::separate, doc("serving::ServingPlan::separate").c_str())
+        .def_readonly("binding", &P::binding, doc("serving::ServingPlan::binding").c_str())
+        .def_property_readonly(
+            "rentals", [](const P& p) { return dicts_from(p.rentals); },
+            doc("serving::ServingPlan::rentals").c_str())
+        .def_property_readonly(
+            "latencies", [](const P& p) { return dicts_from(p.latencies); },
+            doc("serving::ServingPlan::latencies").c_str())
+        .def_property_readonly(
+            "calibration", [](const P& p) -> Typed<"dict[str, list[dict[str, Any]]]"> {
+                return calibration_dict(p.calibration);
+            },
+            doc("serving::ServingPlan::calibration").c_str())
+        .def_property_readonly(
+            "price_ranges",
+            [](P& p) {
+                if (p.asked.empty()) return dicts_from(p.price_ranges);
+                if (!p.found_ranges) {
+                    const auto solver = solver_argument(py::str(p.chosen_solver));
+                    p.found_ranges = Call(py::none()).run([&](const Context& context) {
+                        return s::price_ranges(p.asked.front(), p, p.planner, solver, context);
+                    });
+                }
+                return dicts_from(*p.found_ranges);
+            },
+            "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
+            "between "
+            "which spot prices this plan stays the cheapest. Found when first asked for, by a few "
+            "mixed-integer "
+            "programs per price.")
+        .def_readonly("solver", &P::solver, "Who solved it.")
+        .def_readonly("message", &P::message, "What went wrong, where something did.")
+        .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
+        .def_property_readonly(
+            "replicas", &replica_list,
+            "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
+            "share (of each kind of requests, what all of them serve), requests_per_s (of one).")
+        .def("__repr__", [](const py::object& self) {
+            return "ServingPlan(status=" + py::repr(self.attr("status")).cast<std::string>() +
+                   ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
+                   ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
+                   ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
+        });
+    define_pickling(plan);
+    const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
+    const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
+    const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
+    m.def(
+        "plan_serving",
+        [options, itself](const Request& request, const py::kwargs& given) {
+            const auto both = asked_for<PlanArguments>("plan_serving", options, request, given, itself);
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            const auto solver = solver_argument(arguments.solver);
+            const bool lazy = py::isinstance<py::str>(arguments.solver);  // a callable may not be there later
+            std::vector<s::PriceRange> ranges;
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                auto made = s::plan_serving(asked, arguments, solver, context);
+                if (!lazy && made.has_plan() && asked.has_rates() && arguments.goal == s::Goal::cheapest)
+                    ranges = s::price_ranges(asked, made, arguments, solver, context);
+                return made;
+            });
+            auto result = named(std::move(found), asked);
+            result.price_ranges = std::move(ranges);
+            if (lazy && result.has_plan() && asked.has_rates() && arguments.goal == s::Goal::cheapest) {
+                result.asked.push_back(asked);
+                result.planner = arguments;
+                result.chosen_solver = arguments.solver.cast<std::string>();
+            }
+            return result;
+        },
+        py::arg("request"),
+        options.shared_as("serving.plan_serving")
+            .documented("plan_serving(request", doc("serving::plan_serving") + more)
+            .c_str());
+
+    const auto sweep = planner_keywords<PlanArguments, s::PlannerOptions>().without(
+        {"deadline", "rate", "machines", "goal", "utilization", "simulated_requests", "ttft_p50_s",
+         "ttft_p90_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s"});
+    m.def(
+        "sweep_budgets",
+        [ sweep, itself ](const Request& request, const Typed<"Sequence[float]">& budgets,
+                          const py::kwargs& given) -> Typed<"dict[float, ServingPlan]"> {
+            Problems problems;
+            std::vector<double> amounts;
+            collect(problems, [&] { amounts = OptionType<std::vector<double>>::read("budgets", budgets); });
+            std::pair<s::ServingRequest, PlanArguments> both;
+            collect(problems,
+                    [&] { both = asked_for<PlanArguments>("sweep_budgets", sweep, request, given, itself); });
+            problems.throw_if_any();
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::sweep_budgets(asked, amounts, arguments, solver, context);
+            });
+            py::dict result;
+            for (auto& [budget, one] : found) result[py::float_(budget)] = named(std::move(one), asked);
+            return result;
+        },
+        py::arg("request"), py::arg("budgets"),
+        sweep
+            .documented("sweep_budgets(request, budgets",
+                        doc("serving::sweep_budgets") + more +
+                            " The result is {budget: plan}, smallest first.")
+            .c_str());
+
+    const auto curve = planner_keywords<PlanArguments, s::PlannerOptions>().without(
+        {"deadline", "rate", "goal", "composition", "routing", "uniform_tp"});
+    m.def(
+        "serving_curve",
+        [ curve, itself ](const Request& request, const Typed<"Sequence[float]">& rates,
+                          const Typed<"Sequence[Mapping[str, float]]">& targets, const py::kwargs& given)
+            -> Typed<"list[tuple[float, dict[str, float | None], ServingPlan]]"> {
+            Problems problems;
+            std::vector<double> many;
+            std::vector<s::LatencyTargets> each;
+            collect(problems, [&] { many = OptionType<std::vector<double>>::read("rates", rates); });
+            collect(problems,
+                    [&] { each = OptionType<std::vector<s::LatencyTargets>>::read("targets", targets); });
+            std::pair<s::ServingRequest, PlanArguments> both;
+            both.second = curve.read("serving_curve", given, problems);
+            collect(problems, [&] {
+                both.first = read_serving_request(
+                    request, many.empty() ? py::object() : py::object(py::float_(many.front())));
+            });
+            collect(problems, [&] { s::validate(both.second); });
+            problems.throw_if_any();
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            const auto solver = solver_argument(arguments.solver);
+            const auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::serving_curve(asked, many, each, arguments, solver, context);
+            });
+            py::list result;
+            for (const auto& point : found)
+                result.append(py::make_tuple(point.rate, dict_from(point.targets), named(point.plan, asked)));
+            return result;
+        },
+        py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
+        curve.shared_as("serving.serving_curve")
+            .documented("serving_curve(request, rates=[], targets=[]",
+                        doc("serving::serving_curve") + more +
+                            " The result is a list of (rate, targets, plan).")
+            .c_str());
+    m.def(
+        "calibrate", [](const Request& request) -> Typed<"dict[str, list[dict[str, Any]]]"> {
+            const auto asked = read_serving_request(request);
+            return calibration_dict(unlocked([&] { return s::calibrate(asked); }));
+        },
+        py::arg("request"), documented("calibrate(request)", doc("serving::calibrate") + more).c_str());
+
+    m.def(
+        "request_to_dict", [](const Request& request) -> Typed<"dict[str, Any]"> {
+            return write_serving_request(read_serving_request(request));
+        },
+        py::arg("request"),
+        documented(
+            "request_to_dict(request)",
+            "A request as the document `gpusched.serving-request` v2 (docs/schema) with everything that "
+            "its reader takes from the catalogue, Table 1 or defaults; `available` counts GPUs, and "
+            "targets of all kinds stand at each.\n\n"
+            "It is read as the same request, whichever version the first one had.")
+            .c_str());
+
+    using R = NamedReplan;
+    py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
+    result.def_readonly("plan", &R::named, "The new plan.")
+        .def_readonly("starts", &R::starts, doc("serving::ReplanResult::starts").c_str())
+        .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops").c_str())
+        .def_readonly("cost_free", &R::cost_free, doc("serving::ReplanResult::cost_free").c_str())
+        .def_property_readonly(
+            "makespan_kept", [](const R& r) { return number(r.makespan_kept); },
+            doc("serving::ReplanResult::makespan_kept").c_str())
+        .def_property_readonly(
+            "makespan_free", [](const R& r) { return number(r.makespan_free); },
+            doc("serving::ReplanResult::makespan_free").c_str());
+    result.def("__repr__", [](const py::object& self) {
+        return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +
+               ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
+               ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
+    });
+    define_pickling(result);
+    const auto changes = planner_keywords<ReplanArguments, s::ReplanOptions>().without(
+        {"composition", "routing", "uniform_tp", "deadline", "goal"});
+    m.def(
+        "replan",
+        [changes](const Request& request, const Typed<"ServingPlan | Sequence[Mapping[str, Any]]">& running,
+                  const py::kwargs& given) {
+            const auto both = asked_for<ReplanArguments>(
+                "replan", changes, request, given,
+                [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            // By name: the request may have other types, or have them in another order.
+            const auto before =
+                read_running(py::isinstance<PlannedServing>(running) ? py::object(running.attr("replicas"))
+                                                                     : py::object(running),
+                             asked);
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::replan(asked, before, arguments, solver, context);
+            });
+            NamedReplan r{std::move(found), {}};
+            r.named = named(r.plan, asked);
+            return r;
+        },
+        py::arg("request"), py::arg("running"),
+        changes.shared_as("serving.replan")
+            .documented("replan(request, running",
+                        doc("serving::replan") + more +
+                            " `running` is a plan, or the replicas of one as dicts.")
+            .c_str());
+}
+
+}  // namespace
+
+void bind_serving(py::module_& parent) {
+    auto m = submodule(parent, "serving");
+    bind_serving_catalogue(m);
+    bind_planner(m);
+    bind_serving_latency(m);
+    bind_serving_problem(m);
+    bind_autoscale(m);
+    // For the console script, which says in which file a request or a plan is wrong.
+    m.def(
+        "_require_request",
+        [](const Request& request, const Rate& rate) {
+            static_cast<void>(read_serving_request(request, rate));
+        },
+        py::arg("request"), py::arg("rate") = py::none());
+    m.def(
+        "_require_running",
+        [](const Typed<"Sequence[Mapping[str, Any]]">& running) {
+            static_cast<void>(read_running(running, s::ServingRequest{}));
+        },
+        py::arg("running"));
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,103 @@
+// What the binding units of gpusched.serving share.
+#pragma once
+
+#include "core/arguments.hpp"
+#include "core/fields.hpp"
+#include "core/keywords.hpp"
+#include "core/pickles.hpp"
+
+#include <gpusched/serving/plan_serving.hpp>
+#include <gpusched/serving/price_ranges.hpp>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gpusched::python {
+
+/// A type of the catalogue, or of the paper's where the name is only there.
+serving::GpuType find_gpu(const std::string& name);
+/// A model that is known, or one with this name and nothing else.
+/// Described: a dict with the fields of a model that nobody knows.
+serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
+template <>
+struct Members<serving::ProfilePoint> {
+    static void visit(auto& point, auto&& each) {
+        each(point.size);
+        each(point.seconds);
+    }
+};
+
+/// A request as docs/serving.md describes it, as a dict.
+using Request = Typed<"Mapping[str, Any]">;
+
+namespace detail {
+
+template <class A, class B>
+struct PickleOf<std::pair<A, B>> {
+    static py::object save(const std::pair<A, B>& value) {
+        return py::make_tuple(PickleOf<A>::save(value.first), PickleOf<B>::save(value.second));
+    }
+    static std::pair<A, B> load(const py::handle& from) {
+        const auto state = from.cast<py::tuple>();
+        if (state.size() != 2) throw InvalidInput("pickle: expected a pair");
+        return {PickleOf<A>::load(state[0]), PickleOf<B>::load(state[1])};
+    }
+};
+
+}  // namespace detail
+
+/// A plan that knows the names of its request.
+struct PlannedServing : serving::ServingPlan {
+    std::vector<std::string> gpus{};
+    std::vector<serving::ServedModel> models{};
+    std::vector<serving::PriceRange> price_ranges{};
+    // What `price_ranges` are found from when they are asked for: the request (none = they are known), options and solver.
+    std::vector<serving::ServingRequest> asked{};
+    serving::PlannerOptions planner{};
+    std::string chosen_solver{};
+    std::optional<std::vector<serving::PriceRange>> found_ranges{};  // once they were asked for
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
+    visit_fields(std::type_identity<serving::ServingPlan>{}, field);
+    field("gpus", &PlannedServing::gpus);
+    field("models", &PlannedServing::models);
+    field("price_ranges", &PlannedServing::price_ranges);
+    field("asked", &PlannedServing::asked);
+    field("planner", &PlannedServing::planner);
+    field("chosen_solver", &PlannedServing::chosen_solver);
+}
+
+/// A measured table of layer times, with its points as pairs.
+template <>
+struct OptionType<serving::LayerProfile> {
+    static serving::LayerProfile read(const std::string& field, py::handle value);
+    static std::string literal(const serving::LayerProfile&) { return "{}"; }
+    static std::string type() { return "Mapping[str, Any]"; }
+};
+/// A pair of indices of GPU types.
+template <>
+struct OptionType<std::pair<int, int>> {
+    static std::pair<int, int> read(const std::string& field, py::handle value);
+    static std::string literal(const std::pair<int, int>&) { return "()"; }
+    static std::string type() { return "tuple[int, int]"; }
+};
+
+void bind_autoscale(py::module_& m);
+void bind_serving_catalogue(py::module_& m);
+void bind_serving_latency(py::module_& m);
+void bind_serving_problem(py::module_& m);
+
+/// A request as docs/serving.md describes it.
+/// @param rate  of all kinds together, or by kind; empty or None = those of the request
+serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
+/// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
+py::dict write_serving_request(const serving::ServingRequest& request);
+/// The replicas of a plan, as dicts.
+std::vector<serving::PlannedReplicas> read_running(const py::object& running,
+                                                   const serving::ServingRequest& request);
+
+}  // namespace gpusched::python

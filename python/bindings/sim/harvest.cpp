@@ -1,0 +1,35 @@
+// gpusched.sim: the simulated harvest of Standby GPUs.
+#include "core/call.hpp"
+#include "core/records.hpp"
+#include "preemption/preemption.hpp"
+
+#include <gpusched/sim/harvest.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+struct HarvestArguments : sim::HarvestOptions {
+    ProgressLike progress = py::none();
+};
+
+}  // namespace
+
+void bind_harvest(py::module_& m) {
+    py::class_<sim::HarvestResult> result(m, "HarvestResult", "What `simulate_harvest` counted.");
+    define_record(result);
+    result.def_property_readonly("harvested", &sim::HarvestResult::harvested, "Borrowed / lent GPU-hours.");
+    const auto options = Keywords<HarvestArguments>().fields<sim::HarvestOptions>().field(
+        "progress", &HarvestArguments::progress, progress_text);
+    m.def(
+        "simulate_harvest",
+        [options](const py::kwargs& keywords) {
+            const auto o = options.read("simulate_harvest", keywords);
+            return Call(o.progress).run([&](const Context& context) {
+                return sim::simulate_harvest(o, context);
+            });
+        },
+        options.documented("simulate_harvest(", doc("sim::HarvestOptions")).c_str());
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,145 @@
+// gpusched.sim: replay of traces.
+#include "core/arrays.hpp"
+#include "core/call.hpp"
+#include "core/keywords.hpp"
+#include "core/pickles.hpp"
+#include "model/cluster_views.hpp"
+#include "sim/python_placement.hpp"
+#include "sim/trace.hpp"
+
+#include <gpusched/sim/replay.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+using sim::ReplayOptions;
+using sim::Timeline;
+
+struct ReplayArguments : ReplayOptions {
+    Typed<"str | Callable[[Cluster, Task], None | str | Node | tuple[str | Node, Sequence[int]]]"> policy =
+        "least_allocated";
+    ProgressLike progress = py::none();
+};
+
+struct Outcome {
+    ClusterPtr cluster;
+    std::vector<std::string> unplaced;
+    std::shared_ptr<Timeline> timeline;
+    StopReason stop_reason;
+};
+
+template <class T>
+auto column(std::vector<T> Timeline::*member) {
+    return [member](const std::shared_ptr<Timeline>& t) { return view((*t).*member, t); };
+}
+
+py::tuple state(const Timeline& t) {
+    return py::make_tuple(t.time, t.requested_gpu_milli, t.allocated_gpu_milli, t.running, t.unplaced,
+                          t.fragmented_gpus);
+}
+
+void bind_timeline(py::module_& m) {
+    using T = Timeline;
+    const auto text = [](const char* field) { return doc(std::string("sim::Timeline::") + field); };
+    py::class_<T, std::shared_ptr<T>>(
+        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.")
+        .def("__len__", &T::size)
+        .def_property_readonly("time", column(&T::time), text("time").c_str())
+        .def_property_readonly("requested_gpu_milli", column(&T::requested_gpu_milli),
+                               text("requested_gpu_milli").c_str())
+        .def_property_readonly("allocated_gpu_milli", column(&T::allocated_gpu_milli),
+                               text("allocated_gpu_milli").c_str())
+        .def_property_readonly("running", column(&T::running), text("running").c_str())
+        .def_property_readonly("unplaced", column(&T::unplaced), text("unplaced").c_str())
+        .def_property_readonly("fragmented_gpus", column(&T::fragmented_gpus),
+                               text("fragmented_gpus").c_str())
+        .def(
+            "to_pandas",
+            [](const py::object& self) -> Frame {
+                py::dict columns;
+                for (const char* name : {"time", "requested_gpu_milli", "allocated_gpu_milli", "running",
+                                         "unplaced", "fragmented_gpus"})
+                    columns[name] = self.attr(name);
+                return py::module_::import("pandas").attr("DataFrame")(columns);
+            },
+            documented("to_pandas(self)", "The timeline as a pandas frame.").c_str())
+        .def(
+            "__eq__", [](const T& a, const T& b) { return a == b; }, py::is_operator())
+        .def(
+            "__repr__",
+            [](const T& t) { return "<gpusched.sim.Timeline of " + std::to_string(t.size()) + " arrivals>"; })
+        .def(py::pickle([](const T& t) { return state(t); },
+                        [](const py::tuple& s) {
+                            using Whole = std::vector<std::int64_t>;
+                            return std::make_shared<T>(
+                                T{s[0].cast<Whole>(), s[1].cast<Whole>(), s[2].cast<Whole>(),
+                                  s[3].cast<Whole>(), s[4].cast<Whole>(), s[5].cast<std::vector<double>>()});
+                        }));
+}
+
+void bind_outcome(py::module_& m) {
+    const auto state_of = [](const Outcome& r) {
+        return py::make_tuple(r.cluster, r.unplaced, r.timeline, static_cast<int>(r.stop_reason));
+    };
+    py::class_<Outcome> type(m, "ReplayResult", "The state at the end of a replay, and how it came about.");
+    define_equality(type, state_of);
+    type.def_property_readonly(
+            "cluster", [](const Outcome& r) { return r.cluster; }, doc("sim::ReplayResult::cluster").c_str())
+        .def_property_readonly(
+            "unplaced", [](const Outcome& r) { return r.unplaced; },
+            doc("sim::ReplayResult::unplaced").c_str())
+        .def_property_readonly(
+            "timeline", [](const Outcome& r) { return r.timeline; }, "What happened, by arrival.")
+        .def_property_readonly(
+            "stop_reason", [](const Outcome& r) -> Name<StopReason> { return enum_name(r.stop_reason); },
+            "Why the replay ended.")
+        .def("__repr__",
+             [](const Outcome& r) {
+                 return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
+                        std::to_string(r.unplaced.size()) + " unplaced>";
+             })
+        .def(py::pickle(state_of, [](const py::tuple& s) {
+            return Outcome{s[0].cast<ClusterPtr>(), s[1].cast<std::vector<std::string>>(),
+                           s[2].cast<std::shared_ptr<Timeline>>(), static_cast<StopReason>(s[3].cast<int>())};
+        }));
+}
+
+}  // namespace
+
+void bind_replay(py::module_& m) {
+    bind_timeline(m);
+    bind_outcome(m);
+    const auto options =
+        Keywords<ReplayArguments>()
+            .field("placement", &ReplayArguments::policy,
+                   "A name of `allocation.placement_names`, or a callable (cluster, task) that answers None, "
+                   "a node, or a "
+                   "pair (node, gpus).")
+            .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
+            .field("progress", &ReplayArguments::progress, progress_text)
+            .shared_as("sim.replay");
+    m.def(
+        "replay",
+        [options](const TracePtr& trace, const py::kwargs& keywords) {
+            auto arguments = options.read("replay", keywords);
+            std::optional<PythonPlacement> policy;
+            if (py::isinstance<py::str>(arguments.policy))
+                arguments.placement = OptionType<std::string>::read("placement", arguments.policy);
+            else if (PyCallable_Check(arguments.policy.ptr()) != 0)
+                policy.emplace(arguments.policy);
+            else
+                bad_option("placement", arguments.policy, "a name or a callable (cluster, task)");
+            const ReplayOptions& o = arguments;
+            return Call(arguments.progress).run([&](const Context& context) {
+                auto result =
+                    policy ? sim::replay(*trace, *policy, o, context) : sim::replay(*trace, o, context);
+                return Outcome{std::make_shared<Cluster>(std::move(result.cluster)),
+                               std::move(result.unplaced),
+                               std::make_shared<Timeline>(std::move(result.timeline)), result.stop_reason};
+            });
+        },
+        py::arg("trace"), options.documented("replay(trace", doc("sim::replay")).c_str());
+}
+
+}  // namespace gpusched::python

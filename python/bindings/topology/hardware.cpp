@@ -1,0 +1,382 @@
+// Within gpusched.topology: machines as graphs, and racks.
+#include "core/keywords.hpp"
+#include "core/records.hpp"
+#include "model/cluster_views.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/topology/hardware_dot.hpp>
+#include <gpusched/topology/racks.hpp>
+
+#include <algorithm>
+
+namespace gpusched::python {
+
+namespace {
+
+using topology::HardwareGraph;
+using Graph = std::shared_ptr<HardwareGraph>;
+
+GpuMask mask_argument(const py::object& gpus) {
+    GpuMask mask = 0;
+    for (const auto gpu : gpu_numbers(gpus)) mask |= gpu_bit(gpu);
+    return mask;
+}
+
+int gpu_number(const char* name, const Integer& gpu) {
+    return read_within(name, gpu, 0, max_gpus_per_node - 1);
+}
+
+Typed<"list[list[int]]"> lists(const std::vector<GpuMask>& masks) {
+    py::list out;
+    for (const auto mask : masks) out.append(gpu_list(mask));
+    return out;
+}
+
+JsonObjects vertices(const HardwareGraph& graph) {
+    py::list out;
+    for (const auto v : graph.vertices()) {
+        const auto& info = graph.vertex(v);
+        py::dict entry(py::arg("kind") = enum_name(info.kind), py::arg("id") = info.id,
+                       py::arg("status") = enum_name(info.status), py::arg("used_by") = info.used_by);
+        if (info.kind == topology::HardwareKind::gpu) {
+            entry["uuid"] = info.uuid;
+            entry["model"] = info.model;
+            entry["memory_mib"] = info.memory_mib;
+        }
+        out.append(entry);
+    }
+    return out;
+}
+
+Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
+    py::list out;
+    for (const auto e : graph.edges())
+        out.append(py::make_tuple(graph.source(e), graph.target(e), enum_name(graph.edge(e).relation),
+                                  graph.edge(e).bandwidth_gb_s));
+    return out;
+}
+
+constexpr std::array<std::string_view, 7> vertex_fields{"kind", "id",    "status",    "used_by",
+                                                        "uuid", "model", "memory_mib"};
+
+/// A graph as Python describes it, as the library's concept wants it.
+struct DescribedGraph {
+    using Vertex = std::size_t;
+    using Edge = std::size_t;
+    struct Link {
+        Vertex a, b;
+        topology::HardwareEdge edge;
+    };
+    std::vector<topology::HardwareVertex> infos{};
+    std::vector<Link> links{};
+    [[nodiscard]] std::vector<Vertex> vertices() const { return numbers(infos.size()); }
+    [[nodiscard]] std::vector<Edge> edges() const { return numbers(links.size()); }
+    [[nodiscard]] const topology::HardwareVertex& vertex(Vertex v) const { return infos[v]; }
+    [[nodiscard]] const topology::HardwareEdge& edge(Edge e) const { return links[e].edge; }
+    [[nodiscard]] Vertex source(Edge e) const { return links[e].a; }
+    [[nodiscard]] Vertex target(Edge e) const { return links[e].b; }
+    static std::vector<std::size_t> numbers(std::size_t count) {
+        std::vector<std::size_t> all(count);
+        for (std::size_t i = 0; i < count; ++i) all[i] = i;
+        return all;
+    }
+};
+
+Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
+                 const Typed<"Iterable[tuple[int, int, str] | tuple[int, int, str, float]]">& edge_list) {
+    DescribedGraph graph;
+    for (const auto item : vertex_list) {
+        const auto at = "vertices[" + std::to_string(graph.infos.size()) + "]";
+        if (!py::isinstance<py::dict>(item)) bad_option(at, item, "a dict with kind and id");
+        topology::HardwareVertex info;
+        for (const auto& [key, value] : item.cast<py::dict>()) {
+            const auto name = OptionType<std::string>::read(at + ", a key", key), field = at + "." + name;
+            if (name == "kind")
+                info.kind = OptionType<topology::HardwareKind>::read(field, value);
+            else if (name == "id")
+                info.id = OptionType<int>::read(field, value);
+            else if (name == "status")
+                info.status = OptionType<topology::HardwareStatus>::read(field, value);
+            else if (name == "used_by")
+                info.used_by = OptionType<std::string>::read(field, value);
+            else if (name == "uuid")
+                info.uuid = OptionType<std::string>::read(field, value);
+            else if (name == "model")
+                info.model = OptionType<std::string>::read(field, value);
+            else if (name == "memory_mib")
+                info.memory_mib = OptionType<std::int64_t>::read(field, value);
+            else
+                throw InvalidInput(bad_key(at, name, vertex_fields));
+        }
+        graph.infos.push_back(std::move(info));
+    }
+    for (const auto item : edge_list) {
+        const auto at = "edges[" + std::to_string(graph.links.size()) + "]";
+        if (!py::isinstance<py::sequence>(item) || py::len(item) < 3 || py::len(item) > 4)
+            bad_option(at, item, "(vertex, vertex, relation) or (vertex, vertex, relation, GB/s)");
+        const auto parts = item.cast<py::sequence>();
+        DescribedGraph::Link link{OptionType<std::size_t>::read(at + "[0]", parts[0]),
+                                  OptionType<std::size_t>::read(at + "[1]", parts[1]),
+                                  {OptionType<topology::HardwareRelation>::read(at + "[2]", parts[2])}};
+        if (py::len(item) == 4) link.edge.bandwidth_gb_s = OptionType<double>::read(at + "[3]", parts[3]);
+        graph.links.push_back(link);
+    }
+    return std::make_shared<HardwareGraph>(HardwareGraph::from_graph(graph));
+}
+
+/// Hardware as the cluster format has it: a preset's name, or a dict with its NUMA nodes.
+Hardware hardware_argument(const py::object& hardware) {
+    const py::dict node(py::arg("name") = "machine", py::arg("gpu_count") = 0, py::arg("cpu_milli") = 0,
+                        py::arg("memory_mib") = 0, py::arg("hardware") = hardware);
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
+                            py::arg("nodes") = py::make_tuple(node), py::arg("tasks") = py::list());
+    auto found =
+        io::cluster_from_json(json_text(document, "<hardware>"), "<hardware>").nodes.front().hardware;
+    if (!found || found->numa_nodes.empty()) bad_option("hardware", hardware, "a preset's name or a dict");
+    return *found;
+}
+
+void bind_graph(py::module_& m) {
+    const auto text = [](const char* name) { return doc(std::string("topology::HardwareGraph::") + name); };
+    py::class_<HardwareGraph, Graph> type(m, "HardwareGraph", doc("topology::HardwareGraph").c_str());
+    type.def(py::init(&graph_from), py::arg("vertices"), py::arg("edges"),
+             documented("__init__(self, vertices, edges)",
+                        "The machine of a graph in the form of `vertices` and `edges`.")
+                 .c_str())
+        .def_static(
+            "preset",
+            [](const std::string& name) {
+                auto graph = HardwareGraph::preset(name);
+                if (!graph) throw InvalidInput(bad_name("hardware preset", name, hardware_preset_names()));
+                return std::make_shared<HardwareGraph>(std::move(*graph));
+            },
+            py::arg("name"),
+            documented("preset(name)",
+                       text("preset") + "\n\nInvalidInput, with the nearest names, where there is none.")
+                .c_str())
+        .def_property_readonly(
+            "gpus", [](const HardwareGraph& g) { return gpu_list(g.gpus()); }, text("gpus").c_str())
+        .def_property_readonly("vertices", vertices,
+                               "A list of dicts: kind, id, status, used_by; of GPUs uuid, model, memory_mib.")
+        .def_property_readonly(
+            "edges", edges,
+            "A list of (vertex, vertex, relation, GB/s in one direction); vertices by position.")
+        .def_property_readonly(
+            "healthy_gpus", [](const HardwareGraph& g) { return gpu_list(g.masks().healthy); },
+            "GPUs that have not failed.")
+        .def_property_readonly(
+            "free_gpus", [](const HardwareGraph& g) { return gpu_list(g.masks().free); },
+            "Healthy GPUs that nobody holds.")
+        .def_property_readonly(
+            "numa_nodes", [](const HardwareGraph& g) { return lists(g.masks().numa); },
+            "The GPUs near each NUMA node, by its id.")
+        .def_property_readonly(
+            "sockets", [](const HardwareGraph& g) { return lists(g.masks().socket); },
+            "The GPUs of each socket, by its id.")
+        .def_property_readonly(
+            "pcie_roots", [](const HardwareGraph& g) { return lists(g.masks().pcie_root); },
+            "The GPUs below each PCIe root, by its id.")
+        .def(
+            "hardware",
+            [](const HardwareGraph& g) -> JsonObject {
+                py::list nodes;
+                for (const auto& numa : g.hardware().numa_nodes)
+                    nodes.append(py::dict(py::arg("socket") = numa.socket, py::arg("cores") = numa.cores,
+                                          py::arg("gpus") = gpu_list(numa.gpus)));
+                return py::dict(py::arg("numa_nodes") = nodes);
+            },
+            documented("hardware(self)", text("hardware") + "\n\nA dict of the cluster format.").c_str());
+    type.def(
+            "distance",
+            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
+                return g.distance(gpu_number("a", a), gpu_number("b", b));
+            },
+            py::arg("a"), py::arg("b"), documented("distance(self, a, b)", text("distance")).c_str())
+        .def(
+            "bandwidth",
+            [](const HardwareGraph& g, const Integer& a, const Integer& b) {
+                return g.bandwidth(gpu_number("a", a), gpu_number("b", b));
+            },
+            py::arg("a"), py::arg("b"), documented("bandwidth(self, a, b)", text("bandwidth")).c_str())
+        .def(
+            "bottleneck_bandwidth",
+            [](const HardwareGraph& g, const Integers& gpus) {
+                return g.bottleneck_bandwidth(mask_argument(gpus));
+            },
+            py::arg("gpus"),
+            documented("bottleneck_bandwidth(self, gpus)", text("bottleneck_bandwidth")).c_str())
+        .def(
+            "numa_node_of",
+            [](const HardwareGraph& g, const Integers& gpus) { return g.numa_node_of(mask_argument(gpus)); },
+            py::arg("gpus"),
+            documented("numa_node_of(self, gpus)", "The NUMA node that all of these GPUs share, or None.")
+                .c_str())
+        .def(
+            "socket_of",
+            [](const HardwareGraph& g, const Integers& gpus) { return g.socket_of(mask_argument(gpus)); },
+            py::arg("gpus"),
+            documented("socket_of(self, gpus)", "The socket that all of these GPUs share, or None.").c_str())
+        .def(
+            "pcie_root_of",
+            [](const HardwareGraph& g, const Integers& gpus) { return g.pcie_root_of(mask_argument(gpus)); },
+            py::arg("gpus"),
+            documented("pcie_root_of(self, gpus)", "The PCIe root that all of these GPUs share, or None.")
+                .c_str())
+        .def(
+            "locality",
+            [](const HardwareGraph& g, const Integers& gpus) -> Name<topology::GpuLocality> {
+                return enum_name(g.locality(mask_argument(gpus)));
+            },
+            py::arg("gpus"),
+            documented("locality(self, gpus)", "How close these GPUs are: \"numa\", \"socket\" or \"cross\".")
+                .c_str())
+        .def(
+            "best_gpus",
+            [](const HardwareGraph& g, const Integer& wanted,
+               const Typed<"Sequence[int] | None">& among) -> Typed<"list[int] | None"> {
+                const auto count = OptionType<int>::read("count", wanted);
+                const auto best =
+                    among.is_none() ? g.best_gpus(count) : g.best_gpus(count, mask_argument(among));
+                if (!best) return py::none();
+                return py::cast(gpu_list(*best));
+            },
+            py::arg("count"), py::arg("among") = py::none(),
+            documented("best_gpus(self, count, among=None)",
+                       text("best_gpus") + "\n\nA list, or None. By default among the free GPUs.")
+                .c_str());
+    type.def(
+            "set_failed",
+            [](HardwareGraph& g, const Integer& gpu, bool failed) {
+                g.set_failed(gpu_number("gpu", gpu), failed);
+            },
+            py::arg("gpu"), py::arg("failed") = true,
+            documented("set_failed(self, gpu, failed=True)", text("set_failed")).c_str())
+        .def(
+            "allocate",
+            [](HardwareGraph& g, const Integers& gpus, const std::string& user) {
+                g.allocate(mask_argument(gpus), user);
+            },
+            py::arg("gpus"), py::arg("user"),
+            documented("allocate(self, gpus, user)", text("allocate")).c_str())
+        .def(
+            "release", [](HardwareGraph& g, const std::string& user) { return gpu_list(g.release(user)); },
+            py::arg("user"), documented("release(self, user)", text("release")).c_str())
+        .def(
+            "reconcile",
+            [](HardwareGraph & g, const HardwareGraph& observed) -> Typed<"list[tuple[str, int]]"> {
+                py::list changes;
+                for (const auto& change : g.reconcile(observed))
+                    changes.append(py::make_tuple(enum_name(change.kind), change.gpu));
+                return changes;
+            },
+            py::arg("observed"),
+            documented("reconcile(self, observed)", text("reconcile") + "\n\nA list of (kind, gpu).").c_str())
+        .def("__eq__",
+             [](const HardwareGraph& a, const py::object& b) -> py::object {
+                 if (!py::isinstance<HardwareGraph>(b))
+                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 const auto& other = b.cast<const HardwareGraph&>();
+                 return py::bool_(vertices(a).equal(vertices(other)) && edges(a).equal(edges(other)));
+             })
+        .def("__copy__", [](const HardwareGraph& g) { return std::make_shared<HardwareGraph>(g); })
+        .def(
+            "__deepcopy__",
+            [](const HardwareGraph& g, const py::dict&) { return std::make_shared<HardwareGraph>(g); },
+            py::arg("memo"))
+        .def("__repr__",
+             [](const HardwareGraph& g) {
+                 const auto all = g.vertices();
+                 const auto count = [&](topology::HardwareKind kind) {
+                     return std::count_if(all.begin(), all.end(),
+                                          [&](auto v) { return g.vertex(v).kind == kind; });
+                 };
+                 return "<gpusched.topology.HardwareGraph: " +
+                        counted(gpu_count(g.masks().healthy), "healthy GPU") + ", " +
+                        counted(count(topology::HardwareKind::numa_node), "NUMA node") + ", " +
+                        counted(count(topology::HardwareKind::socket), "socket") + ">";
+             })
+        .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
+                        [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
+    type.attr("__hash__") = py::none();
+    define_in_python<Typed<"networkx.MultiGraph">>(
+        type, "to_networkx", "_networkx.hardware_graph",
+        "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
+        "with their entries as attributes; the attributes of edges are kind and gb_s.");
+
+    using H = topology::HardwareGraphOptions;
+    const auto drawn = Keywords<H>().fields();
+    type.def_static(
+        "from_hardware",
+        [drawn](const Document& hardware, const py::kwargs& keywords) {
+            const auto o = drawn.read("from_hardware", keywords);
+            return std::make_shared<HardwareGraph>(hardware_argument(hardware), o);
+        },
+        py::arg("hardware"),
+        drawn
+            .documented(
+                "from_hardware(hardware",
+                "The machine that NUMA nodes describe: PCIe roots hang from NUMA nodes, sockets are all "
+                "connected.\n\n`hardware` is a node's in the cluster format: a dict, or the name of a "
+                "preset, of "
+                "which only the NUMA nodes count here.")
+            .c_str());
+
+    using O = topology::HardwareDotOptions;
+    const auto options = Keywords<O>().fields();
+    m.def(
+        "hardware_to_dot",
+        [options](const HardwareGraph& graph, const py::kwargs& keywords) {
+            return topology::hardware_to_dot(graph, options.read("hardware_to_dot", keywords));
+        },
+        py::arg("graph"),
+        options.documented("hardware_to_dot(graph", doc("topology::hardware_to_dot")).c_str());
+}
+
+void bind_racks(py::module_& m) {
+    using P = topology::RackPreset;
+    py::class_<P> preset(m, "RackPreset", doc("topology::RackPreset").c_str());
+    define_record(preset);
+    m.def(
+        "rack_preset",
+        [](const std::string& name) {
+            const auto found = topology::rack_preset(name);
+            if (!found) throw InvalidInput(bad_name("rack preset", name, topology::rack_preset_names()));
+            return *found;
+        },
+        py::arg("name"),
+        documented("rack_preset(name)", doc("topology::rack_preset") +
+                                            "\n\nInvalidInput, with the nearest names, where there is none.")
+            .c_str());
+    m.def(
+        "add_racks",
+        [](const ClusterPtr& cluster, const P& rack, const Typed<"Sequence[str]">& nodes,
+           const std::string& prefix) {
+            std::vector<std::size_t> positions;
+            for (const auto& name : OptionType<std::vector<std::string>>::read("nodes", nodes))
+                positions.push_back(index(cluster->find_node(name)));
+            auto spec = cluster->to_spec();
+            topology::add_racks(spec, rack, positions, prefix);
+            return std::make_shared<Cluster>(Cluster::build(spec));
+        },
+        py::arg("cluster"), py::arg("preset"), py::arg("nodes"), py::kw_only(), py::arg("prefix") = "",
+        documented("add_racks(cluster, preset, nodes, *, prefix='')",
+                   "A snapshot in which racks are NVLink domains: every `nodes_per_rack` of the named nodes, "
+                   "in order, get "
+                   "one more network domain, `prefix` and a number, below those they have.\n\nRaises "
+                   "InvalidInput when "
+                   "the names are no whole racks, a node has another number of GPUs, or the nodes of a rack "
+                   "hang from "
+                   "different domains.")
+            .c_str());
+}
+
+}  // namespace
+
+void bind_hardware(py::module_& parent) {
+    py::module_ m = parent.attr("topology");
+    bind_graph(m);
+    bind_racks(m);
+}
+
+}  // namespace gpusched::python

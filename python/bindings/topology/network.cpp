@@ -1,0 +1,210 @@
+// gpusched.topology: the network tree, with its vertices as light views that keep it alive.
+#include "core/keywords.hpp"
+#include "model/cluster_views.hpp"
+
+#include <gpusched/topology/dot.hpp>
+#include <gpusched/topology/network_tree.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+using topology::NetworkTree;
+
+struct Tree {
+    explicit Tree(ClusterPtr snapshot) : cluster(std::move(snapshot)), tree(cluster->inventory()) {}
+    ClusterPtr cluster;
+    NetworkTree tree;
+};
+using TreePtr = std::shared_ptr<Tree>;
+
+struct VertexView {
+    TreePtr tree;
+    NetworkTree::Vertex id;
+    [[nodiscard]] const NetworkTree& of() const { return tree->tree; }
+    bool operator==(const VertexView&) const = default;
+};
+
+template <class Vertices>
+py::list views(const TreePtr& tree, const Vertices& vertices) {
+    py::list list;
+    for (const auto v : vertices) list.append(VertexView{tree, v});
+    return list;
+}
+
+Strings node_names(const Tree& tree, std::span<const NodeId> nodes) {
+    py::list names(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) names[i] = py::str(tree.cluster->name(nodes[i]));
+    return names;
+}
+
+const std::string& name(const VertexView& v) {
+    const auto node = v.of().node(v.id);
+    return node == none<NodeId> ? v.of().name(v.id) : v.tree->cluster->name(node);
+}
+
+OptionalLevel level(const VertexView& v) {
+    if (v.id == NetworkTree::root()) return py::none();
+    return level_object(v.of().level(v.id));
+}
+
+Level known_level(const Tree& tree, const py::object& value) {
+    const auto level = read_level("level", value);
+    if (level >= tree.tree.levels())
+        bad_option("level", value, "'node' or an index below " + std::to_string(tree.tree.levels()));
+    return level;
+}
+
+void same_tree(const VertexView& a, const VertexView& b) {
+    if (a.tree != b.tree) throw InvalidInput("the vertices are of different trees");
+}
+
+void bind_vertex(py::module_& m) {
+    using V = VertexView;
+    py::class_<V>(m, "Vertex", "A vertex of a `NetworkTree`: the root, a domain or a node.")
+        .def_property_readonly("name", name, "Of the domain or node; empty for the root.")
+        .def_property_readonly("level", level,
+                               "0 .. levels - 1 from the top, \"node\" for a node, None for the root.")
+        .def_property_readonly(
+            "depth", [](const V& v) { return v.of().depth(v.id); }, "Edges between the vertex and the root.")
+        .def_property_readonly(
+            "parent", [](const V& v) -> Typed<"Vertex | None"> {
+                if (v.id == NetworkTree::root()) return py::none();
+                return py::cast(V{v.tree, v.of().parent(v.id)});
+            },
+            "The vertex above; None for the root.")
+        .def_property_readonly(
+            "children",
+            [](const V& v) -> Typed<"list[Vertex]"> { return views(v.tree, v.of().children(v.id)); },
+            "The vertices right below, domains before nodes.")
+        .def_property_readonly(
+            "nodes", [](const V& v) { return node_names(*v.tree, v.of().nodes_under(v.id)); },
+            "Names of all nodes below, neighbours in the network next to each other; of a node, its own.")
+        .def(
+            "__eq__", [](const V& a, const V& b) { return a == b; }, py::is_operator())
+        .def("__hash__",
+             [](const V& v) {
+                 return std::hash<const void*>{}(v.tree.get()) ^ (static_cast<std::size_t>(v.id) << 4);
+             })
+        .def("__repr__",
+             [](const V& v) {
+                 if (v.id == NetworkTree::root()) return std::string("<gpusched.topology.Vertex: the root>");
+                 return "<gpusched.topology.Vertex '" + name(v) + "'>";
+             })
+        .def(py::pickle(
+            [](const V& v) { return py::make_tuple(v.tree, static_cast<std::uint32_t>(v.id)); },
+            [](const py::tuple& s) {
+                return V{s[0].cast<TreePtr>(), static_cast<NetworkTree::Vertex>(s[1].cast<std::uint32_t>())};
+            }));
+}
+
+}  // namespace
+
+void bind_topology(py::module_& parent) {
+    auto m = submodule(parent, "topology");
+    bind_vertex(m);
+    py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree").c_str());
+    tree.def(py::init([](const ClusterPtr& cluster) {
+                 return unlocked([&] { return std::make_shared<Tree>(cluster); });
+             }),
+             py::arg("cluster"), documented("__init__(self, cluster)", "The network of a snapshot.").c_str())
+        .def_property_readonly(
+            "levels", [](const Tree& t) { return t.tree.levels(); }, "How many levels of domains there are.")
+        .def_property_readonly(
+            "vertex_count", [](const Tree& t) { return t.tree.vertex_count(); },
+            "The root, all domains and all nodes.")
+        .def_property_readonly(
+            "node_count", [](const Tree& t) { return t.tree.node_count(); }, "How many nodes there are.")
+        .def_property_readonly(
+            "root",
+            [](const TreePtr& t) {
+                return VertexView{t, NetworkTree::root()};
+            },
+            "Stands for \"outside\": above all domains, and none itself.")
+        .def(
+            "vertex",
+            [](const TreePtr& t, const std::string& node) {
+                return VertexView{t, t->tree.vertex(t->cluster->find_node(node))};
+            },
+            py::arg("node"), documented("vertex(self, node)", "The vertex of the node of that name.").c_str())
+        .def(
+            "domains", [](const TreePtr& t, const LevelLike& which) -> Typed<"list[Vertex]"> {
+                const auto at = known_level(*t, which);
+                if (at != node_level) return views(t, t->tree.domains(at));
+                py::list list;
+                for (const auto node : t->cluster->nodes()) list.append(VertexView{t, t->tree.vertex(node)});
+                return list;
+            },
+            py::arg("level"),
+            documented(
+                "domains(self, level)",
+                "The domains of a level; at \"node\" the nodes. Nodes of unknown position are in none.")
+                .c_str())
+        .def(
+            "ancestor",
+            [](const TreePtr& t, const std::string& node, const LevelLike& which) {
+                const auto at = known_level(*t, which);
+                const auto id = t->cluster->find_node(node);
+                return VertexView{t, at == node_level ? t->tree.vertex(id) : t->tree.ancestor(id, at)};
+            },
+            py::arg("node"), py::arg("level"),
+            documented("ancestor(self, node, level)", doc("topology::NetworkTree::ancestor")).c_str())
+        .def(
+            "common_ancestor",
+            [](const TreePtr& t, const VertexView& a, const VertexView& b) {
+                same_tree(a, {t, a.id}), same_tree(b, {t, b.id});
+                return VertexView{t, t->tree.common_ancestor(a.id, b.id)};
+            },
+            py::arg("a"), py::arg("b"),
+            documented("common_ancestor(self, a, b)", doc("topology::NetworkTree::common_ancestor")).c_str())
+        .def(
+            "distance",
+            [](const TreePtr& t, const VertexView& a, const VertexView& b) {
+                same_tree(a, {t, a.id}), same_tree(b, {t, b.id});
+                return t->tree.distance(a.id, b.id);
+            },
+            py::arg("a"), py::arg("b"),
+            documented("distance(self, a, b)", doc("topology::NetworkTree::distance")).c_str())
+        .def(
+            "locality_order", [](const Tree& t) { return node_names(t, t.tree.locality_order()); },
+            documented("locality_order(self)", doc("topology::NetworkTree::locality_order")).c_str())
+        .def("__repr__",
+             [](const Tree& t) {
+                 return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
+                        counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
+             })
+        .def("__eq__",
+             [](const Tree& t, const py::object& other) -> py::object {
+                 if (!py::isinstance<Tree>(other))
+                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+                 return py::bool_(py::cast(t.cluster).equal(py::cast(other.cast<const Tree&>().cluster)));
+             })
+        .def("__copy__", [](const TreePtr& t) { return t; })
+        .def(
+            "__deepcopy__", [](const TreePtr& t, const py::dict&) { return t; }, py::arg("memo"))
+        .def(py::pickle([](const Tree& t) { return py::make_tuple(t.cluster); },
+                        [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
+
+    define_in_python<Typed<"networkx.DiGraph">>(
+        tree, "to_networkx", "_networkx.network_tree",
+        "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
+        "attributes are name and level (\"root\", an index or \"node\").");
+
+    using O = topology::DotOptions;
+    const auto options = Keywords<O>().fields();
+    m.def(
+        "to_dot",
+        [options](const TreePtr& t, const py::kwargs& keywords) {
+            const auto o = options.read("to_dot", keywords);
+            return unlocked([&] { return topology::to_dot(t->tree, t->cluster->inventory(), o); });
+        },
+        py::arg("tree"),
+        options
+            .documented(
+                "to_dot(tree",
+                "The tree in the DOT language: domains as boxes, nodes as ellipses with their GPUs.\n\n"
+                "Nodes of unknown position stand alone. Equal trees give equal text.")
+            .c_str());
+}
+
+}  // namespace gpusched::python

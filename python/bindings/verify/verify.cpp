@@ -1,0 +1,86 @@
+// gpusched.verify.
+#include "core/call.hpp"
+#include "core/keywords.hpp"
+#include "core/python_function.hpp"
+#include "core/records.hpp"
+#include "model/cluster_views.hpp"
+#include "model/plan.hpp"
+
+#include <gpusched/verify/plan.hpp>
+
+namespace gpusched::python {
+
+namespace {
+
+struct VerifyArguments : verify::Options {
+    Typed<"Callable[[str, str], bool] | None"> own_rule = py::none();
+};
+
+/// The same with the caller's function as rule, which takes the interpreter lock for each question.
+verify::Options with_rule(const VerifyArguments& arguments) {
+    verify::Options options = arguments;
+    if (arguments.own_rule.is_none()) return options;
+    if (PyCallable_Check(arguments.own_rule.ptr()) == 0)
+        bad_option("rule", arguments.own_rule, "a callable (task, node), or None");
+    options.rule = [function = shared_object(arguments.own_rule)](const TaskSpec& task, const NodeSpec& node,
+                                                                  std::span<const verify::Copy>) {
+        const py::gil_scoped_acquire lock;
+        const auto answer = ask_function("rule", *function, "(task, node)", task.name, node.name);
+        return py::cast<bool>(py::bool_(answer)) ? std::string() : "refuses it";
+    };
+    return options;
+}
+
+}  // namespace
+
+void bind_verify(py::module_& parent) {
+    auto m = submodule(parent, "verify");
+    using verify::Report;
+    py::class_<Report> report(m, "Report",
+                              "What the checker found. True in a condition when nothing is wrong.");
+    define_record(report);
+    report.def("__bool__", [](const Report& r) { return r.ok; });
+
+    const auto options = Keywords<VerifyArguments>()
+                             .fields<verify::Options>()
+                             .field("rule", &VerifyArguments::own_rule,
+                                    "A constraint of your own: a callable (task, node) of two names that "
+                                    "says whether the task may come to "
+                                    "the node; asked of every move and placement.")
+                             .shared_as("verify.plan");
+    m.def(
+        "plan",
+        [options](const Typed<"Cluster | Mapping[str, Any] | str | PathLike[str]">& cluster,
+                  const PlanLike& plan, const py::kwargs& keywords) {
+            const auto o = with_rule(options.read("plan", keywords));
+            if (py::isinstance<Cluster>(cluster)) {
+                const auto snapshot = cluster.cast<ClusterPtr>();
+                const auto spec = plan_argument(plan);
+                const auto brought = brought_by(plan);
+                const py::gil_scoped_release unlocked;
+                auto data = snapshot->to_spec();
+                add(data, brought);
+                return verify::plan(data, spec, o);
+            }
+            auto snapshot = read_cluster(cluster, "cluster", "a Cluster, a dict or the path of a file");
+            const auto spec = plan_argument(plan);
+            const auto brought = brought_by(plan);
+            const py::gil_scoped_release unlocked;
+            add(snapshot, brought);
+            // Refuses snapshots that are not valid; what is checked against is the data as it was read.
+            static_cast<void>(Cluster::build(snapshot));
+            return verify::plan(snapshot, spec, o);
+        },
+        py::arg("cluster"), py::arg("plan"),
+        options
+            .documented("plan(cluster, plan",
+                        doc("verify::plan") +
+                            "\n\n`cluster` is a `Cluster`, or the path of a file or a dict. Of a file or "
+                            "dict the checker takes what is written there; of a `Cluster` what that makes "
+                            "of it, so a mistake in `Cluster` itself shows only in the first way. Pods that "
+                            "a plan of `admit` "
+                            "brings along are added where the cluster does not have them.")
+            .c_str());
+}
+
+}  // namespace gpusched::python
