@@ -52,6 +52,7 @@ from ._core.serving import (
     sweep_budgets,
 )
 from ._cost_curve import draw_curve
+from ._deployment_costs import DeploymentCosts, deployment_costs
 from ._tables import Table, format_table
 from .errors import InvalidType, repr_text
 
@@ -64,6 +65,7 @@ __all__ = [
     "AutoscalingResult",
     "Curve",
     "Deployment",
+    "DeploymentCosts",
     "GpuType",
     "KindLatency",
     "LanguageModel",
@@ -82,6 +84,7 @@ __all__ = [
     "curve",
     "curve_to_dict",
     "daily_arrivals",
+    "deployment_costs",
     "enumerate_deployments",
     "estimate_throughput",
     "expected_rate",

@@ -26,19 +26,26 @@ TYPES = {
         **dict.fromkeys(("gpu_count", "cpu_capacity_cores"), "float64"),
     },
     "network_hourly": {"server_id": "string", "rx_gibps_avg": "float64", "tx_gibps_avg": "float64"},
+    "job_execution_summary": {
+        **dict.fromkeys(("job_type_public", "model_type_public"), "string"),
+        **dict.fromkeys(("gpu_request", "duration_hours"), "float64"),
+    },
 }
 
 
 def write(
     folder: Path,
     table: str,
-    day: int,
-    hour: int,
+    day: int | None,
+    hour: int | None,
     rows: Sequence[Mapping[str, Any]],
     types: Mapping[str, str] | None = None,
     name: str = "part-000",
 ) -> Path:
-    """A partition with these rows; columns that a row does not name are null. `types` replaces types of columns; "" leaves one out."""
+    """A partition with these rows, or the table itself where no hour is given; columns that a row does not name are null.
+
+    `types` replaces types of columns; "" leaves one out.
+    """
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     kinds = {**TYPES[table], **(types or {})}
     columns = {
@@ -48,7 +55,8 @@ def write(
         for column, kind in kinds.items()
         if kind
     }
-    path = folder / f"asi_opensource_{table}" / f"day={day}" / f"hour={hour:02d}" / f"{name}.parquet"
+    partition = f"day={day}/hour={hour:02d}" if hour is not None else ""
+    path = folder / f"asi_opensource_{table}" / partition / f"{name}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.table(columns), path)
     return path

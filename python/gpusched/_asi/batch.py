@@ -52,6 +52,7 @@ class Batch:
         self._kept: dict[Any, Any] = {}
 
     def text(self, name: str) -> Coded:
+        """-1 for null and for an empty text."""
         return self._once(("text", name), lambda: self._text(name))
 
     def among(self, name: str, values: Sequence[str]) -> Wholes:
@@ -82,10 +83,11 @@ class Batch:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         texts = column.dictionary.to_pylist()
-        coded = Coded(column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), texts)
-        if name in VALUES and (wrong := sorted({text for text in texts if text is not None} - set(VALUES[name]))):
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        empty = [code for code, text in enumerate(texts) if not text]
+        if name in VALUES and (wrong := sorted({text for text in texts if text} - set(VALUES[name]))):
             raise InvalidInput(f"{self.source}: {name}: {wrong[0]!r}; expected one of {', '.join(VALUES[name])}")
-        return coded
+        return Coded(np.where(np.isin(codes, empty), -1, codes) if empty else codes, texts)
 
     def _truth(self, name: str) -> Truths:
         pa = require("pyarrow", "arrow")

@@ -14,15 +14,13 @@ from .batch import Batch
 from .capacity import Allocation, Causes, Slots, Standby
 from .demand import Classes, Days, JobTypes, ModelTypes, Week
 from .fleet import Fleet
-from .release import Hour, Release
+from .release import LAST_DAY, Hour, Release
 from .requests import CoresPerGpu, Fractions, Jobs
 from .schema import EXECUTION, NETWORK, POD, SERVER
 from .server_hour import ServerHour, Servers
 from .utilisation import Executions, Traffic, Utilisation
 
 Progress = bool | Callable[[str, int, int], object] | None
-
-LAST_DAY = 100_000
 
 
 class Figure(Protocol):
@@ -46,8 +44,8 @@ def read_asi_figures(
     """The tables behind Table 1 and Figures 2 to 14 and 16 of the ASI paper, from the public release of its trace.
 
     Reads the release (alibaba/clusterdata, cluster-trace-gpu-v2026) as a stream, only the columns that an hour needs, in memory
-    that grows with the servers and with the workloads of `days` (Figure 8), not with the pods. Needs pyarrow. docs/io.md has the
-    definition of each figure.
+    that grows with the servers and with the workloads of `days` (Figure 8), not with the pods. Needs pyarrow. docs/asi.md has
+    the definition of each figure.
 
     `folder`: holds `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet`, `asi_opensource_server_hourly/...`, and, for Figures 12 and
     7, which are left out otherwise, `asi_opensource_network_hourly/...` and `asi_opensource_job_execution_summary/*.parquet`.
@@ -66,8 +64,8 @@ def read_asi_figures(
     check_days("job_type_days", job_type_days)
     release = Release(folder)
     window = wanted_hours(release, days, partial)
-    fleet, executions = Fleet(), Executions()
-    of_type, daily = JobTypes(), Days()
+    ended: list[Any] = [Executions(release)] if release.has(EXECUTION) else []
+    fleet, of_type, daily = Fleet(), JobTypes(), Days()
     weekly: list[Figure] = [ModelTypes(), Classes(), Week(), Jobs(), Allocation(), Fractions(), CoresPerGpu(), Utilisation()]
     weekly += [Causes(), Slots(), Standby()]
     if release.has(NETWORK):
@@ -92,10 +90,7 @@ def read_asi_figures(
         tell("hours", len(hours), len(hours))
     if bar is not None:
         bar.close()
-    ended: list[Any] = [fleet, of_type, daily, *weekly]
-    if release.has(EXECUTION):
-        executions.read(release)
-        ended.append(executions)
+    ended += [fleet, of_type, daily, *weekly]
     tables = {name: table for figure in ended for name, table in figure.tables().items()}
     return {name: tables[name] for name in sorted(tables, key=in_order)}
 

@@ -13,7 +13,7 @@ from .._axes import require_range
 from .._optional import require
 from ..errors import BackendError, InvalidInput
 from .batch import Reals, Truths, Wholes
-from .figures import LAST_DAY
+from .release import LAST_DAY
 from .schema import COLUMNS, EXECUTION, NETWORK, POD, SERVER, TEXT, TRUTH
 
 KINDS = (

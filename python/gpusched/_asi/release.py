@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from .schema import COLUMNS, EXECUTION, TEXT
 BATCH_ROWS = 1 << 17
 """Rows that are in memory at a time."""
 
+LAST_DAY = 100_000
+
 Hour = tuple[int, int]
 """A day since the trace began, and an hour of it."""
 
 
 class Release:
-    """The tables below a folder: `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet`, or `pod_hourly/...`, also below `tables`."""
+    """The tables in a folder, or in its folder `tables`: `asi_opensource_pod_hourly/day=D/hour=HH/*.parquet`, or `pod_hourly/...`."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         require("pyarrow.parquet", "arrow")
@@ -35,16 +37,14 @@ class Release:
     def _find(self, table: str) -> dict[Hour, list[Path]]:
         """Files by hour; those of the table without partitions are of hour (0, 0)."""
         found: dict[Hour, list[Path]] = {}
-        for name in (f"asi_opensource_{table}", table, f"tables/{table}"):
-            root = self.folder / name
+        names = (f"asi_opensource_{table}", table)
+        for root in (*(self.folder / name for name in names), *(self.folder / "tables" / name for name in names)):
             if table == EXECUTION:
                 parts = sorted(root.glob("*.parquet"))
                 found |= {(0, 0): parts} if parts else {}
             else:
                 for path in sorted(root.glob("day=*/hour=*/*.parquet")):
-                    at = re.fullmatch(r"day=(\d+)/hour=(\d+)", path.parent.relative_to(root).as_posix())
-                    if at is not None:
-                        found.setdefault((int(at[1]), int(at[2])), []).append(path)
+                    found.setdefault(hour_of(path.parent), []).append(path)
             if found:
                 break
         return found
@@ -56,16 +56,18 @@ class Release:
         """The hours that there are, of the days from the first to the last, in order."""
         return sorted(hour for hour in self._files[table] if days is None or days[0] <= hour[0] <= days[1])
 
-    def require(self, hours: Iterable[Hour], tables: Sequence[str]) -> None:
-        """An error that names partitions that are not there."""
-        missing = [
-            f"{self.folder}: asi_opensource_{table}/day={day}/hour={hour:02d}: is missing"
-            for day, hour in hours
-            for table in tables
-            if (day, hour) not in self._files[table]
-        ]
-        if missing:
-            raise InvalidInput(missing)
+    def require(self, hours: Sequence[Hour], tables: Sequence[str]) -> None:
+        """An error with a line for each table that lacks hours."""
+        problems = []
+        for table in tables:
+            missing = [hour for hour in hours if hour not in self._files[table]]
+            if missing:
+                day, hour = missing[0]
+                first = f"{self.folder}: asi_opensource_{table}/day={day}/hour={hour:02d}: is missing"
+                rest = f", and {len(missing) - 1} more of {len(hours)} hours" if len(missing) > 1 else ""
+                problems.append(first + rest)
+        if problems:
+            raise InvalidInput(problems)
 
     def batches(self, table: str, columns: Sequence[str], hour: Hour = (0, 0)) -> Iterator[Batch]:
         """The rows of a partition, of these columns alone.
@@ -74,6 +76,14 @@ class Release:
         """
         for path in self._files[table].get(hour, []):
             yield from read_batches(path, {name: COLUMNS[table][name] for name in columns})
+
+
+def hour_of(partition: Path) -> Hour:
+    """The day and hour in the name of a partition."""
+    at = re.fullmatch(r"day=(\d{1,6})/hour=(\d{1,2})", f"{partition.parent.name}/{partition.name}")
+    if at is None or int(at[1]) > LAST_DAY or int(at[2]) > 23:
+        raise InvalidInput(f"{partition}: expected a day from 0 to {LAST_DAY} and an hour from 00 to 23")
+    return int(at[1]), int(at[2])
 
 
 def read_batches(path: Path, kinds: dict[str, str]) -> Iterator[Batch]:

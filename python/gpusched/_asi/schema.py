@@ -39,7 +39,7 @@ VALUES = {
 }
 """Columns in which another value is an error, because it would be counted nowhere."""
 
-SIGNED = frozenset(("schedule_delay_sec", "ready_delay_sec"))
+SIGNED = frozenset(("schedule_delay_sec", "ready_delay_sec", "duration_hours"))
 """Columns of numbers that may be negative."""
 
 JOB_TYPES = ("training", "online_inference", "offline_inference", "dev")

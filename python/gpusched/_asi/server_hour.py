@@ -19,6 +19,14 @@ def total(at: Wholes, amounts: Wholes, size: int) -> Wholes:
     return np.bincount(at, weights=amounts, minlength=size).astype(np.int64)
 
 
+def gpus_of_servers(batch: Batch) -> Wholes:
+    """In millionths; whole GPUs."""
+    gpus = batch.micro("gpu_count")
+    if (gpus % MICRO).any():
+        raise InvalidInput(f"{batch.source}: gpu_count: {gpus[gpus % MICRO != 0][0] / MICRO:g}; expected a whole number")
+    return gpus
+
+
 class Servers:
     """The inventory of an hour, one entry per server; quantities in millionths."""
 
@@ -33,16 +41,13 @@ class Servers:
                 raise InvalidInput(f"{batch.source}: server_id: null or twice; expected a name of its own for each server")
             model = batch.text("gpu_spec_public")
             shown = model._replace(texts=[display_model(text) for text in model.texts])
-            gpus = batch.micro("gpu_count")
-            if (gpus % MICRO).any():
-                raise InvalidInput(f"{batch.source}: gpu_count: {gpus[gpus % MICRO != 0][0] / MICRO:g}; expected a whole number")
             columns.append(
                 [
                     at,
                     self.clusters.of(batch.text("cluster_id")),
                     self.switches.of(batch.text("asw_id")),
                     self.models.of(shown),
-                    gpus,
+                    gpus_of_servers(batch),
                     batch.micro("cpu_capacity_cores"),
                 ]
             )

@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 
 from .._axes import require_range
 from .._core.io import ClusterReading
+from ..errors import InvalidInput
 from ..model import Cluster
-from .batch import MICRO, Batch
-from .figures import LAST_DAY
-from .release import Hour, Release
+from .batch import MICRO, Batch, Wholes
+from .release import LAST_DAY, Hour, Release
 from .room import WHOLE, Room
 from .schema import POD, SERVER
-from .server_hour import SERVER_COLUMNS
+from .server_hour import SERVER_COLUMNS, gpus_of_servers
 from .tally import Tally
 
 PRIORITIES = {"HP": 1000, "Other": 500, "LP": 200}
 CLASSES = {"HP": "HP", "LP": "LP", "Other": "other"}
+MOST_GPUS = 64
+"""Of a node, and so of a pod."""
 
 
 class Pod(NamedTuple):
@@ -35,6 +37,14 @@ class Pod(NamedTuple):
     part: float  # of the hour in which it held its GPUs
 
 
+def gpus_on_a_node(batch: Batch, name: str) -> Wholes:
+    """A column of GPUs in millionths: of servers, or what pods ask for."""
+    gpus = gpus_of_servers(batch) if name == "gpu_count" else batch.micro(name)
+    if len(gpus) and gpus.max() > MOST_GPUS * MICRO:
+        raise InvalidInput(f"{batch.source}: {name}: {gpus.max() / MICRO:g}; expected at most {MOST_GPUS}, the GPUs of a node")
+    return gpus
+
+
 def request_of(gpu_micro: int) -> tuple[int, int]:
     """GPUs, and thousandths of each."""
     gpus = -(-gpu_micro // MICRO)
@@ -48,7 +58,7 @@ def texts(batch: Batch, name: str) -> list[str | None]:
 
 
 def pods_of(batch: Batch) -> Iterator[Pod]:
-    asked, used = batch.micro("gpu_request"), batch.micro("used_gpu_hours")
+    asked, used = gpus_on_a_node(batch, "gpu_request"), batch.micro("used_gpu_hours")
     part = used / (asked + (asked == 0))
     columns = (texts(batch, name) for name in ("pod_id", "workload_id", "server_id", "state_public", "priority_class"))
     cpu = batch.micro("cpu_request_cores") // (MICRO // WHOLE)
@@ -93,24 +103,35 @@ def read_asi_hour(folder: str | PathLike[str], day: int, hour: int) -> ClusterRe
 def read_nodes(release: Release, at: Hour, tally: Tally) -> dict[str, dict[str, Any]]:
     """By name; null where the table does not say the cores."""
     nodes: dict[str, dict[str, Any]] = {}
+    switches: dict[str, str | None] = {}
     for batch in release.batches(SERVER, SERVER_COLUMNS, at):
-        gpus, cores = batch.micro("gpu_count").tolist(), batch.number("cpu_capacity_cores").tolist()
+        gpus, cores = gpus_on_a_node(batch, "gpu_count").tolist(), batch.number("cpu_capacity_cores").tolist()
         columns = (texts(batch, name) for name in ("server_id", "cluster_id", "asw_id", "gpu_spec_public"))
         for name, cluster, switch, model, count, core in zip(*columns, gpus, cores):
             if name is None or name in nodes:
                 tally.met("Server", "row", str(name), "left_out", how="its name is null, or was there before")
                 continue
             tally.met("Server", "GPUs, cores, model, cluster", name)
-            if cluster is None or switch is None:
+            if switch is None:
                 tally.met("Server", "access switch", name, "approximated", how="unknown: it is a switch of its own")
+            switches[name] = switch
             nodes[name] = {
                 "name": name,
                 "gpu_model": model,
                 "gpu_count": count // MICRO,
                 "cpu_milli": None if math.isnan(core) else round(WHOLE * core),
                 "memory_mib": 0,
-                "network": [] if cluster is None else [cluster] if switch is None else [cluster, f"{cluster}/{switch}"],
+                "network": [] if cluster is None else [cluster],
             }
+    clusters = {switches[name]: node["network"][0] for name, node in nodes.items() if node["network"]}
+    for name, switch in switches.items():
+        if switch is None:
+            continue
+        if not nodes[name]["network"]:
+            nodes[name]["network"] = [clusters.get(switch, f"cluster of {switch}")]
+            how = "unknown: that of another server below its switch, else one of that switch alone"
+            tally.met("Server", "cluster", name, "approximated", how=how)
+        nodes[name]["network"].append(f"{nodes[name]['network'][0]}/{switch}")
     return nodes
 
 

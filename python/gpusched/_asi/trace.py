@@ -16,7 +16,7 @@ from .ids import Ids
 from .release import Hour, Release
 from .schema import POD
 from .server_hour import CLASSES
-from .snapshot import PRIORITIES, WHOLE, read_nodes, request_of
+from .snapshot import PRIORITIES, WHOLE, gpus_on_a_node, read_nodes, request_of
 from .tally import Tally
 
 SECONDS = 3600
@@ -38,7 +38,7 @@ class Pods:
         self.delay = np.zeros(0)
 
     def add(self, number: int, batch: Batch) -> None:
-        class_, gpus = batch.among("priority_class", CLASSES), batch.micro("gpu_request")
+        class_, gpus = batch.among("priority_class", CLASSES), gpus_on_a_node(batch, "gpu_request")
         at = self.ids.of(batch.text("pod_id").where((class_ >= 0) & (gpus > 0)))
         of = np.flatnonzero(at >= 0)
         size = len(self.ids)

@@ -32,24 +32,23 @@ SERVER_JOBS = {
 
 
 class Executions:
-    """Figure 7: running times in hours by type of job (left) and of model (right)."""
+    """Figure 7: running times in hours by type of job (left) and of model (right); those below 0 do not count."""
 
     columns = ("job_type_public", "model_type_public", "gpu_request", "duration_hours")
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release) -> None:
         self.jobs = {(name, "hours"): Quantiles() for name in JOB_TYPES}
         self.models = {(name, "hours"): Quantiles() for name in MODEL_TYPES}
-
-    def read(self, release: Release) -> None:
         for batch in release.batches(EXECUTION, self.columns):
-            hours, asks = batch.number("duration_hours"), batch.micro("gpu_request") > 0
+            hours = batch.number("duration_hours")
+            counted = (hours >= 0) & (batch.micro("gpu_request") > 0)
             for found, column, names in (
                 (self.jobs, "job_type_public", JOB_TYPES),
                 (self.models, "model_type_public", MODEL_TYPES),
             ):
                 group = batch.among(column, names)
                 for at, quantiles in enumerate(found.values()):
-                    quantiles.add(hours[asks & (group == at)])
+                    quantiles.add(hours[counted & (group == at)])
 
     def tables(self) -> dict[str, Table]:
         return {

@@ -6,7 +6,14 @@ from .control import plot_control
 from .fragmentation import plot_fragmentation
 from .frontier import plot_frontier
 from .occupancy import plot_occupancy
-from .serving import plot_assignment, plot_composition, plot_curve, plot_makespan
+from .serving import (
+    plot_assignment,
+    plot_composition,
+    plot_curve,
+    plot_deployment_costs,
+    plot_latency_costs,
+    plot_makespan,
+)
 from .waves import plot_waves
 
 __all__ = [
@@ -15,9 +22,11 @@ __all__ = [
     "plot_composition",
     "plot_control",
     "plot_curve",
+    "plot_deployment_costs",
     "plot_fragmentation",
     "plot_frontier",
     "plot_gpus",
+    "plot_latency_costs",
     "plot_makespan",
     "plot_occupancy",
     "plot_switches",

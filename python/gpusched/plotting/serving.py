@@ -9,7 +9,7 @@ import numpy as np
 
 from .._axes import PALETTE, new_axes, plain, quiet, require_type, width
 from ..errors import InvalidInput, repr_text
-from ..serving import Curve, ServingPlan
+from ..serving import Curve, DeploymentCosts, ServingPlan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,3 +109,21 @@ def plot_curve(curve: Curve, ax: Axes | None = None) -> Axes:
     """
     require_type("plot_curve", "curve", curve, Curve)
     return curve.plot(ax)
+
+
+def plot_deployment_costs(costs: DeploymentCosts, ax: Axes | None = None) -> Axes:
+    """Requests per $ by kind of requests, a bar for each GPU type, or for each deployment where a type has several.
+
+    Figures 3 and 11 of arXiv 2502.00722 are `costs.best()`, Figures 4 and 12 `costs.of(gpu=...)`. `costs` has rows of one model.
+    """
+    require_type("plot_deployment_costs", "costs", costs, DeploymentCosts)
+    return costs.plot(ax)
+
+
+def plot_latency_costs(costs: DeploymentCosts, ax: Axes | None = None) -> Axes:
+    """Latency times price by percentile, a line for each GPU type, or for each deployment where a type has several.
+
+    Figures 3, 4 and 11 to 13 of arXiv 2502.00722. `costs` has percentiles, and rows of one model and one kind of requests.
+    """
+    require_type("plot_latency_costs", "costs", costs, DeploymentCosts)
+    return costs.plot_latencies(ax)

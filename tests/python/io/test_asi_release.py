@@ -125,6 +125,14 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
             broken(lambda folder: (folder / PARTITION.format("pod_hourly") / "part-000.parquet").write_bytes(b"PAR1 or not")),
             ["part-000.parquet: cannot be read as Parquet: "],
         ),
+        (
+            broken(lambda folder: asi_tables.write(folder, "pod_hourly", 109, 99, PODS)),
+            ["pod_hourly/day=109/hour=99: expected a day from 0 to 100000 and an hour from 00 to 23"],
+        ),
+        (
+            broken(lambda folder: asi_tables.write(folder, "pod_hourly", 1000000, 3, PODS)),
+            ["pod_hourly/day=1000000/hour=03: expected a day from 0 to 100000 and an hour from 00 to 23"],
+        ),
         (lambda folder: folder.mkdir(), ["holds no table; expected folders such as asi_opensource_pod_hourly"]),
     ],
 )
@@ -141,7 +149,8 @@ def test_hours_and_days_that_are_missing(tmp_path: Path) -> None:
     one_hour(tmp_path, PODS, SERVERS)
     with pytest.raises(gs.InvalidInput) as raised:
         gs.io.read_asi_figures(tmp_path, days=(109, 109))
-    assert len(raised.value.problems) == 2 * 23 and "pod_hourly/day=109/hour=00: is missing" in raised.value.problems[0]
+    assert len(raised.value.problems) == 2
+    assert "pod_hourly/day=109/hour=00: is missing, and 22 more of 24 hours" in raised.value.problems[0]
     with pytest.raises(gs.InvalidInput, match=r"days: 3 to 4; expected days of .*, which has 109 to 109"):
         gs.io.read_asi_figures(tmp_path, days=(3, 4))
     with pytest.raises(gs.InvalidInput, match="days: 4 to 3; expected the first day before the last"):
@@ -150,6 +159,81 @@ def test_hours_and_days_that_are_missing(tmp_path: Path) -> None:
         gs.io.read_asi_figures(tmp_path, days=109)  # type: ignore[arg-type]
     with pytest.raises(gs.BackendError, match="nothing: is no folder"):
         figures_of(tmp_path / "nothing")
+
+
+def test_the_executions_are_read_first(tmp_path: Path) -> None:
+    """They are one file; hours take long."""
+    one_hour(tmp_path, [pod("p", "a", -1.0)], SERVERS)
+    asi_tables.write(tmp_path, "job_execution_summary", None, None, [{"gpu_request": 1.0}], {"duration_hours": "string"})
+    with pytest.raises(gs.InvalidInput, match="duration_hours: expected a number, found string"):
+        figures_of(tmp_path)
+
+
+def test_running_times_below_zero_do_not_count(tmp_path: Path) -> None:
+    one_hour(tmp_path, PODS, SERVERS)
+    rows = [
+        {"job_type_public": "dev", "model_type_public": "cv", "gpu_request": gpus, "duration_hours": hours}
+        for gpus, hours in ((1.0, -0.5), (1.0, 2.0), (1.0, None), (0.0, 3.0), (None, 3.0))
+    ]
+    asi_tables.write(tmp_path, "job_execution_summary", None, None, rows)
+    found = figures_of(tmp_path)
+    dev = next(row for row in found["fig7_left"] if row.job_type == "dev")
+    assert (dev["count"], dev["mean"]) == (1, 2.0)
+
+
+@pytest.mark.parametrize("names", ["asi_opensource_{}", "{}", "tables/asi_opensource_{}", "tables/{}"])
+def test_where_tables_may_lie(names: str, tmp_path: Path) -> None:
+    plain = one_hour(tmp_path / "plain", PODS, SERVERS)
+    found = figures_of(plain)
+    for table in ("pod_hourly", "server_hourly"):
+        target = tmp_path / "other" / names.format(table)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (plain / f"asi_opensource_{table}").rename(target)
+    assert figures_of(tmp_path / "other") == found
+
+
+def test_more_gpus_than_a_node_has_are_refused(tmp_path: Path) -> None:
+    """Before anything of that size is made."""
+    wide = one_hour(tmp_path / "pods", [pod("p", "a", 100.0, state_public="Pending")], SERVERS)
+    vast = one_hour(tmp_path / "servers", PODS, [*SERVERS, server("c", 1e6, 8.0)])
+    for folder, told in ((wide, "gpu_request: 100; expected at most 64"), (vast, "gpu_count: 1e.06; expected at most 64")):
+        with pytest.raises(gs.InvalidInput, match=told):
+            gs.io.read_asi_hour(folder, 109, 10)
+        with pytest.raises(gs.InvalidInput, match=told):
+            gs.io.read_asi_trace(folder, days=(109, 109), partial=True)
+    parts = one_hour(tmp_path / "parts", PODS, [server("a", 1.5, 8.0)])
+    with pytest.raises(gs.InvalidInput, match="gpu_count: 1.5; expected a whole number"):
+        gs.io.read_asi_hour(parts, 109, 10)
+
+
+@pytest.mark.parametrize("kind", ["string", "dictionary"])
+def test_an_empty_text_is_null(kind: str, tmp_path: Path) -> None:
+    texts = ("workload_id", "gpu_spec_public", "state_public", "priority_class", "job_type_public", "model_type_public")
+    found, clusters = [], []
+    for name, nothing in (("null", None), ("empty", "")):
+        empty = dict.fromkeys(texts, nothing)
+        folder = tmp_path / name
+        pods = [*PODS, pod("x", nothing, 1.0), {**pod("y", "a", 1.0), **empty}]
+        asi_tables.write(folder, "pod_hourly", 109, 10, pods, dict.fromkeys(texts, kind))
+        rows = [*SERVERS, server("c", 8.0, 64.0, cluster_id=nothing, asw_id=nothing, gpu_spec_public=nothing)]
+        asi_tables.write(folder, "server_hourly", 109, 10, rows, {"gpu_spec_public": kind})
+        found.append(figures_of(folder))
+        clusters.append(gs.io.read_asi_hour(folder, 109, 10).cluster)
+    assert found[0] == found[1] and clusters[0] == clusters[1]
+
+
+def test_a_switch_is_kept_where_its_cluster_is_unknown(tmp_path: Path) -> None:
+    servers = [
+        server("a", 8.0, 64.0),
+        server("b", 8.0, 64.0, cluster_id=None),
+        server("d", 8.0, 64.0, cluster_id=None, asw_id="t"),
+        server("e", 8.0, 64.0, cluster_id=None, asw_id=None),
+    ]
+    reading = gs.io.read_asi_hour(one_hour(tmp_path, PODS[:1], servers), 109, 10)
+    networks = {node.name: list(node.network) for node in reading.cluster.nodes}
+    assert networks == {"a": ["c", "c/s"], "b": ["c", "c/s"], "d": ["cluster of t", "cluster of t/t"], "e": []}
+    rows = {row.what: row for row in reading.report.rows if row.kind == "Server"}
+    assert rows["cluster"].examples == ["b", "d"] and rows["access switch"].examples == ["e"]
 
 
 def test_a_snapshot(tmp_path: Path) -> None:

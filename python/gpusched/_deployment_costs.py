@@ -1,0 +1,135 @@
+"""What a dollar buys on each GPU type and in each deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._core import serving as core
+from ._deployment_bars import draw_deployment_costs, draw_latency_costs
+from ._tables import Row, Table, format_table
+from .errors import InvalidInput, repr_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ("model", "gpu", "deployment", "gpus", "price", "workload", "requests_per_s", "requests_per_dollar")
+SECONDS = 3600
+
+
+class DeploymentCosts(Table):
+    """A row for each deployment and kind of requests: what it serves, per $, and what each percentile of the latency costs.
+
+    `price` is that of the deployment in $/h; `requests_per_dollar` = 3600 `requests_per_s` / `price`; `dollars_p90` = the 90th percentile
+    of the latency in hours times `price`.
+    """
+
+    def best(self) -> DeploymentCosts:
+        """Of each GPU type the deployment that serves most requests of a kind per $ (the first of equal ones)."""
+        found: dict[tuple[str, str, str], Row] = {}
+        for row in self:
+            key = (row.model, row.gpu, row.workload)
+            if key not in found or row.requests_per_dollar > found[key].requests_per_dollar:
+                found[key] = row
+        return DeploymentCosts(self.columns, found.values())
+
+    def of(self, **values: str) -> DeploymentCosts:
+        """The rows with these values, such as `gpu="H100"` or `workload="chat"`."""
+        for name in values:
+            if name not in self.columns:
+                raise InvalidInput(f"{name}: no column; expected one of {', '.join(self.columns)}")
+        return DeploymentCosts(self.columns, [row for row in self if all(row[name] == value for name, value in values.items())])
+
+    def __str__(self) -> str:
+        return format_table(self.columns, [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in self])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Requests per $; see `gpusched.plotting.plot_deployment_costs`."""
+        return draw_deployment_costs(self, ax)
+
+    def plot_latencies(self, ax: Axes | None = None) -> Axes:
+        """What percentiles cost; see `gpusched.plotting.plot_latency_costs`."""
+        return draw_latency_costs(self, ax)
+
+
+def deployment_costs(
+    request: Mapping[str, Any],
+    percentiles: Sequence[int] = (),
+    *,
+    utilization: float = 0.7,
+    simulated_requests: int = 2000,
+    deployments: Mapping[str, Any] | None = None,
+    estimate: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> DeploymentCosts:
+    """Requests per $ of every deployment of one replica on one GPU type, and what percentiles of the latency cost.
+
+    The benchmark of arXiv 2502.00722, section 3 (Figures 3, 4, 11, 12 and 13), with estimated throughputs. More replicas serve as many
+    requests per $ as one. Latencies are simulated, each kind of requests alone, with arrivals at `utilization` of what the replica serves.
+
+    `request`: as for `plan_serving`, whose budget does not count; `available` says how many GPUs of a type a replica may have.
+    `percentiles`: of the latency, 1 to 100; each is a column `dollars_pN`. None: nothing is simulated.
+    `utilization`: above 0, up to 1. `simulated_requests`, `seed`: of each simulation.
+    `deployments`, `estimate`: options of `plan_serving`, whose `max_types` does not count.
+
+    Raises InvalidInput for malformed requests and options.
+    """
+    if any(isinstance(percent, bool) or not isinstance(percent, int) or not 1 <= percent <= 100 for percent in percentiles):
+        raise InvalidInput(f"percentiles: {repr_text(list(percentiles))}; expected whole numbers from 1 to 100")
+    if not 0 < utilization <= 1:
+        raise InvalidInput(f"utilization: {repr_text(utilization)}; expected a number above 0, up to 1")
+    whole = core.request_to_dict({"budget": 1.0, **request})
+    options = {**(deployments or {}), "max_types": 1}
+    memory = options.get("memory_fraction", 0.9)
+    rows = []
+    for model_name, model_fields in whole["models"].items():
+        fields = {**model_fields}
+        workloads = fields.pop("workloads")
+        model = core.language_model("Llama-3-8B", **fields)
+        for gpu_name, there in whole["gpus"].items():
+            gpu = core.gpu_type("H100", **{name: value for name, value in there.items() if name in GPU_FIELDS})
+            if not gpu.price:
+                raise InvalidInput(f"request.gpus[{gpu_name!r}].price: expected a price above 0")
+            for deployment in core.enumerate_deployments(model, [gpu], [there["available"]], **options):
+                gpus = sum(stage.degree for stage in deployment.stages)
+                name = f"{gpu_name} {deployment.name.split()[-1]}"
+                for kind, shape in workloads.items():
+                    tokens = shape["input"], shape["output"]
+                    served = core.estimate_throughput(model, [gpu], deployment, *tokens, memory_fraction=memory, **(estimate or {}))
+                    rate, price = served.requests_per_s, gpus * gpu.price
+                    known: tuple[Any, ...] = (model_name, gpu_name, name, gpus, price, kind, rate, SECONDS * rate / price)
+                    if percentiles:
+                        alone = one_replica(whole, model_name, gpu_name, name, kind, gpus, price, rate)
+                        plan = core.plan_serving(alone, measured_only=True)
+                        latency = core.simulate_latency(
+                            alone,
+                            plan,
+                            rate=utilization * rate,
+                            requests=simulated_requests,
+                            seed=seed,
+                            estimate=estimate,
+                            memory_fraction=memory,
+                        )
+                        known += tuple(latency.percentile(percent) / SECONDS * price for percent in percentiles)
+                    rows.append(known)
+    return DeploymentCosts((*COLUMNS, *(f"dollars_p{percent}" for percent in percentiles)), rows)
+
+
+GPU_FIELDS = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "per_machine", "price", "source")
+
+
+def one_replica(
+    whole: Mapping[str, Any], model: str, gpu: str, deployment: str, kind: str, gpus: int, price: float, rate: float
+) -> dict[str, Any]:
+    """A request that this replica alone can serve, at what it is estimated to serve."""
+    shape = {name: whole["models"][model]["workloads"][kind][name] for name in ("input", "output")}
+    fields = {name: value for name, value in whole["models"][model].items() if name != "workloads"}
+    return {
+        "budget": price * (1 + 1e-9),
+        "gpus": {gpu: {**{name: whole["gpus"][gpu][name] for name in GPU_FIELDS}, "available": gpus}},
+        "models": {model: {**fields, "workloads": {kind: {**shape, "requests": 1000}}}},
+        "measured": [{"model": model, "deployment": deployment, "workload": kind, "requests_per_s": rate}],
+    }
+
+
+DeploymentCosts.__module__ = deployment_costs.__module__ = "gpusched.serving"
