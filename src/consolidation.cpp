@@ -16,6 +16,7 @@
 #include <gpusched/consolidation/impl/partitioners.ipp>
 #include <gpusched/consolidation/impl/pattern_lp.ipp>
 #include <gpusched/consolidation/impl/plan_statistics.ipp>
+#include <gpusched/consolidation/impl/replan.ipp>
 #include <gpusched/consolidation/impl/result.ipp>
 #include <gpusched/consolidation/impl/scope.ipp>
 #include <gpusched/consolidation/impl/slot_bound.ipp>

@@ -27,7 +27,7 @@ from . import (
 from ._core import __version__
 from .admission import admit
 from .allocation import allocate, allocate_many, place
-from .consolidation import consolidate, explain_move, frontier, order_into_waves
+from .consolidation import consolidate, explain_move, frontier, order_into_waves, replan
 from .errors import BackendError, InvalidInput
 from .model import Cluster, Move, Node, Placement, Plan, Task, apply
 from .preemption import preempt
@@ -67,6 +67,7 @@ __all__ = [
     "plotting",
     "preempt",
     "preemption",
+    "replan",
     "serving",
     "sim",
     "topology",

@@ -18,6 +18,7 @@ from ._core.consolidation import (
     frontier,
     order_into_waves,
     policy_names,
+    replan,
     value_report,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "frontier",
     "order_into_waves",
     "policy_names",
+    "replan",
     "value_report",
 ]

@@ -23,6 +23,7 @@
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>

@@ -12,6 +12,7 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 
 namespace gpusched::python {
@@ -255,6 +256,25 @@ void bind_consolidation(py::module_& parent) {
         },
         py::arg("cluster"),
         keywords.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
+
+    const auto again = Keywords<ConsolidateArguments>()
+                           .fields<c::Options>()
+                           .field("rule", &ConsolidateArguments::own_rule, rule_text)
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
+    m.def(
+        "replan",
+        [again](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
+            Problems problems;
+            const auto arguments = read_options(again, "replan", given, cluster, problems);
+            const auto last = plan_argument(plan);
+            return Call(arguments.progress).run([&](const Context& context) {
+                const auto result = c::replan(*cluster, last, arguments, context);
+                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
+                                 result.stop_reason};
+            });
+        },
+        py::arg("cluster"), py::arg("plan"),
+        again.documented("replan(cluster, plan", doc("consolidation::replan")).c_str());
 
     m.def(
         "policy_names", []() -> Typed<"dict[str, list[str]]"> {

@@ -37,6 +37,11 @@ def consolidate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "consolidation.consolidate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
+    p.add_argument(
+        "--last",
+        metavar="PLAN.json",
+        help="go on from this earlier plan of the cluster: what is still right of it comes first, in a small part of the time (default: plan anew)",
+    )
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
     option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
@@ -64,10 +69,16 @@ def consolidate_options(p: Parser) -> None:
 
 def consolidate(args: argparse.Namespace) -> int:
     check_bundle(args)
-    require_writable(args.output, args.save_bundle, inputs=[args.cluster])
-    cluster = Cluster.from_json(args.cluster)
+    require_writable(args.output, args.save_bundle, inputs=[args.cluster, args.last])
     options = given(args, "consolidation.consolidate")
-    plan = consolidation.consolidate(cluster, progress=args.progress, **options)
+    beside = {"--policies": options.get("policies"), "--goal": options.get("goal"), "--save-bundle": args.save_bundle}
+    if args.last and any(value is not None for value in beside.values()):
+        raise InvalidInput([f"{name}: cannot be given with --last" for name, value in beside.items() if value is not None])
+    cluster = Cluster.from_json(args.cluster)
+    if args.last:
+        plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
+    else:
+        plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # Against the file, which no code of the search has touched; a pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <gpusched/consolidation/detail/search.hpp>
+#include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/replan.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace GPUSCHED_NAMESPACE::consolidation {
+
+namespace detail {
+
+/// The policies of a search that follows an earlier plan first.
+[[nodiscard]] inline AnyPolicies following(const Cluster& cluster, const PlanSpec& last,
+                                           AnyPolicies policies) {
+    const auto& inv = cluster.inventory();
+    PlannedFirst destinations{std::vector<NodeId>(cluster.task_slots(), none<NodeId>),
+                              std::move(policies.destinations)};
+    VacatedFirst order{std::vector<std::int64_t>(cluster.node_slots()), std::move(policies.node_order)};
+    const auto node_named = [&](const std::string& name) {
+        const auto found = inv.nodes.names.find(name);
+        return found ? make_id<NodeId>(*found) : none<NodeId>;
+    };
+    for (const auto& name : last.vacated_nodes)
+        if (const auto node = node_named(name); node != none<NodeId>) order.turn[index(node)] = -1;
+    // A node's turn is that of the first chain that serves it; without chains, that of the first move that leaves it.
+    constexpr auto first = std::numeric_limits<std::int64_t>::min() / 2;
+    for (std::size_t i = 0; i < last.moves.size(); ++i) {
+        const auto& move = last.moves[i];
+        const auto task = inv.tasks.names.find(move.task);
+        const auto to = node_named(move.to);
+        if (task && to != none<NodeId>) destinations.planned[*task] = to;
+        const auto source = node_named(move.serves.empty() ? move.from : move.serves);
+        if (source == none<NodeId>) continue;
+        auto& turn = order.turn[index(source)];
+        if (turn != 0) turn = std::min(turn, first + move.chain.value_or(static_cast<std::int64_t>(i)));
+    }
+    policies.destinations = std::move(destinations);
+    policies.node_order = std::move(order);
+    policies.switches.most_rounds = 1;
+    policies.switches.several_starts = false;
+    policies.switches.exchange_steps = 0;
+    policies.switches.exact_when_tiny = false;
+    return policies;
+}
+
+}  // namespace detail
+
+GPUSCHED_INLINE Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
+                              const Context& context) {
+    validate(options, cluster);
+    if (options.goal) throw InvalidInput("goal: replan goes on from a plan without one; call consolidate");
+    return detail::consolidate(
+        cluster, detail::following(cluster, last, make_policies(options.preset, {}, options.objective)),
+        options, context);
+}
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replanning on random clusters after random changes: valid, worth about what planning anew gives, and most of the last plan stays.
+#include "support/catch.hpp"
+#include "support/instances.hpp"
+#include "support/random_cluster.hpp"
+
+#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/replan.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/apply.hpp>
+#include <gpusched/sim/generator.hpp>
+#include <gpusched/verify/plan.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace gpusched;
+using testing_support::instances;
+
+namespace {
+
+// Removes so many tasks; tasks that go and nodes that are cordoned both make parts of an earlier plan impossible.
+ClusterSpec changed(ClusterSpec spec, int changes, Rng& rng) {
+    for (int i = 0; i < changes && !spec.tasks.empty(); ++i)
+        spec.tasks.erase(spec.tasks.begin() + static_cast<std::ptrdiff_t>(rng.below(spec.tasks.size())));
+    spec.nodes[rng.below(spec.nodes.size())].schedulable = false;
+    for (auto& budget : spec.budgets)  // names of tasks that are gone
+        std::erase_if(budget.tasks, [&](const std::string& name) {
+            return std::none_of(spec.tasks.begin(), spec.tasks.end(),
+                                [&](const TaskSpec& task) { return task.name == name; });
+        });
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("plans that go on from an earlier one are valid, whatever has changed") {
+    int moved = 0, as_planned = 0;
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(3000); ++seed) {
+        Rng rng(seed);
+        const auto spec = testing_support::random_cluster(
+            rng, {.budgets = seed % 3 == 2 ? 0.3 : 0, .extras = seed % 4 == 3 ? 0.3 : 0});
+        const auto cluster = Cluster::build(spec);
+        consolidation::Options options{.seed = seed, .record_chains = seed % 2 == 1};
+        const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
+        std::map<std::string, std::string> planned;
+        for (const auto& move : last.moves) planned[move.task] = move.to;
+
+        const auto now = seed % 5 == 0 ? spec : changed(spec, 2, rng);
+        const auto later = Cluster::build(now);
+        if (seed % 7 == 0) options.max_moves = 3;
+        if (seed % 11 == 0) options.price = 500;
+        const auto result = consolidation::replan(later, last, options);
+        const auto plan = to_spec(result.plan, later);
+        const auto report = verify::plan(now, plan);
+        INFO("seed " << seed << ": " << (report.ok ? "" : report.violations.front()));
+        REQUIRE(report.ok);
+        REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
+        if (options.max_moves) REQUIRE(plan.moves.size() <= 3);
+        for (const auto& move : plan.moves) {
+            ++moved;
+            const auto found = planned.find(move.task);
+            as_planned += found != planned.end() && found->second == move.to ? 1 : 0;
+        }
+    }
+    CHECK(moved > instances(1000));
+    CHECK(as_planned > moved / 2);
+}
+
+TEST_CASE("a plan that goes on after changes is worth what a plan made anew is, and follows the last one") {
+    std::int64_t anew = 0, again = 0, moves = 0, as_planned = 0;
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10); ++seed) {
+        const auto spec = sim::generate_cluster({.nodes = 500, .seed = seed});
+        const auto cluster = Cluster::build(spec);
+        const consolidation::Options options{.seed = seed, .record_chains = seed % 2 == 1};
+        const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
+        std::map<std::string, std::string> planned;
+        for (const auto& move : last.moves) planned[move.task] = move.to;
+        Rng rng(seed);
+        const auto now = changed(spec, 20, rng);
+        const auto later = Cluster::build(now);
+        anew += consolidation::consolidate(later, options).stats.vacated_gpus;
+        const auto plan = consolidation::replan(later, last, options);
+        again += plan.stats.vacated_gpus;
+        for (const auto& move : to_spec(plan.plan, later).moves) {
+            ++moves;
+            const auto found = planned.find(move.task);
+            as_planned += found != planned.end() && found->second == move.to ? 1 : 0;
+        }
+    }
+    INFO(again << " GPUs of " << anew << ", " << as_planned << " moves of " << moves << " as planned");
+    CHECK(again * 1000 >= anew * 990);
+    CHECK(as_planned * 100 >= moves * 70);
+}
+
+TEST_CASE("what is left of a plan that was carried out in part is planned again") {
+    std::int64_t again = 0, anew = 0;  // vacated nodes of the rest
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1000); ++seed) {
+        Rng rng(seed);
+        const auto spec = testing_support::random_cluster(rng, {});
+        const auto cluster = Cluster::build(spec);
+        const auto first = consolidation::consolidate(cluster, {.seed = seed});
+        if (first.plan.waves < 2) continue;
+        auto begun = first.plan;  // its first wave alone
+        std::erase_if(begun.moves, [](const Move& move) { return move.wave > 0; });
+        begun.waves = 1;
+        const auto half_way = apply(cluster, begun);
+        const auto rest = consolidation::replan(half_way, to_spec(first.plan, cluster), {.seed = seed});
+        INFO("seed " << seed);
+        CHECK(verify::plan(half_way.to_spec(), to_spec(rest.plan, half_way)).ok);
+        again += rest.stats.vacated_nodes;
+        anew += consolidation::consolidate(half_way, {.seed = seed}).stats.vacated_nodes;
+    }
+    INFO(again << " of " << anew);
+    CHECK(anew > instances(20));
+    CHECK(again * 100 >= anew * 95);
+}
+
+TEST_CASE("an earlier plan of other names changes nothing, and a goal is refused") {
+    const auto spec = sim::generate_cluster({.nodes = 60, .seed = 3});
+    const auto cluster = Cluster::build(spec);
+    const PlanSpec strange{.waves = 1,
+                           .moves = {{.task = "nobody", .from = "nowhere", .to = "elsewhere"}},
+                           .vacated_nodes = {"nowhere"}};
+    CHECK(consolidation::replan(cluster, strange).plan == consolidation::replan(cluster, {}).plan);
+    CHECK(consolidation::replan(cluster, {}).stats.vacated_gpus > 0);
+    CHECK_THROWS_MESSAGE(consolidation::replan(cluster, {}, {.goal = Goal{.empty_nodes = 2}}), InvalidInput,
+                         "goal: replan goes on from a plan without one");
+}
