@@ -68,7 +68,7 @@ def test_every_option_reaches_the_library(command, function, words, called, tmp_
     monkeypatch.setattr(gs.Plan, "from_json", staticmethod(lambda path: None))
     monkeypatch.setattr(gs.io, "read_openb", lambda *files: None)
     monkeypatch.setattr(serving, "read_request", lambda path, rate=None: {})
-    monkeypatch.setattr(serving, "read_running", lambda path: [])
+    monkeypatch.setattr(serving, "read_plan", lambda path: {})
     seen = {}
 
     def spy(*_, **keywords):

@@ -177,7 +177,7 @@ def test_plans_keep_their_targets_in_another_simulation(rates: dict[str, float],
             # Another draw of arrivals, another model of the replica.
             assert measured <= 1.25 * limit, (name, target, measured, limit)
     for kind in plan.latencies:
-        assert kind["met"] and kind["source"] == "estimated"
+        assert kind["met"] and kind["ttft_source"] == kind["tpot_source"] == "estimated"
         for target, limit in targets.items():
             assert kind[target] <= limit
     # Six times the rate does not go through: the other simulation is no rubber stamp. (Without a target of the first token, requests
@@ -252,15 +252,56 @@ def test_measured_latencies_at_loads() -> None:
     plan = serving.plan_serving(asked, rate={"chat": 9.9}, measured_only=True, ttft_p90_s=0.65)
     (group,) = plan.replicas
     assert group["count"] == 2 and group["within_targets"]["chat"] == pytest.approx(5.0)
-    assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["source"]
+    assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["ttft_source"]
     # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an estimate.
     assert plan.latencies[0]["ttft_p90_s"] == pytest.approx(0.5 + 0.95 / 2 * 0.3)
     assert serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0]["count"] == 3
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
-    assert none.makespan is None and none.binding
+    assert none.makespan is None and none.binding == [
+        "workload 'chat' of 'Llama-3-70B': ttft_p90_s of 0.2 s is less than 0.3 s, the least that was measured (H100 1x4 at 2 requests/s)"
+    ]
     residual = serving.calibrate(asked)["residuals"][0]
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
+
+
+def percentiles(kind: dict[str, Any], latency: str) -> list[float | None]:
+    return [kind[f"{latency}_p{percent}_s"] for percent in (50, 90, 99)]
+
+
+def test_each_latency_has_its_own_source() -> None:
+    # Slower than any simulation of such a replica: a p99 of the simulation beside it would be below the measured p90.
+    slow = [row("H100 1x4", "chat", r, ttft_s=t) for r, t in ((2.0, 3.0), (6.0, 5.0))]
+    asked = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=slow)
+    options: dict[str, Any] = {"rate": {"chat": 3.0}, "measured_only": True}
+    plan = serving.plan_serving(asked, ttft_p90_s=4.0, tpot_p90_s=0.5, **options)
+    (kind,) = plan.latencies
+    assert kind["ttft_source"] == "measured" and percentiles(kind, "ttft") == [None, pytest.approx(3.5), None]
+    # No row has TPOT: it is simulated beside the measured TTFT, and says so.
+    assert kind["tpot_source"] == "calibrated" and kind["met"]
+    simulated = percentiles(kind, "tpot")
+    assert simulated == sorted(simulated) and 0 < simulated[0] <= simulated[2] < 0.5  # type: ignore[type-var]
+    assert plan.replicas[0]["latency_source"]["chat"] == "calibrated"
+    # 4 requests/s are within the target by the measurement; it counts, whatever the row lacks.
+    assert plan.replicas[0]["within_targets"]["chat"] == pytest.approx(4.0)
+    # Two rows of one latency each say as much as rows of both.
+    both = [*slow, row("H100 1x4", "chat", 3.0, tpot_s=0.05), row("H100 1x4", "chat", 5.0, tpot_s=0.09)]
+    plan = serving.plan_serving({**asked, "measured": both}, ttft_p90_s=4.0, tpot_p90_s=0.06, **options)
+    assert plan.replicas[0]["within_targets"]["chat"] == pytest.approx(3.5)
+    (kind,) = plan.latencies
+    assert kind["ttft_source"] == kind["tpot_source"] == "measured" and percentiles(kind, "tpot") == [None, 0.05, None]
+    # A percentile that nobody asked for is not the one that was measured.
+    plan = serving.plan_serving({**asked, "measured": both}, tpot_p99_s=0.06, **options)
+    (kind,) = plan.latencies
+    assert (kind["ttft_source"], kind["tpot_source"]) == ("calibrated", "measured") and None not in percentiles(kind, "ttft")
+    validator("serving-plan.v2").validate(serving.plan_to_dict(plan))
+
+
+def test_requests_for_one_token_have_no_time_per_further_token() -> None:
+    asked = request()
+    asked["models"]["Llama-3-70B"]["workloads"] = {"rank": {"input": 800, "output": 1, "rate": 5.0}}
+    plan = serving.plan_serving(asked, ttft_p90_s=1.0, tpot_p90_s=0.05)
+    assert percentiles(plan.latencies[0], "tpot") == [None] * 3 and plan.latencies[0]["met"]
 
 
 def test_residuals_leave_a_deployment_out() -> None:
@@ -281,6 +322,37 @@ def test_most_rate_for_a_budget_is_the_other_way_round() -> None:
     assert most.rate >= 0.97 * 12 and most.cost <= cheap.cost * (1 + 1e-9)
     assert most.rate_bound >= most.rate * (1 - 1e-9)
     assert most.price_ranges == []
+
+
+def test_nothing_is_rented_that_is_not_used() -> None:
+    rows = [row("H100 1x4", "chat", 10.0)]
+    options: dict[str, Any] = {"rate": {"chat": 8.0}, "measured_only": True}
+    # Two of fourteen GPUs serve nothing: the highest rate does not pay for them.
+    most = serving.plan_serving(
+        request(gpus={"H100": {"available": 14, "price": 3.0}}, measured=rows, budget=1000), goal="most_rate", **options
+    )
+    assert (most.rate, most.rented, most.cost) == (pytest.approx(27), {"H100": 12}, pytest.approx(36))
+    # One's own GPUs cost nothing; of these, too, no more than needed.
+    own = request(gpus={"H100": {"available": 32, "price": 0}, "L40S": {"available": 8, "price": 1.0}}, measured=rows)
+    plan = serving.plan_serving(own, **options)
+    assert (plan.cost, plan.rented) == (0, {"H100": 4}) and [r["count"] for r in plan.replicas] == [1]
+
+
+def test_kinds_of_the_same_name_in_two_models() -> None:
+    """Where a shared plan misses its targets, replicas that serve one kind each are tried: of each model its own kinds."""
+    served = {"workloads": {"chat": {"input": 500, "output": 100, "rate": 3.0}}}
+    rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((1.0, 0.02), (10.0, 0.2))]
+    asked = request(
+        gpus={"H100": {"available": 5, "price": 3.0}},
+        models={"Llama-3-8B": served, "Llama-3-70B": served},
+        measured=[*rows, {**row("H100 1x1", "chat", 10.0, tpot_s=0.02), "model": "Llama-3-8B"}],
+    )
+    # 2.5 requests/s of the 70B model are within the target, though 9 are served.
+    refused = serving.plan_serving(asked, measured_only=True, tpot_p90_s=0.05)
+    assert refused.makespan is None and refused.binding[0] == "GPU type 'H100': 5 available; 9 would do"
+    asked["gpus"]["H100"]["available"] = 9
+    plan = serving.plan_serving(asked, measured_only=True, tpot_p90_s=0.05)
+    assert plan.cost == pytest.approx(27) and sorted(r["count"] for r in plan.replicas) == [1, 2]
 
 
 def test_machines_minimum_counts_and_spot() -> None:
@@ -337,6 +409,17 @@ def test_why_there_is_no_plan() -> None:
         assert serving.plan_serving({**poor, "budget": enough}, **options, goal=goal).makespan is not None
         assert serving.plan_serving({**poor, "budget": 0.999 * enough}, **options, goal=goal).makespan is None
     assert enough == pytest.approx(4 * 2.9876543, rel=1e-5)  # of the highest rate: one group, not all that there are
+    # What was measured to serve nothing is not what nobody measured.
+    none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=[row("H100 1x4", "chat", 0.0)])
+    assert reasons(none, rate={"chat": 1.0}, measured_only=True) == [
+        "workload 'chat' of 'Llama-3-70B': every measurement of it says that 0 requests/s are served"
+    ]
+    rows = [row(f"H100 1x{d}", "chat", 0.0) for d in (2, 4, 8)]
+    none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
+    assert reasons(none, rate={"chat": 1.0}) == [
+        "workload 'chat' of 'Llama-3-70B': no deployment of these GPU types can hold one of its requests "
+        "and was not measured at 0 requests/s"
+    ]
     (quick,) = reasons(request(), rate={"chat": 1.0}, tpot_p90_s=1e-4)
     assert quick.startswith("workload 'chat' of 'Llama-3-70B': tpot_p90_s of 0.0001 s is less than ")
 
@@ -591,10 +674,12 @@ MISTAKES: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("budget",), "30 $/h", "budget: '30 $/h'; expected a number"),
     (("targets",), {"ttft_p90_ms": 500}, "targets: unknown field 'ttft_p90_ms'; expected tpot_p50_s, tpot_p90_s, tpot_p99_s, ttft_p50_s, ttft_p90_s, ttft_p99_s; did you mean 'ttft_p90_s'"),  # noqa: E501
     (("measured",), [row("4xH100", "chat", 1.0)], "measured[0].deployment: '4xH100'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, "),  # noqa: E501
-    ((*CHAT, "rate"), -1, "models['Llama-3-70B'].workloads['chat'].rate: -1; expected 0 to 1.79769e+308"),
-    ((*CHAT, "ratee"), 1, "models['Llama-3-70B'].workloads['chat']: unknown field 'ratee'; expected "),
+    ((*CHAT, "rate"), -1, "models['Llama-3-70B'].workloads['chat'].rate: -1; expected a finite number of at least 0"),
+    ((*CHAT, "ratee"), 1, "models['Llama-3-70B'].workloads['chat']: unknown field 'ratee'; expected input, output, rate, requests, targets; did you mean 'rate'?"),  # noqa: E501
     ((*CHAT, "targets"), {"ttft_p95_s": 1}, "models['Llama-3-70B'].workloads['chat'].targets: unknown field 'ttft_p95_s'; expected tpot_p50_s, tpot_p90_s, tpot_p99_s, ttft_p50_s, ttft_p90_s, ttft_p99_s; did you mean "),  # noqa: E501
-    (("targets",), {"ttft_p90_s": -1}, "ttft_p90_s: -1; expected "),
+    (("targets",), {"ttft_p90_s": -1}, "request.json: targets.ttft_p90_s: -1; expected a finite number above 0\n"),
+    ((*CHAT, "targets"), {"tpot_p50_s": 0}, "models['Llama-3-70B'].workloads['chat'].targets.tpot_p50_s: 0; expected a finite number above 0\n"),  # noqa: E501
+    (("gpus", "H100", "machines"), "4", "gpus['H100'].machines: '4'; expected an integer from 0 to 2147483647"),
     (("targets",), {"ttft_p90_s": "0.5"}, "targets.ttft_p90_s: '0.5'; expected a number"),
     (("version",), 1, "needs version 2 of the format"),
     (("version",), 3, "format: 'gpusched.serving-request' version 3; expected 'gpusched.serving-request' version 1 or 2"),
@@ -621,7 +706,9 @@ def test_mistakes_in_calls() -> None:
         serving.plan_serving(request(gpus={}, measured=[row("H100 1x4", "chat", 1.0)]))
     for options, told in (
         ({"rate": {"chatt": 1.0}}, "rate: 'chatt'; expected one of chat, code; did you mean 'chat'?"),
-        ({"rate": -1.0}, "rate: -1; expected"),
+        ({"rate": -1.0}, "rate: -1; expected a finite number above 0"),
+        ({"rate": 0}, "rate: 0; expected a finite number above 0"),
+        ({"rate": {"chat": -2.0}}, "rate['chat']: -2; expected a finite number of at least 0"),
         ({"rate": {"chat": 0.0}}, "rate: expected a rate above 0 for some kind of requests"),
         ({"deadline": 3.0}, "deadline: not with rates, which have no end"),
         ({"composition": "uniform"}, "composition, routing, uniform_tp: "),
@@ -666,9 +753,116 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
     capsys.readouterr()
     assert cli.main(["plan-serving", str(file), "--rate", "5", "--tpot-p90", "0.0001"]) == 1
-    assert "what the quickest idle deployment takes" in capsys.readouterr().out
+    assert "what the quickest idle deployment (" in capsys.readouterr().out
     assert cli.main(["plan-serving", str(file), "--budgets", "3", "--rate", "5"]) == 2
     assert "--rate: not with --budgets" in capsys.readouterr().err
+
+
+def problems_of(document: dict[str, Any], **options: Any) -> list[str]:
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(document, **options)
+    return caught.value.problems
+
+
+def test_requests_that_say_no_rate() -> None:
+    """Nobody who asked for rates, however wrong, is told that a batch needs a budget."""
+    place = "request.models['Llama-3-70B'].workloads"
+    expected = "expected input, output, rate, requests, targets"
+
+    def each(change: Any) -> dict[str, Any]:
+        document = request()
+        for kind in document["models"]["Llama-3-70B"]["workloads"].values():
+            change(kind)
+        return document
+
+    assert problems_of(each(lambda kind: kind.update(rate=0))) == [
+        "request.models: every rate is 0; expected one above 0 for some workload"
+    ]
+    assert problems_of(each(lambda kind: kind.update(rate=0)), ttft_p90_s=1.0) == [
+        "request.models: every rate is 0; expected one above 0 for some workload"
+    ]
+    assert problems_of(each(lambda kind: kind.update(rate=-1))) == [
+        f"{place}['{name}'].rate: -1; expected a finite number of at least 0" for name in SHAPES
+    ]
+    assert problems_of(each(lambda kind: kind.update(rate="8"))) == [f"{place}['{name}'].rate: '8'; expected a number" for name in SHAPES]
+    missing = [f"{place}['{name}']: rate or requests is missing" for name in SHAPES]
+    assert problems_of(each(lambda kind: kind.pop("rate"))) == missing
+    misspelt = each(lambda kind: kind.update(ratee=kind.pop("rate")))
+    unknown = [f"{place}['{name}']: unknown field 'ratee'; {expected}; did you mean 'rate'?" for name in SHAPES]
+    assert sorted(problems_of(misspelt)) == sorted(unknown + missing)
+    # A batch needs a budget, and has no targets.
+    batch = each(lambda kind: kind.update(requests=100, rate=0))
+    assert problems_of(batch) == ["request: budget is missing"]
+    assert problems_of({**batch, "budget": 30, "targets": {"ttft_p90_s": 1.0}}) == [
+        "request.targets: need rates; a batch that is there at once has no latencies to keep"
+    ]
+    batch["models"]["Llama-3-70B"]["workloads"]["chat"]["targets"] = {"ttft_p90_s": 1.0}
+    assert problems_of({**batch, "budget": 30}) == [f"{place}['chat'].targets: need a rate; a batch that is there at once has none"]
+    # Targets are judged where they stand, also those that every kind replaces.
+    own = each(lambda kind: kind.update(targets={"ttft_p90_s": 2.0}))
+    assert problems_of({**own, "targets": {"ttft_p90_s": -1.0}}) == ["request.targets.ttft_p90_s: -1; expected a finite number above 0"]
+    # A bad rate of the call and a bad request are told together.
+    assert problems_of(each(lambda kind: kind.update(input=0)), rate=-1) == [
+        "rate: -1; expected a finite number above 0", *(f"{place}['{name}'].input: 0; expected at least 1" for name in SHAPES),
+    ]  # fmt: skip
+
+
+def test_rates_of_the_call_alone() -> None:
+    document = request()
+    kinds = document["models"]["Llama-3-70B"]["workloads"]
+    for kind in kinds.values():
+        del kind["rate"]
+    assert serving.plan_serving(document, rate={"chat": 5.0}).rate == pytest.approx(5)
+    # Shares of a rate of all kinds together are nowhere said, but for one kind.
+    with pytest.raises(gs.InvalidInput, match="rate or requests is missing"):
+        serving.plan_serving(document, rate=5.0)
+    del kinds["code"]
+    assert serving.plan_serving(document, rate=5.0).rate == pytest.approx(5)
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.curve(document, rates=[5, 0, -1])
+    assert caught.value.problems == [f"rates[{i}]: {r}; expected a finite number above 0" for i, r in ((1, 0), (2, -1))]
+    with pytest.raises(gs.InvalidInput, match=r"^targets\[1\]: ttft_p90_s: -1; expected a finite number above 0$"):
+        serving.curve(document, rates=[5], targets=[{"ttft_p90_s": 1}, {"ttft_p90_s": -1}])
+
+
+def test_the_console_blames_the_rate_for_the_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(request()))
+    for words in (["plan-serving", str(file), "--rate", "0"], ["plan-serving", str(file), "--rate", "chat=0"]):
+        assert cli.main(words) == 2
+        told = capsys.readouterr().err
+        assert told.startswith("gpusched: --rate: ") and str(file) not in told
+    for words, told in (
+        (["plan-serving", str(file), "--rate", "chat=10,chat=5"], "argument --rate: 'chat=10,chat=5': 'chat' appears twice"),
+        (["serving-curve", str(file), "--targets", "ttft_p90=1,ttft_p90=2"], "argument --targets: 'ttft_p90=1,ttft_p90=2': 'ttft_p90' "),
+        (["plan-serving", str(file), "--rate", "chat:10"], "argument --rate: 'chat:10' is no rate; write requests/s, like 10, "),
+    ):
+        with pytest.raises(SystemExit):
+            cli.main(words)
+        assert told in capsys.readouterr().err
+    assert cli.main(["serving-curve", str(file), "--rates", "4,0"]) == 2
+    assert capsys.readouterr().err == "gpusched: --rates[1]: 0; expected a finite number above 0\n"
+
+
+def test_a_plan_is_replanned_from_its_document() -> None:
+    options: dict[str, Any] = {"rate": 15.0, "deployments": {"max_types": 1}}
+    before = serving.plan_serving(request(), **options)
+    document = json.loads(json.dumps(serving.plan_to_dict(before)))
+    changed = serving.replan(request(), document, **options)
+    assert (changed.starts, changed.stops) == (0, 0) and changed.plan.replicas == serving.replan(request(), before, **options).plan.replicas
+    # What a replanning wrote is a plan as well.
+    assert serving.replan(request(), serving.plan_to_dict(changed.plan, changed), **options).starts == 0
+    expected = "expected 'gpusched.serving-plan' version 1 or 2"
+    for wrong, told in (
+        ({**document, "version": 3}, f"running.format: 'gpusched.serving-plan' version 3; {expected}"),
+        ({**document, "format": "gpusched.plan"}, f"running.format: 'gpusched.plan' version 2; {expected}"),
+        ({"format": "gpusched.serving-plan"}, "running.replicas: expected a list, as in a serving plan"),
+        ({**document, "replicas": "H100"}, "running.replicas: 'H100'; expected a plan, its document, or a list of dicts"),
+        ({**document, "replicas": [{"model": "m", "count": -1, "stages": []}]}, "running.replicas[0].count: -1; expected at least 0"),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            serving.replan(request(), wrong, **options)
+        assert caught.value.problems == [told]
 
 
 def test_a_plan_is_replanned_where_types_are_gone_or_in_another_order() -> None:

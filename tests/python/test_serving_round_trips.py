@@ -14,7 +14,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from gpusched import _core, serving
-from gpusched._commands.serving import read_request, read_running
+from gpusched._commands.serving import read_plan, read_request
 from jsonschema import Draft202012Validator
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -190,7 +190,7 @@ def test_plans_of_both_versions(tmp_path: Path) -> None:
         for written in (document, first):
             file = tmp_path / "plan.json"
             file.write_text(json.dumps(written))
-            running = read_running(str(file))
+            running = read_plan(str(file))
             _core.serving._require_running(running)
             kept = serving.replan(asked, running)
             assert (kept.starts, kept.stops) == (0, 0), seed

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -32,6 +33,17 @@ template <class T>
     return text.append(field).append(": ").append(value).append("; expected ").append(expectation);
 }
 
+/// A range as it appears in messages. The ends of what a floating-point type holds are no limits that anybody set: they appear as
+/// "a finite number".
+template <class T>
+[[nodiscard]] std::string range_text(T low, T high) {
+    if constexpr (std::floating_point<T>)
+        if (high == std::numeric_limits<T>::max())
+            return low == std::numeric_limits<T>::min() ? "a finite number above 0"
+                                                        : "a finite number of at least " + number_text(low);
+    return number_text(low) + " to " + number_text(high);
+}
+
 /// Adds a problem unless `low <= value <= high`. NaN is out of every range.
 /// @param owner what the field belongs to, such as a node; empty for options
 /// @return true if the value is in range
@@ -39,7 +51,7 @@ template <class T>
 bool check_range(Problems& problems, std::string_view field, T value, std::type_identity_t<T> low,
                  std::type_identity_t<T> high, std::string_view owner = {}) {
     if (value >= low && value <= high) return true;
-    problems.add(bad_value(field, number_text(value), number_text(low) + " to " + number_text(high), owner));
+    problems.add(bad_value(field, number_text(value), range_text<T>(low, high), owner));
     return false;
 }
 

@@ -120,16 +120,20 @@ constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
     field("cost", &RentedGpus::cost);
 }
 
-/// Latencies of one kind of requests, simulated with the plan's own arrivals. Where `source` is `measured`, the percentiles that
-/// have targets are the measured ones at the load of the busiest replicas; of a kind so rare that no request of it was simulated,
-/// all are those of an idle replica.
+/// Latencies of one kind of requests: percentiles in seconds, absent = unknown.
+///
+/// They are simulated with the plan's own arrivals; of a kind so rare that no request of it was simulated, all are those of an
+/// idle replica. TTFT or TPOT is `measured` where a target asks for it and all replicas of the kind, which serve nothing else,
+/// have rows of it: percentiles with targets are the measured ones then, at the load of the busiest replicas, and the others are
+/// unknown. Percentiles of one source never decrease from p50 to p99. TPOT of requests for one token is unknown.
 struct PlannedLatency {
     std::string model{};
     std::string workload{};
     double rate = 0;  ///< requests/s
-    double ttft_p50_s = 0, ttft_p90_s = 0, ttft_p99_s = 0, tpot_p50_s = 0, tpot_p90_s = 0, tpot_p99_s = 0;
-    Source source = Source::estimated;  ///< `measured` where all its replicas' latencies are
-    bool met = true;                    ///< all targets are
+    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{}, tpot_p99_s{};
+    Source ttft_source = Source::estimated;  ///< of the three percentiles of TTFT
+    Source tpot_source = Source::estimated;  ///< of the three percentiles of TPOT
+    bool met = true;                         ///< all targets are
     bool operator==(const PlannedLatency&) const = default;
 };
 template <class F>
@@ -140,10 +144,11 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("ttft_p50_s", &PlannedLatency::ttft_p50_s);
     field("ttft_p90_s", &PlannedLatency::ttft_p90_s);
     field("ttft_p99_s", &PlannedLatency::ttft_p99_s);
+    field("ttft_source", &PlannedLatency::ttft_source);
     field("tpot_p50_s", &PlannedLatency::tpot_p50_s);
     field("tpot_p90_s", &PlannedLatency::tpot_p90_s);
     field("tpot_p99_s", &PlannedLatency::tpot_p99_s);
-    field("source", &PlannedLatency::source);
+    field("tpot_source", &PlannedLatency::tpot_source);
     field("met", &PlannedLatency::met);
 }
 

@@ -68,12 +68,14 @@ enum class RentalGoal : std::uint8_t {
     cost,    ///< least $/h for all rates
     rate,    ///< the highest multiple of all rates within the budget
     starts,  ///< fewest replicas that do not run yet, within the budget
+    gpus,    ///< fewest GPUs rented, within the budget
 };
 constexpr auto enum_names(RentalGoal) {
     return name_table<RentalGoal>({
         {RentalGoal::cost, "cost"},
         {RentalGoal::rate, "rate"},
         {RentalGoal::starts, "starts"},
+        {RentalGoal::gpus, "gpus"},
     });
 }
 
@@ -95,7 +97,8 @@ struct RentalSolution {
     double cost = 0;                           ///< $/h
     double multiple = 0;                       ///< of all rates that is served; 0 where there is no plan
     int starts = 0;                            ///< replicas beyond those that run
-    double bound = 0;      ///< of the goal: no plan costs less, serves a higher multiple, starts fewer
+    double bound =
+        0;  ///< of the goal: no plan costs less, serves a higher multiple, starts fewer, rents fewer GPUs
     bool optimal = false;  ///< the goal was proved to be within the gap of the bound
     std::string solver{};
     std::string message{};

@@ -24,7 +24,7 @@ constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
 }
 
 /// The request with the rates of all kinds scaled so that they are `rate` together; a request without rates takes its numbers of
-/// requests as proportions.
+/// requests as proportions, and its only kind needs neither.
 /// @throws InvalidInput for a rate that is not above 0, and a request that asks for nothing
 [[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
 

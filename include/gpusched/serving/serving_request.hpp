@@ -95,7 +95,8 @@ struct PlannedReplicas {
     std::vector<double> share{};  ///< of each workload of the model, what all of them serve together, 0 .. 1
     std::vector<double> requests_per_s{};  ///< of one of them, for each workload of the model
     std::vector<Source> source{};          ///< of these throughputs
-    /// With targets: requests/s of one of them within the targets, each workload alone; and where its latencies come from.
+    /// With targets: requests/s of one of them within the targets, each workload alone; and where the latencies come from that say
+    /// so, `measured` where those of all its targets are.
     std::vector<double> within_targets{};
     std::vector<Source> latency_source{};
     bool operator==(const PlannedReplicas&) const = default;

@@ -49,13 +49,13 @@ class Fields {
         collect([&] { target = detail::read_field<T>(owner_ + "." + name, value, rules...); });
         if (problems_.count() > before) bad_.insert(name);
     }
-    template <class T>
-    void require(const char* name, T& target) {
+    template <class T, class... Rules>
+    void require(const char* name, T& target, const Rules&... rules) {
         if (!dict_.contains(name)) {
             missing(name);
             return;
         }
-        read(name, target);
+        read(name, target, rules...);
     }
     void missing(const char* name) {
         taken_.insert(name);

@@ -40,9 +40,9 @@ void read_rentable(const std::string& name, py::handle value, int version, s::Se
     auto type = name;
     f.read("type", type);
     int available = 0, machines = -1;
-    f.read("machines", machines);
+    f.read("machines", machines, at_least(0));
     if (!value.contains("machines"))
-        f.require("available", available);
+        f.require("available", available, at_least(0));
     else if (value.contains("available"))
         f.collect([&] { throw InvalidInput(owner + ".machines: not with available, which counts GPUs"); });
     f.take("available");
@@ -91,32 +91,57 @@ void read_rentable(const std::string& name, py::handle value, int version, s::Se
     f.finish();
 }
 
+/// Adds what is wrong with targets, with their place.
+void judge_targets(Fields& f, const std::string& owner, const s::LatencyTargets& targets) {
+    Problems found;
+    check_fields(found, targets);
+    try {
+        found.throw_if_any();
+    } catch (const InvalidInput& error) {
+        for (const auto& problem : error.problems())
+            f.collect([&] { throw InvalidInput(owner + ".targets." + problem); });
+    }
+}
+
+/// What the workloads of a request say of numbers and rates, known before any of them is judged.
+struct Loads {
+    bool rates = false;                ///< some workload has a rate other than 0, right or wrong
+    bool numbers = false;              ///< some workload has a number of requests
+    std::vector<std::string> neither;  ///< places of workloads that have neither
+};
+
 /// "workloads" of a model: one entry.
 void read_workload(const std::string& owner, const std::string& name, py::handle value, int version,
-                   s::ServedModel& served) {
+                   s::ServedModel& served, Loads& loads) {
     const auto place = owner + "[" + gpusched::quoted(name) + "]";
     Fields f(place, value);
     refuse_newer(f, version, place, value, {"rate", "targets"});
     s::ServingWorkload workload{name, {}, 0};
-    f.require("input", workload.shape.input);
-    f.require("output", workload.shape.output);
-    if (version > 1 && value.contains("rate")) {
-        f.read("rate", workload.rate);
+    f.require("input", workload.shape.input, at_least(1));
+    f.require("output", workload.shape.output, at_least(1));
+    if (version > 1) f.read("rate", workload.rate);
+    if (version > 1 && !value.contains("rate") && !value.contains("requests"))
+        loads.neither.push_back(place);
+    else if (version > 1)
         f.read("requests", workload.requests);
-    } else {
+    else
         f.require("requests", workload.requests);
-    }
-    f.read("targets", workload.targets);
+    f.take("requests");
+    loads.rates = loads.rates || f.bad("rate") || !(workload.rate == 0);
+    loads.numbers = loads.numbers || value.contains("requests");
     const auto any = s::llama3_8b();
     f.judge("model " + gpusched::quoted(any.name) + ": workload " + gpusched::quoted(name), [&] {
         s::validate(s::ServingRequest{{}, {}, 0, {{any, {workload}}}});
     });
+    f.read("targets", workload.targets);
+    if (!f.bad("targets")) judge_targets(f, place, workload.targets);
     served.workloads.push_back(std::move(workload));
     f.finish();
 }
 
 /// "models": one entry.
-void read_served(const std::string& name, py::handle value, int version, s::ServingRequest& result) {
+void read_served(const std::string& name, py::handle value, int version, s::ServingRequest& result,
+                 Loads& loads) {
     const auto owner = "request.models[" + gpusched::quoted(name) + "]";
     Fields f(owner, value);
     auto type = name;
@@ -141,7 +166,8 @@ void read_served(const std::string& name, py::handle value, int version, s::Serv
             const auto field = owner + ".workloads";
             for (const auto& [key, shape] : entries_by_name(field, workloads, "workload"))
                 f.collect([&, key = key, shape = shape] {
-                    read_workload(field, OptionType<std::string>::read(field, key), shape, version, served);
+                    read_workload(field, OptionType<std::string>::read(field, key), shape, version, served,
+                                  loads);
                 });
         });
     else
@@ -175,34 +201,56 @@ void read_measured(const std::string& owner, py::handle value, int version, cons
 }
 
 /// The rates of a call: of all kinds together, or by name.
-void apply_rate(const py::object& rate, s::ServingRequest& result) {
-    if (!rate || rate.is_none()) return;
+struct CallRates {
+    std::optional<double> all{};
+    std::map<std::string, double> by_name{};
+    [[nodiscard]] bool any() const { return all || !by_name.empty(); }
+};
+
+/// @throws InvalidInput with everything that is wrong but for names, which a request must know
+CallRates read_rates(const py::object& rate) {
+    CallRates result;
+    if (!rate || rate.is_none()) return result;
     if (!py::isinstance<py::dict>(rate)) {
-        result = s::with_rate(std::move(result), OptionType<double>::read("rate", rate));
-        return;
+        const double all = OptionType<double>::read("rate", rate);
+        require_range("rate", all, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
+        result.all = all;
+        return result;
     }
-    std::vector<std::string> known;
-    for (auto& served : result.models)
-        for (auto& workload : served.workloads) {
-            known.push_back(workload.name);
-            workload.rate = workload.requests = 0;
-        }
     Problems problems;
+    double sum = 0;
     for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(rate))
         collect(problems, [&, key = key, value = value] {
             const auto name = OptionType<std::string>::read("rate", key);
-            const double each = OptionType<double>::read("rate[" + gpusched::quoted(name) + "]", value);
-            bool found = false;
-            for (auto& served : result.models)
-                for (auto& workload : served.workloads)
-                    if (workload.name == name) {
-                        workload.rate = each;
-                        found = true;
-                    }
-            if (!found) throw InvalidInput(bad_name("rate", name, known));
+            const auto field = "rate[" + gpusched::quoted(name) + "]";
+            const double each = OptionType<double>::read(field, value);
+            require_range(field, each, 0.0, std::numeric_limits<double>::max());
+            result.by_name.emplace(name, each);
+            sum += each;
         });
+    if (problems.empty() && !(sum > 0))
+        problems.add("rate: expected a rate above 0 for some kind of requests");
     problems.throw_if_any();
-    if (!result.has_rates()) throw InvalidInput("rate: expected a rate above 0 for some kind of requests");
+    return result;
+}
+
+s::ServingRequest with_rates(s::ServingRequest request, const CallRates& rates) {
+    if (rates.all) return s::with_rate(std::move(request), *rates.all);
+    if (!rates.any()) return request;
+    std::vector<std::string> known;
+    for (auto& served : request.models)
+        for (auto& workload : served.workloads) {
+            known.push_back(workload.name);
+            const auto given = rates.by_name.find(workload.name);
+            workload.rate = given == rates.by_name.end() ? 0 : given->second;
+            workload.requests = 0;
+        }
+    Problems problems;
+    for (const auto& [name, each] : rates.by_name)
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            problems.add(bad_name("rate", name, known));
+    problems.throw_if_any();
+    return request;
 }
 
 /// What the library says of the workloads of a request, with their places in its document.
@@ -247,22 +295,35 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
                 });
         });
     };
+    CallRates rates;
+    top.collect([&] { rates = read_rates(rate); });
+    const bool called = rate && !rate.is_none();  // with rates, right or wrong
     top.read("budget", result.budget);
     top.judge({}, [&] { s::validate(s::ServingRequest{{}, {}, result.budget}); });
     each("gpus", "GPU type", read_rentable);
-    each("models", "model", read_served);
-    bool no_budget = false;
+    Loads loads;
+    each("models", "model", [&](const std::string& name, py::handle value, int, s::ServingRequest&) {
+        read_served(name, value, version, result, loads);
+    });
+    std::size_t kinds = 0;
+    for (const auto& served : result.models) kinds += served.workloads.size();
+    // Rates by name need none of the request, nor does the rate of its only kind.
+    if (!called || (!py::isinstance<py::dict>(rate) && kinds > 1))
+        for (const auto& place : loads.neither)
+            top.collect([&] { throw InvalidInput(place + ": rate or requests is missing"); });
+    const bool batch = !called && !loads.rates;
     if (!request.contains("budget")) {
-        const bool rates = result.has_rates() || (rate && !rate.is_none());
-        no_budget = version == 1 || !rates;
-        // Whether a request has rates is not known before its workloads can be read.
-        if (no_budget && std::any_of(result.models.begin(), result.models.end(),
-                                     [](const s::ServedModel& m) { return !m.workloads.empty(); }))
-            top.missing("budget");
+        if (version == 1 ? kinds > 0 : batch && loads.numbers) top.missing("budget");
         result.budget = std::numeric_limits<double>::infinity();
     }
     s::LatencyTargets targets;
     top.read("targets", targets);
+    if (!top.bad("targets")) judge_targets(top, "request", targets);
+    if (targets.any() && batch && loads.numbers)
+        top.collect([] {
+            throw InvalidInput(
+                "request.targets: need rates; a batch that is there at once has no latencies to keep");
+        });
     for (auto& served : result.models)
         for (auto& workload : served.workloads) workload.targets = s::merged(targets, workload.targets);
     if (const auto measured = top.take("measured")) {
@@ -302,12 +363,14 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
         });
     }
     top.finish();
-    if (no_budget)
+    if (kinds == 0 && !request.contains("budget"))
         throw InvalidInput(
             "request.models: no workloads; expected some with rates, or with requests and a budget");
+    if (kinds > 0 && batch && !loads.numbers)
+        throw InvalidInput("request.models: every rate is 0; expected one above 0 for some workload");
     if (result.gpus.empty() && !result.measured.empty())
         throw InvalidInput("request.gpus: {}; expected the GPU types of what was measured");
-    apply_rate(rate, result);
+    result = with_rates(std::move(result), rates);
     try {
         s::validate(result);
     } catch (const InvalidInput& error) {
@@ -363,15 +426,34 @@ py::dict write_serving_request(const serving::ServingRequest& request) {
     return result;
 }
 
-std::vector<serving::PlannedReplicas> read_running(const py::object& running,
+std::vector<serving::PlannedReplicas> read_running(const py::object& given,
                                                    const serving::ServingRequest& request) {
+    std::string place = "running";
+    auto running = given;
+    if (py::isinstance<PlannedServing>(given)) {
+        running = given.attr("replicas");
+    } else if (py::isinstance<py::dict>(given)) {
+        Fields plan(place, given);  // what else a plan says is not needed
+        std::string format = "gpusched.serving-plan";
+        int version = 2;
+        plan.read("format", format);
+        plan.read("version", version);
+        plan.throw_if_any();
+        if (format != "gpusched.serving-plan" || (version != 1 && version != 2))
+            throw InvalidInput(bad_value("running.format",
+                                         gpusched::quoted(format) + " version " + std::to_string(version),
+                                         "'gpusched.serving-plan' version 1 or 2"));
+        place += ".replicas";
+        running = plan.take("replicas");
+        if (!running) throw InvalidInput("running.replicas: expected a list, as in a serving plan");
+    }
     if (py::isinstance<py::str>(running) || !py::isinstance<py::sequence>(running))
-        bad_option("running", running, "a plan, or a list of dicts");
+        bad_option(place, running, "a plan, its document, or a list of dicts");
     std::vector<s::PlannedReplicas> result;
     Problems problems;
     std::int64_t all = 0;
     for (const auto item : running) {
-        const auto owner = "running[" + std::to_string(result.size()) + "]";
+        const auto owner = place + "[" + std::to_string(result.size()) + "]";
         auto& replicas = result.emplace_back();
         collect(problems, [&] {
             Fields f(owner, item);
@@ -414,7 +496,7 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& running,
         });
     }
     problems.throw_if_any();
-    check_range(problems, "count of all together", all, 0, 1'000'000'000, "running");
+    check_range(problems, "count of all together", all, 0, 1'000'000'000, place);
     problems.throw_if_any();
     return result;
 }

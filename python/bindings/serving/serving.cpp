@@ -20,6 +20,7 @@ namespace s = serving;
 
 namespace {
 
+using Running = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
 using Rate = Typed<"float | Mapping[str, float] | None">;
 struct RateArguments {
     Rate rate = py::none();
@@ -30,10 +31,12 @@ struct ReplanArguments : s::ReplanOptions, SolverArguments, RateArguments {};
 /// The keywords of a solver's call and `rate`.
 template <class Arguments, Described Options>
 Keywords<Arguments> planner_keywords() {
-    return solver_keywords<Arguments, Options>().field("rate", &Arguments::rate,
-                                                       "Requests per second: of all kinds together, in the "
-                                                       "proportions of the request, or of each kind by name. "
-                                                       "None: those of the request.");
+    return solver_keywords<Arguments, Options>().field(
+        "rate", &Arguments::rate,
+        "Requests per second: of all kinds together, in the "
+        "proportions of the request, or of each kind by name, in "
+        "every model that has it. "
+        "None: those of the request.");
 }
 
 struct NamedReplan : s::ReplanResult {
@@ -293,8 +296,8 @@ void bind_planner(py::module_& m) {
             std::pair<s::ServingRequest, PlanArguments> both;
             both.second = curve.read("serving_curve", given, problems);
             collect(problems, [&] {
-                both.first = read_serving_request(
-                    request, many.empty() ? py::object() : py::object(py::float_(many.front())));
+                both.first =
+                    read_serving_request(request, many.empty() ? py::object() : py::object(py::float_(1.0)));
             });
             collect(problems, [&] { s::validate(both.second); });
             problems.throw_if_any();
@@ -357,18 +360,14 @@ void bind_planner(py::module_& m) {
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
     m.def(
         "replan",
-        [changes](const Request& request, const Typed<"ServingPlan | Sequence[Mapping[str, Any]]">& running,
-                  const py::kwargs& given) {
+        [changes](const Request& request, const Running& running, const py::kwargs& given) {
             const auto both = asked_for<ReplanArguments>(
                 "replan", changes, request, given,
                 [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
             const auto& asked = both.first;
             const auto& arguments = both.second;
             // By name: the request may have other types, or have them in another order.
-            const auto before =
-                read_running(py::isinstance<PlannedServing>(running) ? py::object(running.attr("replicas"))
-                                                                     : py::object(running),
-                             asked);
+            const auto before = read_running(running, asked);
             const auto solver = solver_argument(arguments.solver);
             auto found = Call(arguments.progress).run([&](const Context& context) {
                 return s::replan(asked, before, arguments, solver, context);
@@ -379,9 +378,10 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), py::arg("running"),
         changes.shared_as("serving.replan")
-            .documented("replan(request, running",
-                        doc("serving::replan") + more +
-                            " `running` is a plan, or the replicas of one as dicts.")
+            .documented("replan(request, running", doc("serving::replan") + more +
+                                                       " `running` is a plan, the document that "
+                                                       "`plan_to_dict` made of one, or the replicas of one "
+                                                       "as dicts.")
             .c_str());
 }
 
@@ -403,9 +403,7 @@ void bind_serving(py::module_& parent) {
         py::arg("request"), py::arg("rate") = py::none());
     m.def(
         "_require_running",
-        [](const Typed<"Sequence[Mapping[str, Any]]">& running) {
-            static_cast<void>(read_running(running, s::ServingRequest{}));
-        },
+        [](const Running& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
         py::arg("running"));
 }
 

@@ -96,8 +96,8 @@ void bind_serving_problem(py::module_& m);
 serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
 /// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
 py::dict write_serving_request(const serving::ServingRequest& request);
-/// The replicas of a plan, as dicts.
-std::vector<serving::PlannedReplicas> read_running(const py::object& running,
+/// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
+std::vector<serving::PlannedReplicas> read_running(const py::object& given,
                                                    const serving::ServingRequest& request);
 
 }  // namespace gpusched::python

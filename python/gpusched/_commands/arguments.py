@@ -44,18 +44,27 @@ def rates(text: str) -> list[float]:
         raise argparse.ArgumentTypeError(f"{text!r} are no rates; write requests/s with commas between them, like 5,10,20") from None
 
 
+def by_name(text: str) -> dict[str, float]:
+    """Numbers like chat=10,code=2. Raises ValueError where a part is none."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, value = (word.strip() for word in part.rsplit("=", 1))
+        if name in found:
+            raise argparse.ArgumentTypeError(f"{text!r}: {name!r} appears twice")
+        found[name] = float(value)
+    return found
+
+
 def rate(text: str) -> float | dict[str, float]:
     try:
-        if "=" not in text:
-            return float(text)
-        return {name: float(value) for name, value in (part.rsplit("=", 1) for part in text.split(","))}
+        return by_name(text) if "=" in text else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no rate; write requests/s, like 10, or by kind, like chat=10,code=2") from None
 
 
 def targets(text: str) -> dict[str, float]:
     try:
-        return {name.strip().removesuffix("_s") + "_s": float(value) for name, value in (part.split("=", 1) for part in text.split(","))}
+        return {name.removesuffix("_s") + "_s": value for name, value in by_name(text).items()}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} are no targets; write them like ttft_p90=0.5,tpot_p90=0.05") from None
 

@@ -36,13 +36,18 @@ def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
     option("utilization", "with rates: use this part of what a replica serves at most", metavar="PART")
 
 
-def require(path: str, check: Callable[[], object], called: str, name: str = "") -> None:
-    """What the library says of a value, with the file and the place in it instead of what the library calls the value."""
+def require(path: str, check: Callable[[], object], called: str) -> None:
+    """What the library says of a document, with the file and the place in it instead of what the library calls the document.
+
+    What it says of anything else stays as it is.
+    """
     try:
         check()
     except InvalidInput as error:
-        places = [(name + problem.removeprefix(called)).lstrip(".: ") for problem in error.problems]
-        raise InvalidInput([f"{path}: {place}" for place in places]) from None
+        problems = error.problems
+        raise InvalidInput(
+            [f"{path}: {p.removeprefix(called).lstrip('.: ')}" if p.startswith(called) else p for p in problems]
+        ) from None
 
 
 def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -51,17 +56,10 @@ def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> 
     return request
 
 
-def read_running(path: str) -> list[Any]:
-    """The replicas of a plan."""
+def read_plan(path: str) -> dict[str, Any]:
     plan = read_mapping(path)
-    kind = plan.get("format", "gpusched.serving-plan"), plan.get("version", 2)
-    if kind[0] != "gpusched.serving-plan" or kind[1] not in (1, 2):
-        raise InvalidInput(f"{path}: format: {kind[0]!r} version {kind[1]!r}; expected 'gpusched.serving-plan' version 1 or 2")
-    running = plan.get("replicas")
-    if not isinstance(running, list):
-        raise InvalidInput(f"{path}: replicas: expected a list, as in a serving plan")
-    require(path, lambda: _core.serving._require_running(running), "running", "replicas")
-    return running
+    require(path, lambda: _core.serving._require_running(plan), "running")
+    return plan
 
 
 def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
@@ -93,6 +91,11 @@ def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
     return OK if any(plan.makespan is not None for plan in plans.values()) else FAILED
 
 
+def sources(ttft: str, tpot: str) -> str:
+    """Where latencies come from, in a word where it is the same for both."""
+    return ttft if ttft == tpot else f"ttft {ttft}, tpot {tpot}"
+
+
 def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
     """A plan of rentals: what runs, what it means, latencies, what it costs and, if asked for, how far prices may move."""
     rows = [
@@ -116,8 +119,9 @@ def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
                 head,
                 [
                     (
-                        kind["workload"], f"{kind['rate']:.3g}", *(f"{kind[name]:.3g}" for name in head[2:-2]),
-                        kind["source"], "kept" if kind["met"] else "missed",
+                        kind["workload"], f"{kind['rate']:.3g}",
+                        *("-" if kind[name] is None else f"{kind[name]:.3g}" for name in head[2:-2]),
+                        sources(kind["ttft_source"], kind["tpot_source"]), "kept" if kind["met"] else "missed",
                     )
                     for kind in plan.latencies
                 ],
@@ -165,7 +169,7 @@ def serving_curve_options(p: Parser) -> None:
 
 def serving_curve(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request])
-    request = read_request(args.request, args.rates[0] if args.rates else None)
+    request = read_request(args.request, 1.0 if args.rates else None)
     options = given(args, "serving.serving_curve", "progress")
     curve = serving.curve(request, args.rates or (), args.targets or (), **options)
     say(str(curve))
@@ -238,12 +242,12 @@ def plan_serving(args: argparse.Namespace) -> int:
             if args.budgets is not None and args.deadline is not None:
                 raise InvalidInput("--deadline: not with --budgets: the cheapest plan is the same for each that pays it")
     request: dict[str, Any] = {}
-    running: list[Any] = []
+    running: dict[str, Any] = {}
     with problems.collect():
         request = read_request(args.request, args.rate)
     if args.replan_from is not None:
         with problems.collect():
-            running = read_running(args.replan_from)
+            running = read_plan(args.replan_from)
     problems.raise_if_any()
     if args.budgets is not None:
         return sweep(args, request)

@@ -156,6 +156,12 @@ TEST_CASE("machines, minimum counts and spot prices by hand", "[serving][rental]
     CHECK(solve_rental(p, RentalGoal::cost, {}, solver).status == milp::Status::infeasible);
     p.budget = 65;
     CHECK(solve_rental(p, RentalGoal::rate, {}, solver).multiple == Catch::Approx(32.0 / 9));
+    // Fewest GPUs within the budget: two machines are enough for 9, though three are the least to be rented.
+    const auto three = solve_rental(p, RentalGoal::gpus, {}, solver);
+    CHECK((three.bound == Catch::Approx(24) && three.optimal));
+    p.offers[0].minimum = 0;
+    const auto two = solve_rental(p, RentalGoal::gpus, {}, solver);
+    CHECK((two.usual[0] + two.spot[0] == 2 && two.bound == Catch::Approx(16) && violations(p, two).empty()));
     // Fewest starts: what runs is kept though another configuration would do with one replica.
     p = {{{"g", 1, 1, 9, 0, 0, 0}}, {{"w", 4, ""}}, {{"large", {4}, {4}, ""}, {"small", {1}, {1}, ""}}};
     p.running = {0, 3};

@@ -289,7 +289,12 @@ inline Json parse_document(std::string_view text, std::string_view what) {
     try {
         return Json::parse(text, rules);
     } catch (const Json::exception& e) {
-        throw InvalidInput(std::string(what) + ": " + e.what());
+        // Without the exception's number, and without a line where the text is one.
+        std::string_view why = e.what();
+        if (const auto at = why.find("] "); at != why.npos) why.remove_prefix(at + 2);
+        constexpr std::string_view first_line = "parse error at line 1, ";
+        if (why.starts_with(first_line)) why.remove_prefix(first_line.size());
+        throw InvalidInput(std::string(what) + ": not a JSON document: " + std::string(why));
     }
 }
 

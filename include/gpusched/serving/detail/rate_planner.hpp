@@ -43,13 +43,15 @@ class RatePlanner {
           rates_(request.has_rates()), spacing_(poisson_spacing(options.simulated_requests / 2)) {
         estimate_ = options.estimate;
         estimate_.memory_fraction = options.deployments.memory_fraction;
-        for (std::size_t i = 0; i < request.models.size(); ++i)
+        for (std::size_t i = 0; i < request.models.size(); ++i) {
+            some_share_ = some_share_ || request.models[i].workloads.size() > 1;
             for (std::size_t d = 0; d < request.models[i].workloads.size(); ++d) {
                 const auto& workload = request.models[i].workloads[d];
                 kinds_.push_back(
                     {i, d, list_of(rates_ ? merged(workload.targets, options.targets) : LatencyTargets{})});
                 any_targets_ = any_targets_ || !kinds_.back().targets.empty();
             }
+        }
         prepare();
     }
 
@@ -141,6 +143,7 @@ class RatePlanner {
                 continue;
             }
             for (std::size_t w = 0; w < kinds_.size(); ++w) {
+                if (p.workloads[w].model != configuration.model) continue;
                 auto one = configuration;
                 one.name += ", only " + p.workloads[w].name;
                 for (std::size_t other = 0; other < kinds_.size(); ++other)
@@ -214,9 +217,7 @@ class RatePlanner {
                 if (rate <= 0) continue;
                 if (any_targets_) {
                     const auto t = times(all, c, w);
-                    const auto known = measured_rows(all, c, w);
-                    const auto measured = measured_capacity(known, kinds_[w].targets);
-                    if (measured ? *measured <= 0 : !idle_keeps(t, kinds_[w].targets)) rate = 0;
+                    if (!can_keep(measured_rows(all, c, w), t, kinds_[w].targets)) rate = 0;
                     if (rate > 0 && single_type(all.deployments[c]) >= 0) {
                         const std::pair key(request_.models[kinds_[w].model].model.name,
                                             single_type(all.deployments[c]));
@@ -263,26 +264,39 @@ class RatePlanner {
                 const double rate = instance_.problem.configurations[c].throughput[w];
                 if (rate <= 0) continue;
                 const double limit = utilization() * rate;
+                const auto& targets = kinds_[w].targets;
+                const auto known = measured_targets(measured_rows(instance_, c, w), targets);
                 auto& source = latency_source_.back()[w];
-                if (source == Source::measured) source = Source::calibrated;
-                if (kinds_[w].targets.empty()) {
-                    capacity_.back()[w] = limit;
-                } else if (const auto known =
-                               measured_capacity(measured_rows(instance_, c, w), kinds_[w].targets)) {
-                    capacity_.back()[w] = std::min(limit, *known);
-                    source = Source::measured;
-                } else {
-                    capacity_.back()[w] =
-                        simulated_capacity(times(instance_, c, w), kinds_[w].targets, limit, spacing_);
-                }
+                source = !targets.empty() && known.unmeasured.empty() ? Source::measured : simulated(source);
+                capacity_.back()[w] = simulated_capacity(times(instance_, c, w), known.unmeasured,
+                                                         std::min(limit, known.capacity), spacing_);
             }
         }
     }
 
+    /// The source of latencies that are simulated with a throughput of this one.
+    static Source simulated(Source throughput) {
+        return throughput == Source::measured ? Source::calibrated : throughput;
+    }
     static std::vector<int> every(std::size_t n) {
         std::vector<int> all(n);
         for (std::size_t i = 0; i < n; ++i) all[i] = static_cast<int>(i);
         return all;
+    }
+    /// The deployment of each configuration of `problem`.
+    [[nodiscard]] std::vector<std::size_t> deployments_of(bool separate) const {
+        std::vector<std::size_t> of;
+        for (std::size_t c = 0; c < instance_.deployments.size(); ++c) {
+            const auto& model = instance_.problem.configurations[c].model;
+            const auto copies =
+                separate ? std::count_if(kinds_.begin(), kinds_.end(),
+                                         [&](const Kind& kind) {
+                                             return request_.models[kind.model].model.name == model;
+                                         })
+                         : 1;
+            of.insert(of.end(), static_cast<std::size_t>(copies), c);
+        }
+        return of;
     }
     /// The plan of a rental.
     [[nodiscard]] ServingPlan planned(const RentalProblem& p, const RentalSolution& s, bool separate) const {
@@ -290,7 +304,7 @@ class RatePlanner {
         plan.status = milp::Status::optimal;
         plan.solver = s.solver;
         plan.rented.assign(request_.gpus.size(), 0);
-        const auto copies = separate ? kinds_.size() : 1;
+        const auto deployment = deployments_of(separate);
         std::vector<double> per_gpu(request_.gpus.size(), 0.0);
         for (std::size_t g = 0; g < request_.gpus.size(); ++g) {
             const auto& offer = p.offers[g];
@@ -302,7 +316,7 @@ class RatePlanner {
                               s.usual[g] * offer.price + s.spot[g] * offer.spot_price};
             int taken = 0;
             for (std::size_t c = 0; c < p.configurations.size(); ++c) {
-                rented.used += s.replicas[c] * instance_.problem.configurations[c / copies].gpus[g];
+                rented.used += s.replicas[c] * instance_.problem.configurations[deployment[c]].gpus[g];
                 taken += s.replicas[c] * p.configurations[c].gpus[g];
             }
             plan.rented[g] = rented.count + rented.spot;
@@ -313,7 +327,7 @@ class RatePlanner {
         double busiest = 0;
         for (std::size_t c = 0; c < p.configurations.size(); ++c) {
             if (s.replicas[c] == 0) continue;
-            const auto at = c / copies;
+            const auto at = deployment[c];
             PlannedReplicas r{p.configurations[c].model, instance_.deployments[at], s.replicas[c]};
             for (std::size_t g = 0; g < per_gpu.size(); ++g)
                 r.cost += s.replicas[c] * p.configurations[c].gpus[g] * per_gpu[g];
@@ -371,25 +385,25 @@ class RatePlanner {
                 ++w;
             PlannedLatency l{kind.model, kind.workload,
                              instance_.problem.workloads[w].requests / total() * plan.rate};
-            l.ttft_p50_s = percentile_of(kind.ttft, 50), l.ttft_p90_s = percentile_of(kind.ttft, 90);
-            l.ttft_p99_s = percentile_of(kind.ttft, 99), l.tpot_p50_s = percentile_of(kind.tpot, 50);
-            l.tpot_p90_s = percentile_of(kind.tpot, 90), l.tpot_p99_s = percentile_of(kind.tpot, 99);
-            // Measured latencies hold where their requests are alone on the replica.
-            bool measured = true, calibrated = true;
-            for (const auto& r : plan.replicas) {
-                const auto d = kinds_[w].workload;
-                if (r.model != kind.model || r.share[d] <= 0) continue;
-                if (kind.latency.empty()) alone(l, r, w);
-                const auto served =
-                    std::count_if(r.share.begin(), r.share.end(), [](double share) { return share > 0; });
-                measured = measured && served == 1 && r.latency_source[d] == Source::measured;
-                calibrated = calibrated && r.latency_source[d] != Source::estimated;
+            if (!kind.ttft.empty())
+                for (const double percent : {50.0, 90.0, 99.0})
+                    l.*percentile_field(true, percent) = percentile_of(kind.ttft, percent);
+            if (!kind.tpot.empty())
+                for (const double percent : {50.0, 90.0, 99.0})
+                    l.*percentile_field(false, percent) = percentile_of(kind.tpot, percent);
+            std::vector<const PlannedReplicas*> serving;
+            for (const auto& r : plan.replicas)
+                if (r.model == kind.model && r.share[kinds_[w].workload] > 0) serving.push_back(&r);
+            for (const auto* r : serving) {
+                if (kind.latency.empty()) alone(l, *r, w);
+                const auto source = simulated(r->source[kinds_[w].workload]);
+                l.ttft_source = l.tpot_source =
+                    r == serving.front() ? source : std::max(l.ttft_source, source);
             }
-            l.source = measured ? Source::measured : calibrated ? Source::calibrated : Source::estimated;
+            for (const bool first_token : {true, false}) put_measured(l, serving, w, first_token);
             for (const auto& target : kinds_[w].targets) {
-                double& value = l.*field_of(target);
-                if (measured) value = measured_latency(plan, w, l.rate, target.first_token);
-                l.met = l.met && value <= target.seconds * (1 + 1e-9);
+                const auto& value = l.*percentile_field(target.first_token, target.percent);
+                l.met = l.met && (!value || *value <= target.seconds * (1 + 1e-9));
             }
             all = all && l.met;
             plan.latencies.push_back(std::move(l));
@@ -397,50 +411,92 @@ class RatePlanner {
         return all;
     }
 
-    static double PlannedLatency::*field_of(const LatencyTarget& target) {
+    static std::optional<double> PlannedLatency::*percentile_field(bool first_token, double percent) {
         using L = PlannedLatency;
-        if (target.first_token)
-            return target.percent < 75   ? &L::ttft_p50_s
-                   : target.percent < 95 ? &L::ttft_p90_s
-                                         : &L::ttft_p99_s;
-        return target.percent < 75 ? &L::tpot_p50_s : target.percent < 95 ? &L::tpot_p90_s : &L::tpot_p99_s;
+        if (first_token)
+            return percent < 75 ? &L::ttft_p50_s : percent < 95 ? &L::ttft_p90_s : &L::ttft_p99_s;
+        return percent < 75 ? &L::tpot_p50_s : percent < 95 ? &L::tpot_p90_s : &L::tpot_p99_s;
+    }
+
+    /// Where a latency with targets was measured on all replicas of a kind, each alone with it, its percentiles with targets are the
+    /// longest measured ones at the replicas' loads. Of the others nothing is known: rows say no other percentile.
+    void put_measured(PlannedLatency& latency, const std::vector<const PlannedReplicas*>& serving,
+                      std::size_t w, bool first_token) const {
+        const auto& targets = kinds_[w].targets;
+        if (serving.empty() || std::none_of(targets.begin(), targets.end(), [&](const LatencyTarget& target) {
+                return target.first_token == first_token;
+            }))
+            return;
+        double longest = 0;
+        for (const auto* r : serving) {
+            if (std::count_if(r->share.begin(), r->share.end(), [](double share) { return share > 0; }) > 1)
+                return;
+            const double load = r->share[kinds_[w].workload] * latency.rate / r->count;
+            const auto value = latency_at(measured_rows(instance_, index_of(*r), w), first_token, load);
+            if (!value) return;
+            longest = std::max(longest, *value);
+        }
+        (first_token ? latency.ttft_source : latency.tpot_source) = Source::measured;
+        for (const double percent : {50.0, 90.0, 99.0}) latency.*percentile_field(first_token, percent) = {};
+        for (const auto& target : targets) {
+            if (target.first_token != first_token) continue;
+            // A solver fills replicas to its tolerance.
+            const bool rounded = longest > target.seconds && longest <= target.seconds * (1 + 1e-5);
+            latency.*percentile_field(first_token, target.percent) = rounded ? target.seconds : longest;
+        }
+    }
+
+    /// The deployment of a plan's replicas.
+    [[nodiscard]] std::size_t index_of(const PlannedReplicas& replicas) const {
+        std::size_t c = 0;
+        while (instance_.problem.configurations[c].model != replicas.model ||
+               instance_.deployments[c].name != replicas.deployment.name)
+            ++c;
+        return c;
     }
 
     /// A kind so rare that none of its requests was simulated: what an idle replica takes.
     void alone(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
-        for (std::size_t c = 0; c < instance_.deployments.size(); ++c) {
-            if (instance_.problem.configurations[c].model != replicas.model ||
-                instance_.deployments[c].name != replicas.deployment.name)
-                continue;
-            const auto t = times(instance_, c, w);
-            for (auto* value : {&latency.ttft_p50_s, &latency.ttft_p90_s, &latency.ttft_p99_s})
-                *value = std::max(*value, t.prefill_s + t.lag_s);
-            for (auto* value : {&latency.tpot_p50_s, &latency.tpot_p90_s, &latency.tpot_p99_s})
-                *value = std::max(*value, t.steps > 0 ? t.step_s : 0);
+        const auto t = times(instance_, index_of(replicas), w);
+        for (const double percent : {50.0, 90.0, 99.0}) {
+            auto& first = latency.*percentile_field(true, percent);
+            first = std::max(first.value_or(0), t.prefill_s + t.lag_s);
+            if (t.steps <= 0) continue;
+            auto& each = latency.*percentile_field(false, percent);
+            each = std::max(each.value_or(0), t.step_s);
         }
     }
 
-    /// The longest of the measured latencies of a kind's replicas at their loads.
-    [[nodiscard]] double measured_latency(const ServingPlan& plan, std::size_t w, double rate,
-                                          bool first_token) const {
-        double longest = 0;
-        for (const auto& r : plan.replicas) {
-            const double share =
-                r.model == request_.models[kinds_[w].model].model.name ? r.share[kinds_[w].workload] : 0.0;
-            if (share <= 0) continue;
-            for (std::size_t c = 0; c < instance_.deployments.size(); ++c)
-                if (instance_.problem.configurations[c].model == r.model &&
-                    instance_.deployments[c].name == r.deployment.name)
-                    longest = std::max(longest, latency_at(measured_rows(instance_, c, w), first_token,
-                                                           share * rate / r.count));
+    /// Solves for the cost, or for the rate and then for the least cost of that rate; and where GPUs are rented for nothing,
+    /// for the fewest of them.
+    [[nodiscard]] RentalSolution solve_frugally(RentalProblem p, RentalGoal goal) const {
+        auto s = solve(p, goal);
+        if (!s.has_plan()) return s;
+        const auto improve = [&](RentalGoal next) {
+            p.budget = s.cost * (1 + 1e-9);
+            const auto better = solve(p, next);
+            if (!better.has_plan() || better.cost > s.cost * (1 + 1e-9)) return;
+            s.replicas = better.replicas, s.share = better.share, s.usual = better.usual,
+            s.spot = better.spot;
+            s.cost = better.cost, s.starts = better.starts;
+        };
+        if (goal == RentalGoal::rate) {
+            for (auto& workload : p.workloads) workload.requests *= s.multiple;
+            improve(RentalGoal::cost);
         }
-        return longest;
+        for (std::size_t n = 0; n < p.offers.size(); ++n)
+            if ((s.usual[n] > 0 && p.offers[n].price <= 0) ||
+                (s.spot[n] > 0 && p.offers[n].spot_price <= 0)) {
+                improve(RentalGoal::gpus);
+                break;
+            }
+        return s;
     }
 
     /// Solves one rental and keeps it where it keeps the targets and is the best so far.
     bool attempt(RentalGoal goal, double part, bool separate) {
         auto p = problem(part, separate);
-        auto s = solve(p, goal);
+        auto s = solve_frugally(p, goal);
         if (!s.has_plan()) return false;
         auto plan = planned(p, s, separate);
         bool kept = simulate(plan);
@@ -453,7 +509,7 @@ class RatePlanner {
             int low = few.has_plan() ? few.starts - 1 : starts;
             for (int middle = low + 1; starts - low > 1; middle = (low + starts) / 2) {
                 p.max_starts = middle;
-                const auto cheap = solve(p, RentalGoal::cost);
+                const auto cheap = solve_frugally(p, RentalGoal::cost);
                 auto changed = cheap.has_plan() ? planned(p, cheap, false) : ServingPlan{};
                 if (cheap.has_plan() && simulate(changed)) {
                     plan = std::move(changed);
@@ -479,7 +535,7 @@ class RatePlanner {
     void search(RentalGoal goal) {
         if (attempt(goal, 1, false) || !any_targets_) return;
         for (const bool separate : {false, true}) {
-            if (separate && (kinds_.size() < 2 || !running_.empty())) continue;
+            if (separate && (!some_share_ || !running_.empty())) continue;
             if (separate && attempt(goal, 1, true)) return;
             double low = 0.2, high = 1;
             for (int i = 0; i < 5; ++i) {
@@ -503,6 +559,7 @@ class RatePlanner {
     EstimateOptions estimate_;
     std::vector<Kind> kinds_;
     bool any_targets_ = false;
+    bool some_share_ = false;  ///< some model has several kinds
     ServingInstance instance_;
     int deployments_ = 0;
     std::vector<int> runs_;

@@ -55,52 +55,76 @@ inline double simulated_capacity(const KindTimes& times, const std::vector<Laten
     return low;
 }
 
-/// Requests/s within the targets by measured latencies, linear between loads; nothing where a target's latency was not
-/// measured. Below the lowest load nothing is known: where that misses a target, it is 0.
-/// @param rows of one deployment and workload
-inline std::optional<double> measured_capacity(std::vector<MeasuredThroughput> rows,
-                                               const std::vector<LatencyTarget>& targets) {
-    std::erase_if(rows, [&](const MeasuredThroughput& row) {
-        return std::any_of(targets.begin(), targets.end(), [&](const LatencyTarget& target) {
-            return target.first_token ? !row.ttft_s : !row.tpot_s;
-        });
-    });
-    if (rows.empty() || targets.empty()) return std::nullopt;
-    std::sort(rows.begin(), rows.end(),
-              [](const auto& a, const auto& b) { return a.requests_per_s < b.requests_per_s; });
-    double most = rows.back().requests_per_s;
-    for (const auto& target : targets) {
-        const auto value = [&](const MeasuredThroughput& row) {
-            return target.first_token ? *row.ttft_s : *row.tpot_s;
-        };
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            if (value(rows[i]) <= target.seconds) continue;
-            if (i == 0) return 0.0;
-            const double part = (target.seconds - value(rows[i - 1])) / (value(rows[i]) - value(rows[i - 1]));
-            most = std::min(most, rows[i - 1].requests_per_s +
-                                      part * (rows[i].requests_per_s - rows[i - 1].requests_per_s));
-            break;
-        }
-    }
-    return most;
+/// The measured latency of a row, if it has it.
+inline const std::optional<double>& latency_of(const MeasuredThroughput& row, bool first_token) {
+    return first_token ? row.ttft_s : row.tpot_s;
 }
 
-/// The measured latency at a load, linear between the loads of the rows and that of the nearest row beyond them.
-/// @param rows of one deployment and workload; those without this latency do not count
-inline double latency_at(std::vector<MeasuredThroughput> rows, bool first_token, double load) {
-    const auto value = [&](const MeasuredThroughput& row) { return first_token ? row.ttft_s : row.tpot_s; };
-    std::erase_if(rows, [&](const MeasuredThroughput& row) { return !value(row); });
-    if (rows.empty()) return 0;
+/// The rows that have a latency, by load.
+inline std::vector<MeasuredThroughput> rows_with(std::vector<MeasuredThroughput> rows, bool first_token) {
+    std::erase_if(rows, [&](const MeasuredThroughput& row) { return !latency_of(row, first_token); });
     std::sort(rows.begin(), rows.end(),
               [](const auto& a, const auto& b) { return a.requests_per_s < b.requests_per_s; });
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (load > rows[i].requests_per_s) continue;
-        if (i == 0) return *value(rows[0]);
-        const double part =
-            (load - rows[i - 1].requests_per_s) / (rows[i].requests_per_s - rows[i - 1].requests_per_s);
-        return *value(rows[i - 1]) + part * (*value(rows[i]) - *value(rows[i - 1]));
+    return rows;
+}
+
+/// Requests/s within a target by measured latencies, linear between loads; nothing where its latency was not measured.
+/// Below the lowest load nothing is known: where that misses the target, it is 0.
+/// @param rows of one deployment and workload
+inline std::optional<double> measured_capacity(const std::vector<MeasuredThroughput>& rows,
+                                               const LatencyTarget& target) {
+    const auto known = rows_with(rows, target.first_token);
+    if (known.empty()) return std::nullopt;
+    const auto value = [&](std::size_t i) { return *latency_of(known[i], target.first_token); };
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        if (value(i) <= target.seconds) continue;
+        if (i == 0) return 0.0;
+        const double part = (target.seconds - value(i - 1)) / (value(i) - value(i - 1));
+        return known[i - 1].requests_per_s + part * (known[i].requests_per_s - known[i - 1].requests_per_s);
     }
-    return *value(rows.back());
+    return known.back().requests_per_s;
+}
+
+/// What measured latencies say of targets, and the targets of which they say nothing.
+struct MeasuredTargets {
+    double capacity =
+        std::numeric_limits<double>::infinity();  ///< requests/s within those that were measured
+    std::vector<LatencyTarget> unmeasured{};
+};
+inline MeasuredTargets measured_targets(const std::vector<MeasuredThroughput>& rows,
+                                        const std::vector<LatencyTarget>& targets) {
+    MeasuredTargets found;
+    for (const auto& target : targets)
+        if (const auto known = measured_capacity(rows, target))
+            found.capacity = std::min(found.capacity, *known);
+        else
+            found.unmeasured.push_back(target);
+    return found;
+}
+
+/// Whether a replica keeps the targets at some load, by measured latencies where there are any, else by those of an idle one.
+inline bool can_keep(const std::vector<MeasuredThroughput>& rows, const KindTimes& times,
+                     const std::vector<LatencyTarget>& targets) {
+    const auto known = measured_targets(rows, targets);
+    return known.capacity > 0 && idle_keeps(times, known.unmeasured);
+}
+
+/// The measured latency at a load, linear between the loads of the rows and that of the nearest row beyond them; nothing where
+/// it was not measured.
+/// @param rows of one deployment and workload
+inline std::optional<double> latency_at(const std::vector<MeasuredThroughput>& rows, bool first_token,
+                                        double load) {
+    const auto known = rows_with(rows, first_token);
+    if (known.empty()) return std::nullopt;
+    const auto value = [&](std::size_t i) { return *latency_of(known[i], first_token); };
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        if (load > known[i].requests_per_s) continue;
+        if (i == 0) return value(0);
+        const double part =
+            (load - known[i - 1].requests_per_s) / (known[i].requests_per_s - known[i - 1].requests_per_s);
+        return value(i - 1) + part * (value(i) - value(i - 1));
+    }
+    return value(known.size() - 1);
 }
 
 /// Times between arrivals of a Poisson process of one request per second.

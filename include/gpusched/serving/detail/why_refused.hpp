@@ -47,6 +47,22 @@ class WhyRefused {
   private:
     using Answers = std::vector<std::string>;
 
+    /// The least of a latency over deployments, each measured at its lowest load or else estimated of an idle replica.
+    struct Quickest {
+        double seconds = std::numeric_limits<double>::infinity();
+        std::string what{};
+        void consider(const std::vector<MeasuredThroughput>& rows, bool first_token, double idle,
+                      const std::string& deployment) {
+            const auto known = rows_with(rows, first_token);
+            const double value = known.empty() ? idle : *latency_of(known.front(), first_token);
+            if (value >= seconds) return;
+            seconds = value;
+            what = known.empty() ? "what the quickest idle deployment (" + deployment + ") takes"
+                                 : "the least that was measured (" + deployment + " at " +
+                                       number_text(known.front().requests_per_s) + " requests/s)";
+        }
+    };
+
     /// Kinds of requests that no deployment serves within their targets, however many there are.
     [[nodiscard]] Answers by_kind() const {
         Answers found;
@@ -56,34 +72,46 @@ class WhyRefused {
             if (all.problem.workloads[w].requests <= 0) continue;
             const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
                                gpusched::quoted(request_.models[kind.model].model.name);
-            double first = std::numeric_limits<double>::infinity(), step = first;
-            bool possible = false, keeps_all = false, told = false;
+            Quickest first, step;
+            bool possible = false, measured_none = false, keeps_all = false, told = false;
             for (std::size_t c = 0; c < all.deployments.size(); ++c) {
-                if (all.problem.configurations[c].throughput[w] <= 0) continue;
+                if (all.problem.configurations[c].model != all.problem.workloads[w].model) continue;
+                const auto rows = planner_.measured_rows(all, c, w);
+                if (all.problem.configurations[c].throughput[w] <= 0) {
+                    measured_none = measured_none || !rows.empty();
+                    continue;
+                }
                 possible = true;
                 const auto t = planner_.times(all, c, w);
-                const auto rows = planner_.measured_rows(all, c, w);
-                const auto known = measured_capacity(rows, kind.targets);
-                first = std::min(first, known ? latency_at(rows, true, 0) : t.prefill_s + t.lag_s);
-                step = std::min(step, known ? latency_at(rows, false, 0) : t.step_s);
-                keeps_all = keeps_all || (known ? *known > 0 : idle_keeps(t, kind.targets));
+                first.consider(rows, true, t.prefill_s + t.lag_s, all.deployments[c].name);
+                step.consider(rows, false, t.steps > 0 ? t.step_s : 0, all.deployments[c].name);
+                keeps_all = keeps_all || can_keep(rows, t, kind.targets);
             }
             if (!possible) {
+                const std::string cannot = "no deployment of these GPU types ";
                 found.push_back(
-                    owner + ": no deployment of these GPU types " +
-                    (options_.measured_only ? "was measured for it" : "can hold one of its requests"));
+                    owner + ": " +
+                    (measured_none && options_.measured_only
+                         ? "every measurement of it says that 0 requests/s are served"
+                     : measured_none
+                         ? cannot + "can hold one of its requests and was not measured at 0 requests/s"
+                     : options_.measured_only ? cannot + "was measured for it"
+                                              : cannot + "can hold one of its requests"));
                 continue;
             }
             if (keeps_all) continue;
             for (const auto& target : kind.targets) {
-                const double quickest = target.first_token ? first : step;
-                if (quickest <= target.seconds) continue;
+                const auto& quickest = target.first_token ? first : step;
+                if (quickest.seconds <= target.seconds) continue;
                 told = true;
                 found.push_back(owner + ": " + target.name + " of " + number_text(target.seconds) +
-                                " s is less than " + rounded_up(quickest) +
-                                " s, what the quickest idle deployment takes");
+                                " s is less than " + rounded_up(quickest.seconds) + " s, " + quickest.what);
             }
-            if (!told) found.push_back(owner + ": no deployment keeps all of its targets at once, even idle");
+            if (!told)
+                found.push_back(
+                    owner +
+                    ": no deployment keeps all of its targets at once, even idle or at its lowest measured "
+                    "load");
         }
         return found;
     }

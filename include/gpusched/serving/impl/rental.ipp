@@ -102,12 +102,14 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
                     "x(" + config(c).name + "," + workload(w).model + "," + workload(w).name + ")", 0, limit);
     for (int c = 0; c < C; ++c)
         at.y(c) = b.column(named("y", config(c).name), 0, most[static_cast<std::size_t>(c)], 0, true);
-    const bool cost = goal == RentalGoal::cost;
+    const auto weight = [&](int n, double price) {
+        return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer(n).gpus : 0.0;
+    };
     for (int n = 0; n < N; ++n) {
         at.usual(n) =
-            b.column(named("usual", offer(n).name), 0, offer(n).available, cost ? offer(n).price : 0, true);
+            b.column(named("usual", offer(n).name), 0, offer(n).available, weight(n, offer(n).price), true);
         at.spot(n) = b.column(named("spot", offer(n).name), 0, offer(n).spot_available,
-                              cost ? offer(n).spot_price : 0, true);
+                              weight(n, offer(n).spot_price), true);
     }
     at.multiple = b.column("r", goal == RentalGoal::rate ? 0 : 1, limit, goal == RentalGoal::rate ? 1 : 0);
     std::vector<milp::Entry> row;
@@ -246,9 +248,21 @@ GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, Rental
     for (std::size_t c = 0; c < C; ++c)
         for (std::size_t w = 0; w < W; ++w)
             if (served[w] > 0) result.share[c][w] /= served[w];
-    const double reached = goal == RentalGoal::cost   ? result.cost
-                           : goal == RentalGoal::rate ? result.multiple
-                                                      : result.starts;
+    // The solver's multiple exceeds what these replicas serve by up to its tolerance.
+    if (goal == RentalGoal::rate)
+        for (std::size_t c = 0; c < C; ++c) {
+            double load = 0;
+            for (std::size_t w = 0; w < W; ++w)
+                if (result.share[c][w] > 0)
+                    load += result.share[c][w] * problem.workloads[w].requests /
+                            problem.configurations[c].throughput[w];
+            if (load > 0) result.multiple = std::min(result.multiple, result.replicas[c] / load);
+        }
+    double reached = goal == RentalGoal::cost ? result.cost : goal == RentalGoal::rate ? result.multiple : 0;
+    if (goal == RentalGoal::starts) reached = result.starts;
+    if (goal == RentalGoal::gpus)
+        for (std::size_t n = 0; n < problem.offers.size(); ++n)
+            reached += 1.0 * problem.offers[n].gpus * (result.usual[n] + result.spot[n]);
     const double gap = std::max(options.mip_gap, 1e-6) * std::max(1e-9, std::abs(reached));
     result.optimal = std::abs(reached - found.bound) <= gap + 1e-9;
     if (auto wrong = violations(problem, result); !wrong.empty()) {

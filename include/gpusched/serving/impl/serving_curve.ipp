@@ -3,7 +3,9 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/serving_curve.hpp>
 
+#include <cstddef>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,13 +15,17 @@ GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
     require_range("rate", rate, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
     const bool rates = request.has_rates();
     double all = 0;
+    std::size_t kinds = 0;
     for (const auto& served : request.models)
-        for (const auto& workload : served.workloads) all += rates ? workload.rate : workload.requests;
-    if (!(all > 0))
+        for (const auto& workload : served.workloads) {
+            all += rates ? workload.rate : workload.requests;
+            ++kinds;
+        }
+    if (kinds != 1 && !(all > 0))
         throw InvalidInput("request: asks for nothing; expected workloads with requests or a rate");
     for (auto& served : request.models)
         for (auto& workload : served.workloads) {
-            workload.rate = (rates ? workload.rate : workload.requests) / all * rate;
+            workload.rate = kinds == 1 ? rate : (rates ? workload.rate : workload.requests) / all * rate;
             workload.requests = 0;
         }
     return request;
@@ -30,6 +36,13 @@ GPUSCHED_INLINE std::vector<CurvePoint> serving_curve(const ServingRequest& requ
                                                       const std::vector<LatencyTargets>& targets,
                                                       const PlannerOptions& options,
                                                       const milp::AnySolver& solver, const Context& context) {
+    Problems problems;
+    for (std::size_t i = 0; i < rates.size(); ++i)
+        check_range(problems, "rates[" + std::to_string(i) + "]", rates[i],
+                    std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
+    for (std::size_t i = 0; i < targets.size(); ++i)
+        check_fields(problems, targets[i], "targets[" + std::to_string(i) + "]");
+    problems.throw_if_any();
     std::vector<CurvePoint> points;
     double own = 0;
     for (const auto& served : request.models)

@@ -72,7 +72,7 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
                     "requests", number_text(workload.requests),
                     "a rate, as other workloads have: a batch and arrivals are not planned together", of));
             else if (workload.targets.any() && !request.has_rates())
-                problems.add(of + ": targets need a rate: a batch that is there at once has none");
+                problems.add(of + ": targets: need a rate; a batch that is there at once has none");
         }
     }
     const bool names_known = problems.empty() && !request.gpus.empty();
