@@ -37,7 +37,7 @@ constexpr auto enum_names(MigControl) {
 }
 
 /// Where a tenant's latencies come from.
-struct LatencyOptions {
+struct LatencySourceOptions {
     LatencyKind kind = LatencyKind::none;
     std::string path{};
     std::string metric{};                         ///< of a histogram, without `_bucket`
@@ -45,17 +45,17 @@ struct LatencyOptions {
     double ms_per_unit = 1000;                    ///< of a histogram's bounds, above 0 and at most 1e6
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
-    field("kind", &LatencyOptions::kind);
-    field("path", &LatencyOptions::path);
-    field("metric", &LatencyOptions::metric);
-    field("labels", &LatencyOptions::labels);
-    field("ms_per_unit", &LatencyOptions::ms_per_unit, more_than(0.0, 1e6));
+constexpr void visit_fields(std::type_identity<LatencySourceOptions>, F&& field) {
+    field("kind", &LatencySourceOptions::kind);
+    field("path", &LatencySourceOptions::path);
+    field("metric", &LatencySourceOptions::metric);
+    field("labels", &LatencySourceOptions::labels);
+    field("ms_per_unit", &LatencySourceOptions::ms_per_unit, more_than(0.0, 1e6));
 }
 
 /// A tenant of the host as it really is.
 struct LiveTenant {
-    LatencyOptions latency{};
+    LatencySourceOptions latency{};
     TenantAccess access{};  ///< its folder of control groups without `LiveOptions::cgroups` before it
 };
 template <class F>
@@ -103,7 +103,7 @@ constexpr void visit_fields(std::type_identity<LiveOptions>, F&& field) {
 void validate(const LiveOptions& live, const ControllerOptions& options);
 
 /// The section `live` of a document that `parse_config` takes: an object with the fields of `LiveOptions`, tenants by
-/// name, and for each of them the fields of `LiveTenant`, `LatencyOptions` (as `latency`) and `TenantAccess`.
+/// name, and for each of them the fields of `LiveTenant`, `LatencySourceOptions` (as `latency`) and `TenantAccess`.
 /// @throws InvalidInput with all problems, each with its place; also when there is no such section
 [[nodiscard]] LiveOptions parse_live(std::string_view text, const ControllerOptions& options);
 

@@ -10,12 +10,12 @@
 
 namespace GPUSCHED_NAMESPACE::io {
 
-struct KubernetesOptions {
+struct KubernetesStepsOptions {
     std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<KubernetesOptions>, F&& field) {
-    field("default_namespace", &KubernetesOptions::default_namespace);
+constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& field) {
+    field("default_namespace", &KubernetesStepsOptions::default_namespace);
 }
 
 /// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by wave; at last nodes that are
@@ -30,7 +30,7 @@ constexpr void visit_fields(std::type_identity<KubernetesOptions>, F&& field) {
 /// `plan_to_pod_migration_jobs` for a scheduler that can do both.
 /// @throws InvalidInput naming every task and node whose name Kubernetes would not accept
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
-                                                   const KubernetesOptions& options = {});
+                                                   const KubernetesStepsOptions& options = {});
 
 }  // namespace GPUSCHED_NAMESPACE::io
 

@@ -38,7 +38,7 @@ void bind_io(py::module_& parent) {
         "plan_to_csv", [](const PlanLike& plan) { return io::plan_to_csv(plan_argument(plan)); },
         py::arg("plan"), documented("plan_to_csv(plan)", doc("io::plan_to_csv")).c_str());
 
-    using K = io::KubernetesOptions;
+    using K = io::KubernetesStepsOptions;
     const auto kubernetes = Keywords<K>().fields().shared_as("io.plan_to_kubernetes_steps");
     m.def(
         "plan_to_kubernetes_steps",

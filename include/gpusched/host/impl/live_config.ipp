@@ -15,7 +15,8 @@ namespace live_detail {
 using control::detail::FieldReader;
 using control::detail::Json;
 
-inline void read_latency(const Json& j, const std::string& path, LatencyOptions& out, Problems& problems) {
+inline void read_latency(const Json& j, const std::string& path, LatencySourceOptions& out,
+                         Problems& problems) {
     const FieldReader fields(j, path, problems);
     int given = 0;
     for (const auto& [kind, name] : enum_names(LatencyKind{})) {

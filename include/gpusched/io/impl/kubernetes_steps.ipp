@@ -72,7 +72,8 @@ inline std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan, const KubernetesOptions& options) {
+GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan,
+                                                     const KubernetesStepsOptions& options) {
     detail::require_kubernetes_names(plan, options.default_namespace);
     const auto counted = [](auto count, const std::string& noun) {
         return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
