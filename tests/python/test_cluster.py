@@ -79,7 +79,7 @@ def test_all_problems_come_at_once_and_are_named() -> None:
         gs.Cluster.from_json(document(nodes, tasks))
     assert isinstance(raised.value, ValueError)
     assert len(raised.value.problems) >= 3
-    for name in ("n0", "nowhere", "t1"):
+    for name in ("n0", "nowhere", "/nodes/1/gpu_count", "/tasks/1/gpu_count"):
         assert any(name in problem for problem in raised.value.problems), name
         assert name in str(raised.value)
 
@@ -305,6 +305,6 @@ def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
             gs.Cluster.from_json(source)
         assert raised.value.problems == [
             f'{name}: /nodes/0/cpu_milli: expected an integer, found "many"',
+            f"{name}: /tasks/0/move_cost: expected an integer from 0 to 1000000000000, found -1",
             "node 'n1': duplicate node name",
-            "task 't': move_cost: -1; expected 0 to 1000000000000",
         ]

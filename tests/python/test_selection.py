@@ -87,7 +87,7 @@ def test_a_new_task_may_name_the_levels_of_the_cluster():
 def test_what_is_wrong_is_said():
     bad = document()
     bad["tasks"][3]["spread"][0]["max_skew"] = 0
-    with pytest.raises(gs.errors.InvalidInput, match="spread max_skew: 0; expected 1 to 1000000000"):
+    with pytest.raises(gs.errors.InvalidInput, match="spread/0/max_skew: expected an integer from 1 to 1000000000, found 0"):
         gs.Cluster.from_json(bad)
     with pytest.raises(gs.errors.InvalidInput, match="label_levels: is a field of version 2"):
         gs.Cluster.from_json(document(version=1))

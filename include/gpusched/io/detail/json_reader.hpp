@@ -43,13 +43,16 @@ class JsonReader {
     }
     [[nodiscard]] JsonKind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
+    /// False once something did not fit but a number that was outside the range of its field, and was put into it.
+    [[nodiscard]] bool well_formed() const noexcept { return well_formed_; }
+
     void report(std::uint32_t at, std::string_view what) {
-        problems_.add(problems_.full() ? std::string() : document_.where(at) + std::string(what));
+        well_formed_ = false;
+        add(at, what);
     }
     void expected(std::uint32_t at, std::string_view what) {
-        problems_.add(problems_.full() ? std::string()
-                                       : document_.where(at) + "expected " + std::string(what) + ", found " +
-                                             document_.describe(at));
+        well_formed_ = false;
+        add_expected(at, what);
     }
 
     template <class T>
@@ -113,7 +116,7 @@ class JsonReader {
                  value.real <= double(high))
             expected(at, "an integer in digits alone, because it is beyond 2^53");  // not exact as a double
         else if (exact || real)
-            expected(at, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+            expected(at, integer_text(low, high));
         else
             expected(at, "an integer");
     }
@@ -168,6 +171,13 @@ class JsonReader {
             Form<T>::read(*this, at, out);
         } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
             const auto range = range_of<T>(rules...);
+            const auto& value = document_[at];
+            if (value.kind == JsonKind::integer && std::in_range<T>(value.integer) &&
+                (static_cast<T>(value.integer) < range.low || static_cast<T>(value.integer) > range.high)) {
+                add_expected(at, integer_text(range.low, range.high));
+                out = std::clamp(static_cast<T>(value.integer), range.low, range.high);
+                return;
+            }
             read_integer(at, out, range.low, range.high);
             if (const int needed = std::max({1, version_by(out, rules)...}); needed > version_)
                 report(at, std::to_string(out) + " needs version " + std::to_string(needed) +
@@ -188,6 +198,18 @@ class JsonReader {
     }
 
   private:
+    void add(std::uint32_t at, std::string_view what) {
+        problems_.add(problems_.full() ? std::string() : document_.where(at) + std::string(what));
+    }
+    void add_expected(std::uint32_t at, std::string_view what) {
+        problems_.add(problems_.full() ? std::string()
+                                       : document_.where(at) + "expected " + std::string(what) + ", found " +
+                                             document_.describe(at));
+    }
+    template <std::integral T>
+    static std::string integer_text(T low, T high) {
+        return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+    }
     template <class T>
     struct Entry {
         std::string_view key;
@@ -255,6 +277,7 @@ class JsonReader {
     const JsonDocument& document_;
     Problems& problems_;
     int version_;
+    bool well_formed_ = true;
 };
 
 /// Reads the fields of a document of the given format, of a version up to `newest`, which it puts into `version`.

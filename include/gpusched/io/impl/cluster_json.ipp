@@ -163,8 +163,9 @@ inline ClusterSpec well_formed_part(const JsonDocument& document, int version) {
             if (!all) continue;
             for (auto at = list + 1; at < document[list].end; at = document[at].end) {
                 Problems own(1);
-                JsonReader(document, own, version).read(at, out.emplace_back());
-                if (own.empty()) continue;
+                JsonReader reader(document, own, version);
+                reader.read(at, out.emplace_back());
+                if (reader.well_formed()) continue;
                 out.pop_back();
                 all = false;
             }
