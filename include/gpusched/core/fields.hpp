@@ -141,7 +141,7 @@ template <class T, RangeRule Rule>
 template <RangeRule Rule>
 [[nodiscard]] std::string rule_text(const Rule& rule) {
     if constexpr (requires { rule.high; })
-        return number_text(rule.low) + " to " + number_text(rule.high);
+        return range_text(rule.low, rule.high);
     else if constexpr (requires { rule.low; })
         return "at least " + number_text(rule.low);
     else if constexpr (requires { rule.most; })
