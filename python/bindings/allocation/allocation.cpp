@@ -62,7 +62,7 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     return unlocked([&] {
         auto spec = cluster->to_spec();
         spec.tasks.push_back(std::move(fresh));
-        auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
+        auto with_task = std::make_shared<Cluster>(Cluster::build(spec, IdOrder::as_listed));
         const auto id = make_id<TaskId>(spec.tasks.size() - 1);
         return std::pair{std::move(with_task), id};
     });

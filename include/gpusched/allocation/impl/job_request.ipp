@@ -41,7 +41,7 @@ GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
                 spec.tasks.push_back(std::move(pod));
             }
     }
-    result.cluster = Cluster::build(spec);
+    result.cluster = Cluster::build(spec, IdOrder::as_listed);
     return result;
 }
 

@@ -8,6 +8,7 @@
 #include <gpusched/model/detail/eligibility.hpp>
 #include <gpusched/model/detail/held_gpus.hpp>
 #include <gpusched/model/detail/inventory_editor.hpp>
+#include <gpusched/model/detail/name_order.hpp>
 #include <gpusched/model/detail/resource_columns.hpp>
 #include <gpusched/model/event_log.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
@@ -50,7 +51,9 @@ GPUSCHED_INLINE Cluster::~Cluster() = default;
 
 // Building -------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
+GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec, IdOrder order) {
+    if (order == IdOrder::by_name && !detail::is_in_name_order(spec))
+        return build(detail::in_name_order(spec), IdOrder::as_listed);
     Problems problems;
     Cluster cluster{nullptr};
     cluster.inventory_ = Inventory::build(spec, problems);
