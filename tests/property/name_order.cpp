@@ -158,10 +158,24 @@ TEST_CASE("ids follow names unless they are to be as listed") {
     ClusterSpec spec;
     for (const char* name : {"n10", "n9", "a"}) spec.nodes.push_back({.name = name});
     for (const char* name : {"t2", "t1"}) spec.tasks.push_back({.name = name});
-    const auto by_name = Cluster::build(spec).to_spec();
-    CHECK(by_name.nodes[0].name == "a");
-    CHECK(by_name.nodes[1].name == "n9");
-    CHECK(by_name.tasks[0].name == "t1");
+    for (const char* name : {"j2", "j1"}) spec.jobs.push_back({.name = name});
+    spec.tasks[0].job = "j0";
+    const auto by_name = Cluster::build(spec);
+    CHECK(by_name.name(NodeId{0}) == "a");
+    CHECK(by_name.name(NodeId{1}) == "n9");
+    CHECK(by_name.name(TaskId{0}) == "t1");
+    const auto again = by_name.to_spec();  // in the order of the data
+    CHECK(again.nodes == spec.nodes);
+    CHECK(again.tasks == spec.tasks);
+    REQUIRE(again.jobs.size() == 3);
+    CHECK(again.jobs[0].name == "j2");
+    CHECK(again.jobs[2].name == "j0");
+    auto changed = by_name;
+    changed.add_node({.name = "b"});
+    changed.remove_node(changed.handle(changed.find_node("n9")));
+    CHECK(changed.to_spec().nodes.size() == 3);
+    CHECK(changed.to_spec().nodes[0].name == "n10");
+    CHECK(changed.to_spec().nodes[2].name == "b");
     const auto listed = Cluster::build(spec, IdOrder::as_listed);
     CHECK(listed.name(NodeId{0}) == "n10");
     CHECK(listed.name(TaskId{0}) == "t2");

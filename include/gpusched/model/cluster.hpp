@@ -83,8 +83,8 @@ class Cluster {
     /// @throws InvalidInput with all problems, each naming the node, task or job
     static Cluster build(const ClusterSpec& spec, IdOrder order = IdOrder::by_name);
 
-    /// The snapshot as data again, in the order of ids, with what was left out filled in: accepted GPU models come in the
-    /// order in which the snapshot first names them, `preemptible` is said, jobs that only tasks named are listed.
+    /// The snapshot as data again, in the order of the data that it was built of, with what was left out filled in: accepted GPU models
+    /// come in the order in which the nodes, by id, first name them, `preemptible` is said, jobs that only tasks named are listed.
     [[nodiscard]] ClusterSpec to_spec() const;
 
     /// Legal, but worth knowing: tasks that hold a failed GPU, and network levels that tasks name but no node has.

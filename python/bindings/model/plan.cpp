@@ -301,7 +301,7 @@ void bind_plan(py::module_& m) {
                 return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
             auto snapshot = cluster->to_spec();
             add(snapshot, brought);
-            const auto with = Cluster::build(snapshot, IdOrder::as_listed);
+            const auto with = Cluster::build(snapshot);
             return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
         },
         py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
