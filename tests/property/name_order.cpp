@@ -94,8 +94,9 @@ void of_one_task(Answers& answers, const Cluster& cluster, TaskId task) {
         answers.text("place " + name + " " + options.rankers[0],
                      found ? at(cluster, found->node, found->gpus) : "nowhere");
     }
-    for (const auto policy : {preemption::Policy::imp, preemption::Policy::exhaustive, preemption::Policy::spot,
-                              preemption::Policy::reprieve, preemption::Policy::first_fit}) {
+    for (const auto policy :
+         {preemption::Policy::imp, preemption::Policy::exhaustive, preemption::Policy::spot,
+          preemption::Policy::reprieve, preemption::Policy::first_fit}) {
         const auto found = preemption::preempt(cluster, task, {.policy = policy}).decision;
         std::string says = "nothing helps";
         if (found) {

@@ -11,9 +11,9 @@
 using gpusched::comes_before;
 
 TEST_CASE("natural order: numbers in names compare as numbers, all else byte by byte") {
-    const std::vector<std::string> sorted{"",     "0",    "00",   "01",    "1",      "2",     "10",
-                                          "A",    "a",    "a-",   "a-2",   "a-10",   "a-10b", "a-010c",
-                                          "a1b9", "a1b10", "a2",  "a10",   "a10-1",  "b",     "\xC3\xA4"};
+    const std::vector<std::string> sorted{"",     "0",     "00", "01",  "1",     "2",     "10",
+                                          "A",    "a",     "a-", "a-2", "a-10",  "a-10b", "a-010c",
+                                          "a1b9", "a1b10", "a2", "a10", "a10-1", "b",     "\xC3\xA4"};
     for (std::size_t a = 0; a < sorted.size(); ++a)
         for (std::size_t b = 0; b < sorted.size(); ++b) {
             INFO(sorted[a] << " and " << sorted[b]);

@@ -41,7 +41,8 @@ ClusterSpec base() {
 constexpr std::size_t t = 0, u = 1, p = 2;
 
 Obstacle ask(const ClusterSpec& spec, std::size_t task, std::size_t node) {
-    return find_obstacle(Cluster::build(spec, IdOrder::as_listed), make_id<TaskId>(task), make_id<NodeId>(node));
+    return find_obstacle(Cluster::build(spec, IdOrder::as_listed), make_id<TaskId>(task),
+                         make_id<NodeId>(node));
 }
 
 }  // namespace
@@ -143,7 +144,9 @@ TEST_CASE("each obstacle has its name") {
 
 TEST_CASE("eligibility is told apart, model first") {
     auto spec = base();
-    const auto reason = [&] { return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0}); };
+    const auto reason = [&] {
+        return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0});
+    };
     REQUIRE(reason() == Obstacle::none);
     spec.nodes[0].taints = {{"k", "v", "NoExecute"}};
     REQUIRE(reason() == Obstacle::taint);

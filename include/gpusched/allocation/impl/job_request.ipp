@@ -43,8 +43,7 @@ GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
     result.cluster = Cluster::build(spec);
     for (std::size_t j = 0; j < jobs.size(); ++j)
         for (std::size_t pod = 0; pod < result.jobs[j].groups.size(); ++pod)
-            result.jobs[j].pods.push_back(
-                result.cluster.find_task(jobs[j].name + "-" + std::to_string(pod)));
+            result.jobs[j].pods.push_back(result.cluster.find_task(jobs[j].name + "-" + std::to_string(pod)));
     return result;
 }
 
