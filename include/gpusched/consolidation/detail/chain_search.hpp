@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/consolidation/detail/empty_nodes.hpp>
 #include <gpusched/consolidation/detail/order_noise.hpp>
 #include <gpusched/consolidation/detail/tidy.hpp>
 #include <gpusched/consolidation/detail/workspace.hpp>
@@ -37,7 +38,7 @@ class ChainSearch {
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
                 std::optional<std::uint64_t> noise = {}, bool by_price = false)
         : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
-          stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies) {}
+          stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies, stats) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
@@ -96,8 +97,8 @@ class ChainSearch {
         return false;
     }
     /// From now on, tasks of a node that is to be vacated may go to these empty nodes where they find no other place, as far as the
-    /// node is worth it. Those that cost the least come first.
-    void offer(std::vector<NodeId> empty) { empty_ = std::move(empty); }
+    /// node is worth it. They must outlive the search.
+    void offer(const EmptyNodes& empty) { empty_ = &empty; }
     /// The moves of the node that was vacated last, and whatever else is moved before the account is closed.
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
@@ -115,11 +116,18 @@ class ChainSearch {
             order[i] = {std::get<std::int64_t>(by_price[i]), std::get<NodeId>(by_price[i])};
     }
     // Whether the node would be worth so many moves more than it takes so far.
-    bool is_worth(int further) const {
+    bool is_worth(int further) {
         auto chains = moves_.chains();
         chains.moves += further;
         chains.cost += further * work_.least_move_cost;
-        return policies_.acceptance(chains);
+        return accepts(chains);
+    }
+    bool accepts(const ChainSet& chains) {
+        return policies_.acceptance(chains) || refuse(&Refusals::refused_by_price);
+    }
+    bool refuse(std::int64_t Refusals::*by) noexcept {
+        ++(stats_.*by);
+        return false;
     }
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
@@ -130,15 +138,20 @@ class ChainSearch {
         return open_for(task);
     }
     bool open_for(TaskId task) {
-        for (const auto node : empty_) {
-            if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
-            auto chains = moves_.chains();
-            chains.opening += moves_.cost_of_opening(node);
-            if (!policies_.acceptance(chains)) return false;
-            if (!place(task, node)) continue;
-            work_.failed.clear();  // others fit beside it
-            return true;
-        }
+        if (empty_ == nullptr) return false;
+        const bool anywhere = !work_.rule && place_is_free(cluster_, task);
+        for (const auto& alike : empty_->kinds)
+            for (const auto node : alike) {
+                if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
+                auto chains = moves_.chains();
+                chains.opening += moves_.cost_of_opening(node);
+                if (!accepts(chains)) return false;
+                if (place(task, node)) {
+                    work_.failed.clear();  // others fit beside it
+                    return true;
+                }
+                if (anywhere) break;  // nor does it fit on the others of the kind
+            }
         return false;
     }
 
@@ -203,17 +216,22 @@ class ChainSearch {
     bool choose_victims(TaskId task, NodeId node, int depth) {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
-        if (work_.on_stack[index(node)]) return false;
-        if (!inv.eligible(task, node)) return false;
+        if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
+        if (!inv.eligible(task, node)) return refuse(&Refusals::refused_by_eligibility);
         auto& level = levels_[static_cast<std::size_t>(depth)];
-        if (level.grouped && find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        if (level.grouped)
+            if (const auto found = find_group_obstacle(cluster_, task, node); found != Obstacle::none) {
+                stats_.count(found);
+                return false;
+            }
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
                 level.movable.push_back(Victim{other, work_.snapshot.node_of(other) != node});
-        return !level.movable.empty() &&
-               policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
-                                  level.victims);
+        return (!level.movable.empty() &&
+                policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
+                                   level.victims)) ||
+               refuse(&Refusals::refused_by_victims);
     }
 
     // Tasks that have moved already move on for nothing.
@@ -251,7 +269,7 @@ class ChainSearch {
     Budget& budget_;
     Statistics& stats_;
     std::optional<std::uint64_t> noise_;  // a seed
-    std::vector<NodeId> empty_;           // that may be opened
+    const EmptyNodes* empty_ = nullptr;   // that may be opened
     bool by_price_;  // nodes whose moves cost the least for what they are worth come first
     struct Candidate {
         std::int64_t cost;

@@ -141,6 +141,28 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
     return best;
 }
 
+/// The better of a search that may open nodes and one that may not: what the former opens early may be in its way later.
+template <class... Kinds>
+Result search_opening(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+                      const Options& options, ExecutorRef executor, Budget& budget) {
+    auto without = options;
+    without.open_price.reset();
+    auto best = search(cluster, make_scope(cluster, without), policies, without, executor, budget);
+    best.stats.open_price = *options.open_price;
+    auto opening = search(cluster, scope, policies, options, executor, budget);
+    SearchCounters counters = best.stats;
+    counters += opening.stats;
+    // Where the nodes to vacate are given, more of them are better for no loss of value.
+    const auto asked_for = [&](const Result& result) {
+        return std::tuple(result.stats.value_milli, options.clear ? result.stats.vacated_weight : 0,
+                          worth(result));
+    };
+    if (asked_for(opening) > asked_for(best)) std::swap(opening, best);
+    if (best.stop_reason == StopReason::completed) best.stop_reason = opening.stop_reason;
+    static_cast<SearchCounters&>(best.stats) = counters;
+    return best;
+}
+
 /// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
@@ -162,7 +184,8 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
     const auto executor = threads.executor();
 
     const auto scope = make_scope(cluster, options);
-    auto best = search(cluster, scope, policies, options, executor, budget);
+    auto best = options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                                   : search(cluster, scope, policies, options, executor, budget);
     if (options.polish_time) {
         const auto first_reason = best.stop_reason;
         // A search asks one budget only: that of polishing ends no later than all the time there is.

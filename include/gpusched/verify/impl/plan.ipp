@@ -361,7 +361,7 @@ class Replay {
             if (plan_.goal_reached) violation("goal_reached", "there is no goal");
             return;
         }
-        if (const auto bad = bad_goal(*plan_.goal); !bad.empty()) return violation("goal", bad);
+        if (const auto bad = bad_goal(books_, *plan_.goal); !bad.empty()) return violation("goal", bad);
         if (!plan_.goal_reached) return;
         const auto wanted = plan_.goal->empty_nodes.value_or(plan_.goal->count.value_or(1));
         const auto there = available(books_, *plan_.goal);
