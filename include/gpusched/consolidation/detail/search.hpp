@@ -5,8 +5,10 @@
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/consolidation/detail/rounds.hpp>
 #include <gpusched/consolidation/detail/threads.hpp>
+#include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
+#include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/partitioners.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/lp.hpp>
@@ -163,6 +165,14 @@ Result search_opening(const Cluster& cluster, const Scope& scope, const Policies
     return best;
 }
 
+/// The objective whose weights these are; none = they are others.
+template <class W>
+[[nodiscard]] std::optional<Objective> objective_of(const W& weight) {
+    if (is_a<GpuWeight>(weight)) return Objective::gpus;
+    if (is_a<UnitWeight>(weight)) return Objective::nodes;
+    return std::nullopt;
+}
+
 /// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
@@ -203,7 +213,14 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
         else
             best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
     }
-    best.plan.bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    auto& bound = best.plan.bound;
+    bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    const auto objective = objective_of(policies.weight);
+    if (objective && options.price > 0 && options.bound_method != BoundMethod::none)
+        bound.value_at_most =
+            values_at_most(cluster, scope, *objective, {&options.price, 1},
+                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor)
+                .front();
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }
