@@ -160,7 +160,7 @@ Result search_opening(const Cluster& cluster, const Scope& scope, const Policies
                           worth(result));
     };
     if (asked_for(opening) > asked_for(best)) std::swap(opening, best);
-    if (best.stop_reason == StopReason::completed) best.stop_reason = opening.stop_reason;
+    if (budget.exhausted()) best.stop_reason = budget.reason();
     static_cast<SearchCounters&>(best.stats) = counters;
     return best;
 }

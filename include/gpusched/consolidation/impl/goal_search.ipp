@@ -416,10 +416,7 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
     const auto keep_closer = [&](Result found) {
         SearchCounters counters = best.stats;
         counters += found.stats;
-        if (closeness(found, wanted, options) > closeness(best, wanted, options)) {
-            if (found.stop_reason == StopReason::completed) found.stop_reason = best.stop_reason;
-            best = std::move(found);
-        }
+        if (closeness(found, wanted, options) > closeness(best, wanted, options)) best = std::move(found);
         static_cast<SearchCounters&>(best.stats) = counters;
     };
     go_for(cluster, scope, policies, wanted, options, executor, budget, best);
@@ -474,7 +471,7 @@ GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& opti
             counters += opening.stats;
             if (closeness(opening, wanted, options) > closeness(best, wanted, options))
                 std::swap(opening, best);
-            if (best.stop_reason == StopReason::completed) best.stop_reason = opening.stop_reason;
+            if (budget.exhausted()) best.stop_reason = budget.reason();
             static_cast<SearchCounters&>(best.stats) = counters;
             best.stats.open_price = *options.open_price;
         }
