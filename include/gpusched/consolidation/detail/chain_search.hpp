@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -31,8 +32,9 @@ template <class Policies>
 class ChainSearch {
     // What joining, ordering and counting one move takes afterwards: 2.8 us in bench_consolidation_quality --deadlines.
     static constexpr double ordering_s_per_move = 3e-6;
-    // Destinations are compared in batches, so that a success need not look at all of them.
-    static constexpr std::size_t batch = 16;
+    // Destinations are compared in batches, so that a success need not look at all of them; nor are all listed before the first have
+    // failed, or the time would grow with the square of the group.
+    static constexpr std::size_t batch = 16, first_look = 64;
 
   public:
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
@@ -103,6 +105,20 @@ class ChainSearch {
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
   private:
+    struct Candidate {
+        std::int64_t cost;
+        std::uint32_t victims;   // how many
+        std::uint32_t position;  // in the order of the destination ranking
+        NodeId node;
+        auto operator<=>(const Candidate&) const = default;
+    };
+    struct Level {  // scratch space of one depth of the recursion
+        std::vector<NodeId> candidates;
+        boost::container::static_vector<Candidate, batch> chosen;
+        boost::container::small_vector<Victim, 32> movable;
+        std::vector<Victim> victims;
+        bool grouped = false;  // whether group constraints limit where the task may go
+    };
     // Nodes by what their own moves cost for what they are worth; equal ones stay in the order of the policy.
     void put_cheapest_first(std::vector<NodeKey>& order) const {
         std::vector<std::tuple<std::int64_t, std::size_t, NodeId>> by_price;
@@ -180,35 +196,47 @@ class ChainSearch {
     // Makes room for a task on some node by moving others off it.
     bool eject_others(TaskId task, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
-        level.candidates.clear();
-        policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-            level.candidates.push_back(node);
-            return false;
-        });
         level.grouped = !cluster_.inventory().memberships(task).empty();
         level.chosen.clear();
-        for (std::size_t i = 0; i < level.candidates.size(); ++i) {
+        level.candidates.clear();
+        bool all = gather(task, level, first_look);
+        for (std::size_t i = 0;; ++i) {
+            if (i == level.candidates.size() && !all) all = gather(task, level);
+            if (i == level.candidates.size()) return make_room_on_chosen(task, depth);
             if (i % 64 == 63 && budget_.exhausted()) return false;
             const auto node = level.candidates[i];
-            if (choose_victims(task, node, depth)) {
-                const auto cost = cost_of(level.victims);
-                if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
-                    if (budget_.exhausted()) return false;
-                    if (make_room(task, node, depth)) return true;
-                } else {
-                    level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
-                                            static_cast<std::uint32_t>(i), node});
-                }
-            }
-            if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
-            std::sort(level.chosen.begin(), level.chosen.end());
-            for (std::size_t c = 0; c < level.chosen.size(); ++c) {
+            if (!choose_victims(task, node, depth)) continue;
+            const auto cost = cost_of(level.victims);
+            if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
                 if (budget_.exhausted()) return false;
-                const auto at = level.chosen[c].node;
-                if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+                if (make_room(task, node, depth)) return true;
+                continue;
             }
-            level.chosen.clear();
+            level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
+                                    static_cast<std::uint32_t>(i), node});
+            if (level.chosen.size() == batch && make_room_on_chosen(task, depth)) return true;
         }
+    }
+    // The destinations that may come into question beyond those known, at most so many; false where there may be more.
+    bool gather(TaskId task, Level& level, std::size_t most = std::numeric_limits<std::size_t>::max()) {
+        seen_.resize(cluster_.node_slots());
+        ++looks_;
+        for (const auto node : level.candidates) seen_[index(node)] = looks_;
+        return !policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
+            if (seen_[index(node)] != looks_) level.candidates.push_back(node);
+            return level.candidates.size() == most;
+        });
+    }
+    // Tries the destinations at hand, those that cost the fewest moves first.
+    bool make_room_on_chosen(TaskId task, int depth) {
+        auto& chosen = levels_[static_cast<std::size_t>(depth)].chosen;
+        std::sort(chosen.begin(), chosen.end());
+        for (std::size_t c = 0; c < chosen.size(); ++c) {
+            if (budget_.exhausted()) return false;
+            const auto at = chosen[c].node;
+            if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+        }
+        chosen.clear();
         return false;
     }
 
@@ -271,21 +299,9 @@ class ChainSearch {
     std::optional<std::uint64_t> noise_;  // a seed
     const EmptyNodes* empty_ = nullptr;   // that may be opened
     bool by_price_;  // nodes whose moves cost the least for what they are worth come first
-    struct Candidate {
-        std::int64_t cost;
-        std::uint32_t victims;   // how many
-        std::uint32_t position;  // in the order of the destination ranking
-        NodeId node;
-        auto operator<=>(const Candidate&) const = default;
-    };
-    struct Level {  // scratch space of one depth of the recursion
-        std::vector<NodeId> candidates;
-        boost::container::static_vector<Candidate, batch> chosen;
-        boost::container::small_vector<Victim, 32> movable;
-        std::vector<Victim> victims;
-        bool grouped = false;  // whether group constraints limit where the task may go
-    };
     std::array<Level, most_depth + 1> levels_;
+    std::vector<std::uint32_t> seen_;  // by node: the last look that listed it
+    std::uint32_t looks_ = 0;
     OpenMoves<Policies> moves_;
 };
 
