@@ -167,7 +167,9 @@ TEST_CASE("ids follow names unless they are to be as listed") {
     CHECK(by_name.name(TaskId{0}) == "t1");
     const auto again = by_name.to_spec();  // in the order of the data
     CHECK(again.nodes == spec.nodes);
-    CHECK(again.tasks == spec.tasks);
+    REQUIRE(again.tasks.size() == 2);
+    CHECK(again.tasks[0].name == "t2");
+    CHECK(again.tasks[1].name == "t1");
     REQUIRE(again.jobs.size() == 3);
     CHECK(again.jobs[0].name == "j2");
     CHECK(again.jobs[2].name == "j0");

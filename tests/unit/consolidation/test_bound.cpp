@@ -144,7 +144,7 @@ TEST_CASE("no bound unless asked") {
 TEST_CASE("a plan made at a price has a bound on its value") {
     const auto cluster = Cluster::build(generated(300));
     for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
-        con::Options options{.objective = objective, .price = 700};
+        con::Options options{.price = 700, .objective = objective};
         const auto priced = con::consolidate(cluster, options);
         REQUIRE(priced.plan.bound.value_at_most.has_value());
         CHECK(priced.stats.value_milli > 0);
