@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class Bound(TypedDict):
-    """What was proved about every final placement that satisfies the rules of a call."""
-
+class _AlwaysBound(TypedDict):
     occupied_nodes_at_least: int
     vacated_nodes_at_most: int
     vacated_gpus_at_most: int
     method: str
+
+
+class Bound(_AlwaysBound, total=False):
+    """What was proved about every final placement that satisfies the rules of a call."""
+
+    value_at_most: int
+    """At the price of the call, where moves have one; thousandths, as `stats["value_milli"]`."""

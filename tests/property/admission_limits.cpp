@@ -365,7 +365,7 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
     for (std::uint64_t seed = 0; seed < cases; ++seed) {
         const auto c = random_case(seed);
         INFO("seed " << seed);
-        const auto cluster = Cluster::build(c.spec);
+        const auto cluster = Cluster::build(c.spec, IdOrder::as_listed);
         std::vector<TaskId> pods;
         for (std::size_t t = 0; t < c.spec.tasks.size(); ++t)
             if (!c.spec.tasks[t].node) pods.push_back(make_id<TaskId>(t));

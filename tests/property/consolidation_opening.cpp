@@ -91,7 +91,7 @@ TEST_CASE("no plan that opens nodes beats the bounds") {
         int positive = 0, tight = 0;
         (void)for_each_case(clearing, [&](std::uint64_t, const Case& c) {
             if (c.options.open_price != 1000) return;  // bounds count vacated minus opened
-            const auto cluster = Cluster::build(c.spec);
+            const auto cluster = Cluster::build(c.spec, IdOrder::as_listed);
             for (const auto method : methods) {
                 const auto bound = con::bound(cluster, method, c.options, context);
                 INFO("method " << bound.method);
@@ -120,7 +120,7 @@ TEST_CASE(
                 options.objective = objective;
                 options.seed = seed;
                 options.threads = 1;
-                const auto cluster = Cluster::build(c.spec);
+                const auto cluster = Cluster::build(c.spec, IdOrder::as_listed);
                 const auto optimum =
                     objective == con::Objective::gpus ? c.optimum.gpus_milli : c.optimum.nodes_milli;
                 std::int64_t best = 0;

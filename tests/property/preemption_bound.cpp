@@ -219,7 +219,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
     for (int round = 0; round < rounds; ++round) {
         Rng rng(static_cast<std::uint64_t>(round) + 31);
         const auto spec = random_bound_spec(rng);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto task = cluster.find_task("preemptor");
         const auto& p = spec.tasks[index(task)];
         const auto form = rng.chance(0.3) ? ScoreForm::paper : ScoreForm::weighted;
@@ -338,7 +338,7 @@ TEST_CASE("gangs of preemptors keep budgets and whole gangs, and their victims r
         for (auto* pod : {&spec.tasks.back(), &second}) pod->gpu_models = {"A"};
         second.name = "second";
         spec.tasks.push_back(second);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const std::vector<TaskId> pods{cluster.find_task("preemptor"), cluster.find_task("second")};
         const auto policy = std::array{Policy::imp,  Policy::exhaustive, Policy::spot_exact,
                                        Policy::spot, Policy::reprieve,   Policy::first_fit}[rng.below(6)];

@@ -185,7 +185,7 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
     int placed = 0, impossible = 0, missed = 0, optimal = 0, bound = 0, evicting = 0;
     for (int round = 0; round < 4000; ++round) {
         const auto x = random_instance(rng);
-        const auto cluster = Cluster::build(x.spec);
+        const auto cluster = Cluster::build(x.spec, IdOrder::as_listed);
         const auto best = brute_force(x, cluster);
         INFO("round " << round);
         for (const auto policy : testing_support::all_policies()) {
@@ -298,7 +298,7 @@ TEST_CASE(
         Rng rng(static_cast<std::uint64_t>(round) + 130'000);
         const bool of_one_size = rng.chance(0.6);
         const auto x = random_growing_jobs(rng, of_one_size);
-        const auto cluster = Cluster::build(x.spec);
+        const auto cluster = Cluster::build(x.spec, IdOrder::as_listed);
         const auto jobs = running_jobs(x.spec);
         std::int64_t room = 0;  // GPUs that are idle or can become so
         for (const auto& node : x.spec.nodes) room += node.gpu_count;
@@ -340,7 +340,7 @@ TEST_CASE("4,000 gangs of two and three shapes evict nobody where they fit toget
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
         Rng rng(seed + 90'000);
         const auto x = testing_support::random_mixed_gang(rng, rng.chance(0.5));
-        const auto with = allocation::with_job(Cluster::build(x.spec), x.job);
+        const auto with = allocation::with_job(Cluster::build(x.spec, IdOrder::as_listed), x.job);
         const bool possible = testing_support::EveryPlacement(x).any();
         const auto policy = std::array{Policy::imp, Policy::spot_exact, Policy::first_fit}[seed % 3];
         const auto found = preempt_gang(with.cluster, with.pods, {.policy = policy});

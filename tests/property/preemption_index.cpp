@@ -157,7 +157,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
     for (int round = 0; round < 150; ++round) {
         const bool bound = round >= 25;
         const auto spec = random_spec(rng, bound);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const Options options{.policy = round % 2 == 0 ? Policy::imp : Policy::exhaustive,
                               .break_budgets = round % 3 == 0,
                               .replace_victims = round % 4 == 0};
@@ -169,7 +169,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
             const auto task = make_id<TaskId>(rng.below(40));
             const auto kind = rng.below(20);
             if (kind < 12) {
-                const auto state = Cluster::build(state_of(live));
+                const auto state = Cluster::build(state_of(live), IdOrder::as_listed);
                 if (!state.is_placed(task) && find_obstacle(state, task, node) == Obstacle::none) {
                     auto gpus = gpu_list(candidate_gpus(state, task, node));
                     rng.shuffle(std::span(gpus));
@@ -215,7 +215,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
                 else if (const auto* d = live.decide(p); d != nullptr)
                     live.apply(*d, p);
             }
-            const auto rebuilt = Cluster::build(state_of(live));
+            const auto rebuilt = Cluster::build(state_of(live), IdOrder::as_listed);
             auto at = options;
             at.now = now;
             for (std::size_t i = 40; i < 46; ++i) {
@@ -259,7 +259,7 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             if (rng.chance(0.5)) task.preemptible = true;
             if (!task.node && rng.chance(0.6)) task.priority += 100;
         }
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const Options options{.policy = seed % 2 == 0 ? Policy::imp : Policy::exhaustive};
         Live live(cluster, options, seed % 5 == 4 ? 2 : 64);
         // Some nodes are not there yet: they are declared, and come later.
@@ -272,7 +272,7 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
             const auto kind = rng.below(20);
             if (kind < 9) {  // starts, or moves
-                const auto state = Cluster::build(state_of(live));
+                const auto state = Cluster::build(state_of(live), IdOrder::as_listed);
                 for (std::size_t n = 0; n < cluster.node_count(); ++n) {
                     if (find_obstacle(state, task, node) == Obstacle::none) break;
                     node = make_id<NodeId>((index(node) + 1) % cluster.node_count());
@@ -311,7 +311,7 @@ TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and ne
             } else if (!live.cluster().is_placed(task)) {
                 if (const auto* d = live.decide(task); d != nullptr) live.apply(*d, task);
             }
-            const auto rebuilt = Cluster::build(state_of(live));
+            const auto rebuilt = Cluster::build(state_of(live), IdOrder::as_listed);
             auto at = options;
             at.now = now;
             std::optional<Live> fresh;
@@ -352,7 +352,7 @@ TEST_CASE("a GPU that had failed in the snapshot can be repaired") {
     TaskSpec task{.name = "p"};
     task.gpu_count = 1;
     spec.tasks = {task};
-    Live live(Cluster::build(spec), {});
+    Live live(Cluster::build(spec, IdOrder::as_listed), {});
     CHECK(live.failed_gpus(NodeId{0}) == 0b11);
     CHECK(live.decide(TaskId{0}) == nullptr);
     live.fail_gpu(NodeId{0}, 1, false);
@@ -373,7 +373,7 @@ TEST_CASE("options that make no sense, and tasks that do not exist, are refused"
     TaskSpec task{.name = "t"};
     task.gpu_count = 1;
     spec.tasks = {task};
-    Live live(Cluster::build(spec), {});
+    Live live(Cluster::build(spec, IdOrder::as_listed), {});
     CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task: #1; expected below 1");
     CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput,
                          "policy: spot; expected imp or exhaustive");
@@ -393,7 +393,7 @@ TEST_CASE("nodes and tasks that come later are known to the index") {
     TaskSpec task{.name = "t"};
     task.gpu_count = 4;
     spec.tasks = {task};
-    Live live(Cluster::build(spec), {});
+    Live live(Cluster::build(spec, IdOrder::as_listed), {});
     CHECK(live.decide(TaskId{0}) == nullptr);
     for (int i = 0; i < 9; ++i) {
         NodeSpec larger{.name = "later " + std::to_string(9 - i)};

@@ -108,8 +108,8 @@ TEST_CASE("bystanders beyond 64 change no policy's answer") {
             if (!task.node && rng.chance(0.7)) task.priority = 1'000'000;
         }
         const auto crowded = with_bystanders(spec, rng);
-        const auto alone = Cluster::build(spec);
-        auto full = Cluster::build(crowded);
+        const auto alone = Cluster::build(spec, IdOrder::as_listed);
+        auto full = Cluster::build(crowded, IdOrder::as_listed);
         full.keep_events();
         std::optional<PreemptionIndex> index_[2];
         index_[0].emplace(Options{.policy = Policy::imp});
@@ -170,7 +170,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(60); ++seed) {
         Rng rng(seed);
         const auto spec = fractions(rng, static_cast<int>(rng.between(65, 200)));
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto p = cluster.find_task("p");
         const auto wanted = static_cast<int>(spec.tasks[index(p)].gpu_count);
         INFO("seed " << seed);

@@ -128,7 +128,7 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
     int evicting = 0, helpless = 0, fitting = 0;
     for (int round = 0; round < 6000; ++round) {
         const auto spec = random_spec(rng, static_cast<int>(rng.between(1, 3)), 9, round % 4 == 3);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto task = cluster.find_task("preemptor");
         const auto form = round % 3 == 0 ? ScoreForm::paper : ScoreForm::weighted;
         const auto truth = enumerate(spec, cluster, task, false, form);
@@ -198,7 +198,7 @@ TEST_CASE("with many victims the bounded search still finds what looking at ever
     for (int round = 0; round < instances(600); ++round) {
         auto spec = random_spec(rng, 1, 30, round % 4 == 3, 16);
         spec.tasks.back().gpu_count = spec.tasks.back().gpu_share_milli < 1000 ? 1 : rng.between(4, 8);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto task = cluster.find_task("preemptor");
         INFO("round " << round);
         for (const auto policy : {Policy::imp, Policy::exhaustive}) {
@@ -220,7 +220,7 @@ TEST_CASE("spot policies lose the least work") {
     int evicting = 0, prefix_worse = 0;
     for (int round = 0; round < 3000; ++round) {
         const auto spec = random_spec(rng, static_cast<int>(rng.between(1, 3)), 9, round % 4 == 3);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto task = cluster.find_task("preemptor");
         const auto truth = enumerate(spec, cluster, task, true);
         INFO("round " << round);

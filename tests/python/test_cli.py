@@ -121,6 +121,16 @@ def test_a_goal_says_whether_it_is_reached(cluster_file: str, tmp_path: Path, ca
     with pytest.raises(SystemExit, match="2"):
         cli.main(["consolidate", cluster_file, "--goal", "empty_nodes"])
     assert "is no goal" in capsys.readouterr().err
+    for bad, told in {
+        "empty_nodes=3,empty_nodes=4": "empty_nodes is given twice",
+        "gpu_count=8,gpu_count=8": "gpu_count is given twice",
+        "empty_nodes=--3": "empty_nodes is '--3'; expected a whole number",
+        "empty_nodes=²": "expected a whole number",
+        "nodes=3": "a goal has no 'nodes'; expected empty_nodes,",
+    }.items():
+        with pytest.raises(SystemExit):
+            cli.main(["consolidate", cluster_file, "--goal", bad])
+        assert told in capsys.readouterr().err
     cluster = gs.Cluster.from_json(cluster_file)
     task, node = cluster.tasks[0].name, cluster.nodes[0].name
     for after in ([], ["--plan", plan]):

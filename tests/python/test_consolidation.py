@@ -654,9 +654,15 @@ def test_moves_of_anybody_become_a_plan() -> None:
     assert not taken.plan.moves and "are in use" in str(taken.dropped[0])
     empty = gs.order_into_waves(cluster, [("small", "n2")])
     assert empty.dropped[0].closed_by == "empty before the plan"
+    plan = gs.consolidate(cluster)
+    again = gs.order_into_waves(cluster, plan.moves)
+    assert again.plan.moves == plan.moves and not again.dropped
     with pytest.raises(gs.InvalidInput) as error:
         gs.order_into_waves(cluster, [("nobody", "nowhere"), ("small",), ("small", "n1", [99])])
     assert len(error.value.problems) == 4
+    bare = small({"a": 2, "b": 0}, [{"name": "t", "node": "a", "gpu_count": 0}])
+    with pytest.raises(gs.InvalidInput, match="expected none, because node 'b' has no GPUs"):
+        gs.order_into_waves(bare, [("t", "b", [0])])
 
 
 def test_a_move_that_was_not_made_is_explained() -> None:

@@ -23,6 +23,7 @@ enum class MoveFate : std::uint8_t {
     node_closed,  ///< the node receives nothing: see `closed_by`
     obstacle,     ///< a constraint is in the way; see `obstacle` and `victims`
     refused,      ///< the rule of the options refuses it
+    no_turn,  ///< of `order_into_waves` only: nothing is in the way once the others are made, but it found no turn
 };
 constexpr auto enum_names(MoveFate) {
     return name_table<MoveFate>({
@@ -33,6 +34,7 @@ constexpr auto enum_names(MoveFate) {
         {MoveFate::node_closed, "node_closed"},
         {MoveFate::obstacle, "obstacle"},
         {MoveFate::refused, "refused"},
+        {MoveFate::no_turn, "no_turn"},
     });
 }
 
@@ -45,7 +47,7 @@ struct MoveExplanation {
     FixedBy fixed_by = FixedBy::nothing;
     ClosedBy closed_by = ClosedBy::nothing;
     Obstacle obstacle = Obstacle::none;
-    /// Where there is an obstacle: tasks without which it would fit on `to`, the fewest of those that are easier to place than the task
+    /// Where there is an obstacle: tasks without which it could come to `to`, also by the rule, the fewest of those that are easier to place than the task
     /// itself (fewer GPUs, or as many with fewer cores); empty where these do not suffice. Where there are more than 20,000 sets of so
     /// many, one of which no task can be left out. Whether they find another place is a question of its own.
     std::vector<TaskId> victims;

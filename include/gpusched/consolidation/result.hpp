@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
+#include <gpusched/consolidation/refusals.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -29,8 +30,8 @@ constexpr void visit_fields(std::type_identity<RoundStatistics>, F&& field) {
     field("moves", &RoundStatistics::moves);
 }
 
-/// What a search did, in all its parts. Does not depend on the machine.
-struct SearchCounters {
+/// What a search did, in all its parts, and what kept it from doing more. Does not depend on the machine.
+struct SearchCounters : Refusals {
     std::int64_t nodes_tried = 0;           ///< attempts to vacate a node
     std::int64_t eject_calls = 0;           ///< requests for a place, at all depths
     std::int64_t destinations_scanned = 0;  ///< destinations looked at
@@ -38,15 +39,7 @@ struct SearchCounters {
     std::int64_t exchanges_tried = 0;       ///< attempts to vacate other nodes instead of some
     std::int64_t exchanges_made = 0;        ///< those that were no loss
 
-    SearchCounters& operator+=(const SearchCounters& other) noexcept {
-        nodes_tried += other.nodes_tried;
-        eject_calls += other.eject_calls;
-        destinations_scanned += other.destinations_scanned;
-        requests_dominated += other.requests_dominated;
-        exchanges_tried += other.exchanges_tried;
-        exchanges_made += other.exchanges_made;
-        return *this;
-    }
+    SearchCounters& operator+=(const SearchCounters& other) noexcept;
     bool operator==(const SearchCounters&) const = default;
 };
 template <class F>
@@ -57,6 +50,12 @@ constexpr void visit_fields(std::type_identity<SearchCounters>, F&& field) {
     field("requests_dominated", &SearchCounters::requests_dominated);
     field("exchanges_tried", &SearchCounters::exchanges_tried);
     field("exchanges_made", &SearchCounters::exchanges_made);
+    visit_fields(std::type_identity<Refusals>{}, field);
+}
+inline SearchCounters& SearchCounters::operator+=(const SearchCounters& other) noexcept {
+    visit_fields(std::type_identity<SearchCounters>{},
+                 [&](const char*, auto member) { this->*member += other.*member; });
+    return *this;
 }
 
 /// Numbers about a plan and about the search for it.

@@ -8,7 +8,7 @@
 
 namespace GPUSCHED_NAMESPACE {
 
-/// Index of a node in its snapshot (0 .. node_count - 1, in input order).
+/// Index of a node in its snapshot (0 .. node_count - 1, in the order of names).
 enum class NodeId : std::uint32_t {};
 /// Index of a task (pod) in its snapshot.
 enum class TaskId : std::uint32_t {};

@@ -42,7 +42,7 @@ struct LargestJobRow {
 ///
 /// A pod needs `gpus_per_pod` entirely idle GPUs of one node and `cores_per_gpu` cores for each. Idle is what a task
 /// without spot (LP) rights could take now: failed GPUs, Standby claims and cordoned nodes are not idle. A node of
-/// unknown position is a domain of its own. Among equally good domains the first in input order is named.
+/// unknown position is a domain of its own. Among equally good domains the one of the first node is named.
 ///
 /// @return one row per GPU model in order of first appearance, then "*"
 /// @throws InvalidInput when an option is out of range

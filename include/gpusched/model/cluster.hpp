@@ -54,6 +54,12 @@ class NotCopied {
 /// Whether what Standby tasks lend counts as free.
 enum class Lent : bool { no, yes };
 
+/// How a new snapshot numbers its nodes, tasks, jobs and budgets.
+enum class IdOrder : bool {
+    by_name,    ///< in the natural order of their names: core/natural_order.hpp
+    as_listed,  ///< in the order of the data: their ids are positions there
+};
+
 /// A snapshot: an inventory, shared between copies until one of them changes it, and the placement of every task.
 ///
 /// Everything that runs is accounted for twice where Standby tasks lend their resources: *lendable* capacity is
@@ -72,12 +78,13 @@ class Cluster {
     Cluster& operator=(Cluster&& other) noexcept;
     ~Cluster();
 
-    /// Validates `spec` and builds a snapshot of it.
+    /// Validates `spec` and builds a snapshot of it. Ids follow names, so that no answer depends on the order in which a file
+    /// lists its nodes and tasks: where candidates tie, the first by name wins.
     /// @throws InvalidInput with all problems, each naming the node, task or job
-    static Cluster build(const ClusterSpec& spec);
+    static Cluster build(const ClusterSpec& spec, IdOrder order = IdOrder::by_name);
 
-    /// The snapshot as data again, in input order, with what was left out filled in: accepted GPU models come in the
-    /// order in which the snapshot first names them, `preemptible` is said, jobs that only tasks named are listed.
+    /// The snapshot as data again, in the order of the data that it was built of, with what was left out filled in: accepted GPU models
+    /// come in the order in which the nodes, by id, first name them, `preemptible` is said, jobs that only tasks named are listed.
     [[nodiscard]] ClusterSpec to_spec() const;
 
     /// Legal, but worth knowing: tasks that hold a failed GPU, and network levels that tasks name but no node has.

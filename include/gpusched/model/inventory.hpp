@@ -253,6 +253,11 @@ class EligibilityTable {
     std::size_t row_ = 0;               // words of a requirement
 };
 
+/// In which order the data that a snapshot was built of listed things: their ids. Empty = in the order of ids.
+struct ListedOrder {
+    std::vector<std::uint32_t> nodes, tasks, jobs, budgets;
+};
+
 /// The part of a snapshot that placements leave alone. Built and validated once, shared by all copies of a cluster; changes
 /// of membership change it.
 class Inventory {
@@ -282,6 +287,8 @@ class Inventory {
     /// By JobId, in the order in which the job lists them; shorter, or empty, where the last jobs have none.
     std::vector<std::vector<SubgroupId>> job_subgroups;
     detail::FreeSlots subgroup_free;  ///< slots that nobody has
+
+    ListedOrder listed;  ///< who came later follows, by id
 
     ChangeStatistics changes;
     /// A number that every change replaces and that no two inventories of the process share: whatever was derived from this

@@ -64,6 +64,8 @@ struct Bound {
     std::int64_t vacated_nodes_at_most = 0;
     std::int64_t vacated_gpus_at_most = 0;
     std::string method{};  ///< "counting" or "lp"; empty = nothing was computed
+    /// Where moves have a price: the most that any plan can be worth at that price, in thousandths, as `value_milli` of the statistics.
+    std::optional<std::int64_t> value_at_most{};
     bool operator==(const Bound&) const = default;
 };
 template <class F>
@@ -72,6 +74,7 @@ constexpr void visit_fields(std::type_identity<Bound>, F&& field) {
     field("vacated_nodes_at_most", &Bound::vacated_nodes_at_most);
     field("vacated_gpus_at_most", &Bound::vacated_gpus_at_most);
     field("method", &Bound::method);
+    field("value_at_most", &Bound::value_at_most, Since{2});
 }
 
 /// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements: of those that are possible the

@@ -347,7 +347,7 @@ struct TaskSpec {
     std::int64_t eviction_count = 0;
     std::optional<std::string> node{};  ///< where it runs; absent = pending
     std::vector<int> gpus{};            ///< which GPUs and other devices it holds there
-    /// `gpus` is not known. Tasks whose GPUs are known hold them first; then each of these, in input order, gets the lowest
+    /// `gpus` is not known. Tasks whose GPUs are known hold them first; then each of these, by name, gets the lowest
     /// healthy GPUs with enough left, then failed ones that nobody holds, and the lowest free devices of the first class it
     /// accepts that has enough of them.
     bool assign_gpus = false;
@@ -454,7 +454,7 @@ constexpr void visit_fields(std::type_identity<BudgetSpec>, F&& field) {
     field("broken", &BudgetSpec::broken, UnlessDefault{});
 }
 
-/// A whole snapshot as data, in input order.
+/// A whole snapshot as data, in any order.
 struct ClusterSpec {
     std::int64_t now = 0;  ///< seconds
     std::vector<NodeSpec> nodes{};

@@ -61,9 +61,10 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     auto fresh = task_spec(task, "<task>: ", cluster.get());
     return unlocked([&] {
         auto spec = cluster->to_spec();
+        const auto name = fresh.name;
         spec.tasks.push_back(std::move(fresh));
         auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
-        const auto id = make_id<TaskId>(spec.tasks.size() - 1);
+        const auto id = with_task->find_task(name);
         return std::pair{std::move(with_task), id};
     });
 }

@@ -39,7 +39,8 @@ struct NamedPoint {
     std::int64_t vacated_weight = 0;
     /// The most weight that any plan vacates whose moves, and opened nodes, cost no more.
     std::int64_t weight_at_most = 0;
-    /// The most GPUs that any plan vacates whose moves cost no more; None with objective 'nodes', and without bounds.
+    /// The most GPUs that any plan vacates whose moves, and opened nodes, cost no more: `weight_at_most` in GPUs; None with objective
+    /// 'nodes', and without bounds.
     std::optional<std::int64_t> vacated_gpus_at_most{};
     /// 1000 x `vacated_weight` - `price` x `relocation_cost`, less what opening nodes costs.
     std::int64_t value_milli = 0;

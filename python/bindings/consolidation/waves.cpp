@@ -19,7 +19,7 @@ namespace c = consolidation;
 namespace {
 
 using OptionalPlan = Typed<"Plan | Mapping[str, Any] | str | PathLike[str] | None">;
-using Moves = Typed<"Iterable[Sequence[Any]]">;
+using Moves = Typed<"Iterable[Sequence[Any] | Move]">;
 
 struct MoveArguments : c::Options {
     OptionalPlan plan = py::none();
@@ -33,7 +33,8 @@ struct NamedMove {
     std::string from_node;
     /// The node that was asked for.
     std::string to_node;
-    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused'.
+    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused'; of moves
+    /// that `order_into_waves` drops also 'no_turn'.
     std::string fate;
     /// Why the task must stay; as in `Blocker`.
     std::string fixed_by;
@@ -97,11 +98,15 @@ constexpr void visit_fields(std::type_identity<NamedOrder>, F&& field) {
     field("dropped", &NamedOrder::dropped);
 }
 
-/// One move of the list: (task, node) or (task, node, gpus).
+/// One move of the list: (task, node), (task, node, gpus), or the move of a plan.
 c::WantedMove wanted_move(const std::string& owner, py::handle value, const Cluster& cluster) {
+    if (py::isinstance<PlanSpec::Move>(value)) {
+        const auto& move = value.cast<const PlanSpec::Move&>();
+        return wanted_move(owner, py::make_tuple(move.task, move.to, move.gpus), cluster);
+    }
     if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value) || py::len(value) < 2 ||
         py::len(value) > 3)
-        bad_option(owner, value, "(task, node) or (task, node, gpus)");
+        bad_option(owner, value, "(task, node), (task, node, gpus) or a Move");
     const auto parts = py::reinterpret_borrow<py::sequence>(value);
     Problems problems;
     c::WantedMove move;
@@ -114,9 +119,10 @@ c::WantedMove wanted_move(const std::string& owner, py::handle value, const Clus
     move.gpus = gpu_mask(
         gpus, count,
         [&](int gpu) {
+            const auto node = "node " + gpusched::quoted(cluster.name(move.to));
             problems.add(bad_value("gpus", std::to_string(gpu),
-                                   "GPUs of node " + gpusched::quoted(cluster.name(move.to)) + ", 0 to " +
-                                       std::to_string(count - 1),
+                                   count == 0 ? "none, because " + node + " has no GPUs"
+                                              : "GPUs of " + node + ", 0 to " + std::to_string(count - 1),
                                    owner));
         },
         [&](int gpu) { problems.add(owner + ": gpus: GPU " + std::to_string(gpu) + " is named twice"); });
@@ -171,7 +177,8 @@ onto nodes that were empty before the plan, unless open_price opens them.
 Parameters
 ----------
 moves
-    (task, node) or (task, node, gpus), names and a list of GPUs; without gpus (or None) the tightest that fit are taken
+    (task, node) or (task, node, gpus), names and a list of GPUs; without gpus (or None) the tightest that fit are taken. Moves of
+    plans (Move) will do as well: their wave is not looked at
 
 Returns
 -------
@@ -197,7 +204,7 @@ void bind_order_into_waves(py::module_& m) {
             Problems problems;
             std::vector<c::WantedMove> wanted;
             if (py::isinstance<py::str>(moves) || !py::isinstance<py::iterable>(moves))
-                bad_type("moves", moves, "a list of (task, node) or (task, node, gpus)");
+                bad_type("moves", moves, "a list of (task, node), (task, node, gpus) or Move");
             std::size_t i = 0;
             for (const auto& move : moves)
                 collect(problems, [&, m = move] {

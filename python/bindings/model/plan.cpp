@@ -48,10 +48,12 @@ py::object number(double value) {
 }
 
 py::dict bound_dict(const Bound& bound) {
-    return py::dict(py::arg("occupied_nodes_at_least") = bound.occupied_nodes_at_least,
-                    py::arg("vacated_nodes_at_most") = bound.vacated_nodes_at_most,
-                    py::arg("vacated_gpus_at_most") = bound.vacated_gpus_at_most,
-                    py::arg("method") = bound.method);
+    py::dict made(py::arg("occupied_nodes_at_least") = bound.occupied_nodes_at_least,
+                  py::arg("vacated_nodes_at_most") = bound.vacated_nodes_at_most,
+                  py::arg("vacated_gpus_at_most") = bound.vacated_gpus_at_most,
+                  py::arg("method") = bound.method);
+    if (bound.value_at_most) made["value_at_most"] = *bound.value_at_most;
+    return made;
 }
 
 namespace {

@@ -352,10 +352,12 @@ void bind_racks(py::module_& m) {
         "add_racks",
         [](const ClusterPtr& cluster, const P& rack, const Typed<"Sequence[str]">& nodes,
            const std::string& prefix) {
-            std::vector<std::size_t> positions;
-            for (const auto& name : OptionType<std::vector<std::string>>::read("nodes", nodes))
-                positions.push_back(index(cluster->find_node(name)));
             auto spec = cluster->to_spec();
+            std::vector<std::size_t> position_of(cluster->node_slots()), positions;
+            for (std::size_t i = 0; i < spec.nodes.size(); ++i)
+                position_of[index(cluster->find_node(spec.nodes[i].name))] = i;
+            for (const auto& name : OptionType<std::vector<std::string>>::read("nodes", nodes))
+                positions.push_back(position_of[index(cluster->find_node(name))]);
             topology::add_racks(spec, rack, positions, prefix);
             return std::make_shared<Cluster>(Cluster::build(spec));
         },

@@ -93,18 +93,31 @@ def choices(text: str) -> dict[str, str]:
     return chosen
 
 
+GOAL = ("empty_nodes", "gpu_model", "count", "gpu_count", "cpu_milli", "memory_mib")
+"""What a goal may say; the last three are those of its slots."""
+
+
 def goal(text: str) -> dict[str, Any]:
     """A goal like empty_nodes=3,gpu_model=H20 or count=2,gpu_count=8,cpu_milli=64000."""
     found: dict[str, Any] = {}
+    slots: dict[str, int] = {}
     for part in text.split(","):
         key, _, value = part.partition("=")
-        if not value or (key != "gpu_model" and not value.lstrip("-").isdigit()):
+        if not key or not value:
             raise argparse.ArgumentTypeError(f"{text!r} is no goal; write KEY=VALUE with commas between them, like empty_nodes=3,gpu_model=H20")
-        if key in ("gpu_count", "cpu_milli", "memory_mib"):
-            found.setdefault("slots", {})[key] = int(value)
+        if key not in GOAL:
+            raise argparse.ArgumentTypeError(f"{text!r}: a goal has no {key!r}; expected {', '.join(GOAL)}")
+        if key in found or key in slots:
+            raise argparse.ArgumentTypeError(f"{text!r}: {key} is given twice")
+        if key == "gpu_model":
+            found[key] = value
+        elif not re.fullmatch(r"-?[0-9]{1,18}", value):
+            raise argparse.ArgumentTypeError(f"{text!r}: {key} is {value!r}; expected a whole number")
+        elif key in ("empty_nodes", "count"):
+            found[key] = int(value)
         else:
-            found[key] = value if key == "gpu_model" else int(value)
-    return found
+            slots[key] = int(value)
+    return {**found, "slots": slots} if slots else found
 
 
 class Parser(argparse.ArgumentParser):

@@ -87,6 +87,7 @@ def consolidate(args: argparse.Namespace) -> int:
     if args.report:
         say()
         say(str(consolidation.value_report(cluster, plan)).rstrip())
+        print_refusals(plan)
     if args.output:
         plan.to_json(args.output)
         say(f"wrote {args.output}")
@@ -169,6 +170,18 @@ def print_goal(plan: Plan) -> None:
     if "goal_cost_at_least" in stats:
         cost, least = stats["relocation_cost"], stats["goal_cost_at_least"]
         say(f"the moves cost {cost:,.0f}; no plan that comes as close costs less" + ("" if least >= cost else f" than {least:,.0f}"))
+
+
+REFUSED = "refused_by_"
+
+
+def print_refusals(plan: Plan) -> None:
+    """Says what kept the search from more, and how often, the most frequent first."""
+    counts = {name.removeprefix(REFUSED): count for name, count in plan.stats.items() if name.startswith(REFUSED) and count > 0}
+    if counts:
+        say("moves that the search looked at were refused by")
+    for name, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        say(f"{count:>14,.0f}  {name}")
 
 
 SCOPE = ("open_price", "max_disrupted", "protect_core_members", "clear", "exempt", "price", "objective")

@@ -85,7 +85,7 @@ TEST_CASE("no job stays where the one that it wants near has left") {
             }
             wishes += wishes_one;
         }
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         std::vector<GangRequest> jobs(static_cast<std::size_t>(count));
         for (const auto task : cluster.tasks())
             if (!cluster.is_placed(task))

@@ -140,3 +140,23 @@ TEST_CASE("no bound unless asked") {
     const auto cluster = Cluster::build(figure_15());
     CHECK(con::consolidate(cluster, {.bound_method = BoundMethod::none}).plan.bound == Bound{});
 }
+
+TEST_CASE("a plan made at a price has a bound on its value") {
+    const auto cluster = Cluster::build(generated(300));
+    for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
+        con::Options options{.price = 700, .objective = objective};
+        const auto priced = con::consolidate(cluster, options);
+        REQUIRE(priced.plan.bound.value_at_most.has_value());
+        CHECK(priced.stats.value_milli > 0);
+        CHECK(*priced.plan.bound.value_at_most >= priced.stats.value_milli);
+        const auto most = objective == con::Objective::gpus ? priced.plan.bound.vacated_gpus_at_most
+                                                            : priced.plan.bound.vacated_nodes_at_most;
+        CHECK(*priced.plan.bound.value_at_most < 1000 * most);  // moves cost something
+        auto spec = to_spec(priced.plan, cluster, con::to_stats(priced.stats));
+        CHECK(verify::plan(generated(300), spec).ok);
+        spec.bound.value_at_most = priced.stats.value_milli - 1;
+        CHECK(!verify::plan(generated(300), spec).ok);
+        options.price = 0;
+        CHECK_FALSE(con::consolidate(cluster, options).plan.bound.value_at_most.has_value());
+    }
+}

@@ -307,3 +307,33 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
     CHECK(spared.stats.vacated_nodes == 1);
     for (const auto& move : spared.plan.moves) CHECK((move.to != d && move.to != a && move.from != a));
 }
+
+TEST_CASE("the search counts what refuses moves") {
+    // x fits on b but for its cores, and on c but for its memory.
+    ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                     .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};
+    spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = 20'000;
+    spec.tasks[1].cpu_milli = spec.nodes[1].cpu_milli - 19'000;
+    spec.tasks[2].memory_mib = spec.nodes[2].memory_mib - 19'000;
+    const auto stats = con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .rounds = 1}).stats;
+    CHECK(stats.refused_by_cpu >= 1);
+    CHECK(stats.refused_by_memory >= 1);
+    CHECK(stats.refused_by_gpu == 0);
+    CHECK(stats.refused_by_victims >= 2);
+    CHECK(con::to_stats(stats).at("refused_by_cpu") == static_cast<double>(stats.refused_by_cpu));
+
+    for (auto& t : spec.tasks) t.anti_affinity.push_back({"apart", node_level, 1});
+    const auto apart = con::consolidate(Cluster::build(spec), {.preset = Preset::ipc, .rounds = 1}).stats;
+    CHECK(apart.refused_by_anti_affinity >= 2);
+
+    const auto generated_cluster = Cluster::build(generated());
+    con::Options options{.preset = Preset::fast, .bound_method = con::BoundMethod::none};
+    CHECK(con::consolidate(generated_cluster, options).stats.refused_by_price == 0);
+    options.price = 2000;
+    CHECK(con::consolidate(generated_cluster, options).stats.refused_by_price > 0);
+    options.price = 0;
+    options.max_moves = 10;
+    const auto limited = con::consolidate(generated_cluster, options);
+    CHECK(limited.stats.refused_by_budget > 0);
+    CHECK(limited.stats.moves <= 10);
+}

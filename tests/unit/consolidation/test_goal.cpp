@@ -192,3 +192,25 @@ TEST_CASE("a goal that is there already has statistics of the cluster as it is")
     CHECK(found.stats.not_fully_occupied_before == 4);
     CHECK(found.stats.not_fully_occupied_after == 4);
 }
+
+TEST_CASE("what best leaves empty is a goal that is reached") {
+    int asked = 0;
+    for (std::uint64_t seed = 0; seed < 250; ++seed) {
+        Rng rng(seed + 90);
+        const auto spec =
+            random_cluster(rng, {.min_nodes = 3, .max_nodes = 14, .min_tasks = 6, .max_tasks = 36});
+        const auto cluster = Cluster::build(spec);
+        const auto best = con::consolidate(cluster, {.objective = con::Objective::nodes});
+        const auto after = apply(cluster, best.plan);
+        std::int64_t empty = 0;
+        for (const auto node : cluster.nodes())
+            empty += !cluster.inventory().nodes.is_cordoned(node) && after.occupants(node) == 0;
+        if (empty == 0 || best.plan.vacated_nodes.empty()) continue;
+        INFO("seed " << seed << ": " << empty);
+        const auto found = con::consolidate(cluster, for_nodes(empty));
+        CHECK(found.plan.goal_reached == true);
+        REQUIRE(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+        ++asked;
+    }
+    CHECK(asked > 100);
+}

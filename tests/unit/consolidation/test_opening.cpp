@@ -2,11 +2,13 @@
 // Empty nodes that are opened at a price.
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
+#include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -167,4 +169,40 @@ TEST_CASE("explanations know that empty nodes may be opened, and what that costs
     CHECK(move.value_milli == 8000 - 4000);
     CHECK(con::explain_move(cluster, cluster.find_task("x"), cluster.find_node("small")).closed_by ==
           con::ClosedBy::empty);
+}
+
+TEST_CASE("a plan that may open nodes is worth no less than one that may not") {
+    int opened = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        Rng rng(seed + 400);
+        auto spec = random_cluster(rng, {.min_nodes = 4, .max_nodes = 14, .min_tasks = 6, .max_tasks = 30});
+        for (int n = 0; n < 3; ++n) {
+            auto empty = spec.nodes[static_cast<std::size_t>(rng.below(spec.nodes.size()))];
+            empty.name = "empty" + std::to_string(n);
+            spec.nodes.push_back(std::move(empty));
+        }
+        const auto cluster = Cluster::build(spec);
+        con::Options options{.preset = std::array{Preset::ipc, Preset::fast, Preset::best}[seed % 3],
+                             .price = std::array<std::int64_t, 2>{0, 600}[seed % 2],
+                             .bound_method = con::BoundMethod::none};
+        if (seed % 4 == 0) {
+            options.clear.emplace();
+            for (const auto node : cluster.nodes())
+                if (rng.chance(0.4)) options.clear->push_back(node);
+        }
+        INFO("seed " << seed);
+        const auto without = con::consolidate(cluster, options);
+        options.open_price = std::array<std::int64_t, 2>{1000, 1400}[seed / 2 % 2];
+        const auto with = con::consolidate(cluster, options);
+        REQUIRE(check(spec, cluster, with.plan).ok);
+        CHECK(with.stats.value_milli >= without.stats.value_milli);
+        CHECK(with.stats.open_price == *options.open_price);
+        opened += !with.plan.opened_nodes.empty();
+
+        con::Options to_goal{.goal = Goal{.empty_nodes = 1 + cluster.node_slots() / 2}};
+        const auto closest = con::consolidate(cluster, to_goal);
+        to_goal.open_price = 1000;
+        CHECK(con::consolidate(cluster, to_goal).stats.goal_after >= closest.stats.goal_after);
+    }
+    CHECK(opened > 5);
 }

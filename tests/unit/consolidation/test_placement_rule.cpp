@@ -210,3 +210,20 @@ TEST_CASE("a table of classes is a rule") {
     CHECK(options.rule.allows(cluster, cluster.find_task("blue"), cluster.find_node("home")));
     CHECK(con::AnyPlacementRule().allows(cluster, cluster.find_task("red"), cluster.find_node("home")));
 }
+
+TEST_CASE("explanations name no victims that do not help, and say that a rule refuses all") {
+    const ClusterSpec spec{
+        .nodes = {node("a"), node("home", 2)},
+        .tasks = {task("red", "a", {0, 1}), task("small", "home", {0}), task("l", "home", {}, true)}};
+    const auto cluster = Cluster::build(spec);
+    const auto red = cluster.find_task("red");
+    const auto home = cluster.find_node("home");
+    CHECK(con::explain_move(cluster, red, home).victims == std::vector{cluster.find_task("small")});
+    const con::Options options{.rule = TenantsApart{"red", "home"}};
+    const auto move = con::explain_move(cluster, red, home, options);
+    CHECK(move.fate == con::MoveFate::obstacle);
+    CHECK(move.victims.empty());
+    const auto why = con::explain(cluster, {}, cluster.find_node("a"), options);
+    CHECK_THAT(why.text, Catch::Matchers::ContainsSubstring(
+                             "; rule 'tenants apart' refuses it on every node of a kind that it accepts"));
+}

@@ -118,3 +118,57 @@ TEST_CASE("any moves become a valid plan, and each is made or dropped") {
     CHECK(made > 100);
     CHECK(dropped > 100);
 }
+
+TEST_CASE("a move that can never be made is in nobody's way") {
+    // x and y change places by way of c, which is where w, too large for it, is to go.
+    auto spec = full_nodes(true);
+    spec.nodes.push_back(node("d", 32));
+    std::vector<int> gpus(24);
+    for (int g = 0; g < 24; ++g) gpus[static_cast<std::size_t>(g)] = g;
+    spec.tasks.push_back(task("w", "d", gpus));
+    const auto cluster = Cluster::build(spec);
+    std::vector<con::WantedMove> moves{{cluster.find_task("x"), cluster.find_node("b")},
+                                       {cluster.find_task("y"), cluster.find_node("a")},
+                                       {cluster.find_task("w"), cluster.find_node("c")}};
+    for (int first = 0; first < 3; ++first) {
+        const auto ordered = con::order_into_waves(cluster, moves);
+        CHECK(verify::plan(spec, to_spec(ordered.result.plan, cluster)).ok);
+        CHECK(ordered.result.plan.moves.size() == 3);
+        REQUIRE(ordered.dropped.size() == 1);
+        const auto& dropped = ordered.dropped[0];
+        CHECK(moves[dropped.move].task == cluster.find_task("w"));
+        CHECK(dropped.why.fate == con::MoveFate::obstacle);
+        CHECK(dropped.why.obstacle == Obstacle::gpu);
+        std::rotate(moves.begin(), moves.begin() + 1, moves.end());
+    }
+}
+
+TEST_CASE("of a dropped move the constraint is told, also where the others vacate its node") {
+    // x leaves a, but y is larger than a.
+    const ClusterSpec spec{
+        .nodes = {node("a", 4), node("b", 8), node("c")},
+        .tasks = {task("x", "a", {0}), task("y", "b", {0, 1, 2, 3, 4, 5}), task("l", "c", {0}, true)}};
+    const auto cluster = Cluster::build(spec);
+    const auto ordered = con::order_into_waves(
+        cluster, std::vector<con::WantedMove>{{cluster.find_task("x"), cluster.find_node("c")},
+                                              {cluster.find_task("y"), cluster.find_node("a")}});
+    CHECK(ordered.result.plan.vacated_nodes == std::vector{cluster.find_node("a")});
+    REQUIRE(ordered.dropped.size() == 1);
+    CHECK(ordered.dropped[0].why.fate == con::MoveFate::obstacle);
+    CHECK(ordered.dropped[0].why.text.starts_with("task 'y' cannot move to node 'a' (gpu)"));
+}
+
+TEST_CASE("a move that nothing but its turn keeps from being made says so") {
+    // c alone may be vacated, so that a must stay in use.
+    const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
+                           .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("y", "c", {0})}};
+    const auto cluster = Cluster::build(spec);
+    con::Options options{.clear = std::vector{cluster.find_node("c")}};
+    const auto ordered = con::order_into_waves(
+        cluster, std::vector<con::WantedMove>{{cluster.find_task("x"), cluster.find_node("b")}}, options);
+    CHECK(ordered.result.plan.moves.empty());
+    REQUIRE(ordered.dropped.size() == 1);
+    CHECK(ordered.dropped[0].why.fate == con::MoveFate::no_turn);
+    CHECK(ordered.dropped[0].why.text.starts_with("task 'x' finds no turn to move to node 'b'"));
+    CHECK(ordered.dropped[0].why.text.ends_with("its node must stay in use"));
+}

@@ -354,7 +354,7 @@ TEST_CASE("GPUs that nobody says are assigned in one way", "[model]") {
     more.device_classes = {"a", "b"};
     add("last", 1);  // only a failed one is left
     add("nothing", 0);
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto gpus = [&](const char* name) { return gpu_list(cluster.gpus_of(cluster.find_task(name))); };
     CHECK(gpus("first") == std::vector{0});
     CHECK(gpus("half") == std::vector{3});

@@ -41,14 +41,15 @@ ClusterSpec base() {
 constexpr std::size_t t = 0, u = 1, p = 2;
 
 Obstacle ask(const ClusterSpec& spec, std::size_t task, std::size_t node) {
-    return find_obstacle(Cluster::build(spec), make_id<TaskId>(task), make_id<NodeId>(node));
+    return find_obstacle(Cluster::build(spec, IdOrder::as_listed), make_id<TaskId>(task),
+                         make_id<NodeId>(node));
 }
 
 }  // namespace
 
 TEST_CASE("what fits, fits") {
     for (std::size_t node = 0; node < 4; ++node) REQUIRE(ask(base(), p, node) == Obstacle::none);
-    const auto c = Cluster::build(base());
+    const auto c = Cluster::build(base(), IdOrder::as_listed);
     REQUIRE(candidate_gpus(c, TaskId{2}, NodeId{0}) == 0b1100);
     REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b1100));
     REQUIRE_FALSE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
@@ -64,7 +65,7 @@ TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
     spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
     CHECK(ask(spec, p, 0) == Obstacle::none);
     CHECK(ask(spec, u, 0) == Obstacle::not_eligible);
-    const auto c = Cluster::build(spec);
+    const auto c = Cluster::build(spec, IdOrder::as_listed);
     CHECK_FALSE(c.node_spec(NodeId{0}).schedulable);  // it is cordoned all the same
     CHECK(c.to_spec().nodes == spec.nodes);
 }
@@ -143,7 +144,9 @@ TEST_CASE("each obstacle has its name") {
 
 TEST_CASE("eligibility is told apart, model first") {
     auto spec = base();
-    const auto reason = [&] { return find_eligibility_obstacle(Cluster::build(spec), TaskId{2}, NodeId{0}); };
+    const auto reason = [&] {
+        return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0});
+    };
     REQUIRE(reason() == Obstacle::none);
     spec.nodes[0].taints = {{"k", "v", "NoExecute"}};
     REQUIRE(reason() == Obstacle::taint);
@@ -238,12 +241,12 @@ TEST_CASE("guaranteed locality") {
     spec.nodes[0].hardware = Hardware{"", {{0, 4, 0b0001}, {0, 4, 0b1110}}};
     spec.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed},
                                        {HardwareLevel::numa, HardwareQos::best_effort}};
-    auto c = Cluster::build(spec);
+    auto c = Cluster::build(spec, IdOrder::as_listed);
     REQUIRE(find_obstacle(c, TaskId{2}, NodeId{0}) == Obstacle::none);
     REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{0}).masks.size() == 1);
     REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{1}).unknown);
     spec.tasks[p].hardware_affinity[1].qos = HardwareQos::guaranteed;  // now the stricter NUMA level holds
-    c = Cluster::build(spec);
+    c = Cluster::build(spec, IdOrder::as_listed);
     REQUIRE(guaranteed_localities(c, TaskId{2}, NodeId{0}).masks.size() == 2);
     REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b1100));
     c.remove(TaskId{0});
@@ -338,7 +341,7 @@ TEST_CASE("each obstacle is described with what is asked for and what there is")
     for (const auto& row : rows) {
         auto spec = base();
         row.spoil(spec);
-        const auto c = Cluster::build(spec);
+        const auto c = Cluster::build(spec, IdOrder::as_listed);
         INFO(row.expected);
         CHECK(describe_obstacle(c, make_id<TaskId>(p), NodeId{0}) == row.expected);
         CHECK((find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == Obstacle::none) == row.expected.empty());

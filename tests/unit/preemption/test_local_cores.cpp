@@ -32,7 +32,7 @@ TEST_CASE("local cores that are lent and borrowed are taken once") {
         borrower.cores = borrowed;
         p.cpu_milli = cpu_milli;
         spec.tasks = {owner, borrower, p};
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         return preempt(cluster, cluster.find_task("p")).decision;
     };
     // The other GPU's half is free, whether cores are listed or not.

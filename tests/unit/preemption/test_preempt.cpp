@@ -203,7 +203,7 @@ TEST_CASE("spot: the published prefix evicts who was not needed, the exact one d
                   pending("p", 4, 0)};
     spec.tasks[0].start_time = 90;
     spec.tasks[1].start_time = 50;
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto p = cluster.find_task("p");
     const auto prefix = preempt(cluster, p, {.policy = Policy::spot}).decision.value();
     CHECK(names(cluster, prefix.victims) == std::vector<std::string>{"large", "small"});
@@ -237,7 +237,7 @@ TEST_CASE("evicting one pod of a gang loses the whole gang's work") {
     spec.tasks[1].start_time = 90;
     spec.tasks[2].start_time = 75;
     const auto decide = [&](Policy policy) {
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision.value();
         return std::pair(names(cluster, d.victims), d.cost);
     };

@@ -50,7 +50,7 @@ TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
         spec.tasks.push_back(running("lp-" + spec.nodes[i].name, spec.nodes[i].name, all, 0));
         spec.tasks.back().start_time = starts[i];
     }
-    auto cluster = Cluster::build(spec);
+    auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
     const auto found = preempt_gang(cluster, pods, {.policy = Policy::spot_exact}).decision;
     REQUIRE(found);
@@ -61,7 +61,7 @@ TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
 
     // Under switch a both pods belong to one gang: dearer, but one gang.
     spec.tasks[2].job = spec.tasks[3].job = "gang";
-    cluster = Cluster::build(spec);
+    cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto gangs =
         preempt_gang(cluster, pods, {.policy = Policy::spot_exact}, GangObjective::lost_gangs).decision;
     REQUIRE(gangs);
@@ -71,7 +71,7 @@ TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
 
     // One that stays under each switch: nobody is evicted for half a gang.
     spec.tasks[3].locked = spec.tasks[5].locked = true;
-    cluster = Cluster::build(spec);
+    cluster = Cluster::build(spec, IdOrder::as_listed);
     CHECK(!preempt_gang(cluster, pods, {.policy = Policy::spot}).decision);
     // Each pod by itself would find room.
     CHECK(preempt(cluster, pods[0], {.policy = Policy::spot}).decision);
@@ -86,7 +86,7 @@ TEST_CASE("members that run say which domain") {
     member.node = "b2";
     member.gpus = all;
     spec.tasks.push_back(member);
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> one{TaskId{0}};
     const auto found = preempt_gang(cluster, one, {.policy = Policy::spot}).decision;
     REQUIRE(found);
@@ -104,7 +104,7 @@ TEST_CASE("a node of unknown position is no part of the switch that is called th
         spec.tasks.back().job = "gang";
         spec.tasks.back().network_affinity = {0, NetworkMode::required};
     }
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
     const auto result = preempt_gang(cluster, pods);
     CHECK(!result.decision);
@@ -119,11 +119,11 @@ TEST_CASE("no pod of a gang leaves for another") {
     spec.nodes = {machine("n")};
     spec.tasks = {pending("low", 8, 10), pending("high", 4, 1000)};
     for (auto& task : spec.tasks) task.preemptible = true;
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     for (const auto policy : {Policy::imp, Policy::first_fit, Policy::reprieve})
         CHECK(!preempt_gang(cluster, std::vector<TaskId>{TaskId{0}, TaskId{1}}, {.policy = policy}).decision);
     spec.tasks[0].priority_class = PriorityClass::lp;
-    const auto borrowing = Cluster::build(spec);
+    const auto borrowing = Cluster::build(spec, IdOrder::as_listed);
     CHECK(!preempt_gang(borrowing, std::vector<TaskId>{TaskId{0}, TaskId{1}}, {.policy = Policy::spot})
                .decision);
 }
@@ -142,7 +142,7 @@ TEST_CASE("the pods' own gang loses no more than its surplus, however many pods 
             spec.tasks.push_back(pending("new" + std::to_string(i), 1, 1));
         }
         for (auto& task : spec.tasks) task.job = "k";
-        auto cluster = Cluster::build(spec);
+        auto cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto fewer = std::span(pods).first(pods.size() - 1);
         for (const auto policy : testing_support::all_policies()) {
             INFO(gpus << " GPUs, " << enum_name(policy));
@@ -154,7 +154,7 @@ TEST_CASE("the pods' own gang loses no more than its surplus, however many pods 
         }
         // What runs of another job may leave whole, its last member, too.
         for (const auto pod : pods) spec.tasks[index(pod)].job = "other";
-        cluster = Cluster::build(spec);
+        cluster = Cluster::build(spec, IdOrder::as_listed);
         const auto found = preempt_gang(cluster, pods).decision;
         REQUIRE(found);
         CHECK(found->victims.size() == pods.size());
@@ -171,7 +171,7 @@ TEST_CASE("what other members of the jobs require binds the pods too") {
     spec.tasks.push_back(member);
     spec.tasks.push_back(running("lp", "a1", all, 0));
     const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
-    auto cluster = Cluster::build(spec);
+    auto cluster = Cluster::build(spec, IdOrder::as_listed);
     auto found = preempt_gang(cluster, pods).decision;  // a2 and b1 would be nearer by name
     REQUIRE(found);
     CHECK(verify::plan(spec, to_spec(to_plan(*found, pods), cluster)).ok);
@@ -187,14 +187,14 @@ TEST_CASE("what other members of the jobs require binds the pods too") {
         runs.cpu_milli = 0;
         spec.tasks.push_back(runs);
     }
-    cluster = Cluster::build(spec);
+    cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto apart = preempt_gang(cluster, pods);
     CHECK(!apart.decision);
     CHECK(apart.domains_considered == 0);
     CHECK(apart.reason == "no domain has all members that run, and a schedulable node");
     for (auto& node : spec.nodes) node.schedulable = false;
     spec.tasks.resize(2);
-    CHECK(preempt_gang(Cluster::build(spec), pods).reason == "no node is schedulable");
+    CHECK(preempt_gang(Cluster::build(spec, IdOrder::as_listed), pods).reason == "no node is schedulable");
 }
 
 TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at all") {
@@ -230,7 +230,7 @@ TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at
             if (required) spec.tasks.back().network_affinity = {0, NetworkMode::required};
             if (apart) spec.tasks.back().anti_affinity = {{"apart", node_level, 1}};
         }
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
         for (const auto policy : {Policy::spot, Policy::spot_exact, Policy::imp, Policy::exhaustive}) {
             const auto found = preempt_gang(cluster, pods, {.policy = policy}).decision;
             (found ? placed : refused) += 1;
@@ -254,7 +254,7 @@ TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at
 TEST_CASE("lists of pods that make no gang are refused") {
     auto spec = two_switches();
     spec.tasks.push_back(pending("free", 1, 0));
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> nobody, twice{TaskId{0}, TaskId{0}}, mixed{TaskId{0}, TaskId{2}};
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods: none");
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, twice), InvalidInput, "pods: 'pod0' is listed twice");
@@ -274,7 +274,7 @@ TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
         spec.tasks.push_back(pending("p" + std::to_string(pods.size()), gpus, 1000));
         spec.tasks.back().job = "gang";
     }
-    auto cluster = Cluster::build(spec);
+    auto cluster = Cluster::build(spec, IdOrder::as_listed);
     for (const auto policy : testing_support::all_policies()) {
         const auto found = preempt_gang(cluster, pods, {.policy = policy});
         REQUIRE(found.decision);
@@ -286,7 +286,7 @@ TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
     }
     spec.nodes[0].failed_gpus = {6, 7};
     spec.tasks[1].gpu_count = 4;  // 15 GPUs on 14
-    cluster = Cluster::build(spec);
+    cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto found = preempt_gang(cluster, pods);
     REQUIRE(found.decision);
     CHECK(names(cluster, found.decision->victims) == std::vector<std::string>{"v"});
@@ -305,7 +305,7 @@ TEST_CASE("room that one shape with local cores finds only together is not denie
         spec.tasks.back().memory_mib = 0;
         spec.tasks.back().cpu_local = true;
     }
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> pods{TaskId{0}, TaskId{1}};
     const auto found = preempt_gang(cluster, pods);
     CHECK(found.proven == found.decision.has_value());

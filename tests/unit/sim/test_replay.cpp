@@ -81,7 +81,7 @@ TEST_CASE("tasks arrive by time, leave before others arrive, and are tried once"
     CHECK(where(result.cluster, "third") == "pending");
     REQUIRE_THROWS_AS(result.cluster.find_task("first"), InvalidInput);  // gone
     CHECK(result.cluster.inventory().now == 30);
-    CHECK(result.cluster.name(make_id<NodeId>(0)) == "b");  // nodes as in the trace
+    CHECK(result.cluster.to_spec().nodes[0].name == "b");  // nodes as in the trace
     const auto& t = result.timeline;
     CHECK(t.time == std::vector<std::int64_t>{0, 0, 10, 20, 30, 30});
     CHECK(t.requested_gpu_milli == std::vector<std::int64_t>{2000, 4000, 5000, 6000, 8000, 9000});

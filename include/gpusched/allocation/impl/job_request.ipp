@@ -32,16 +32,18 @@ GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
         for (std::size_t g = 0; g < job.pods.size(); ++g)
             for (std::int64_t i = 0; i < job.pods[g].count; ++i) {
                 auto pod = job.pods[g].pod;
-                pod.name = job.name + "-" + std::to_string(made.pods.size());
+                pod.name = job.name + "-" + std::to_string(made.groups.size());
                 pod.job = job.name;
                 pod.node.reset();
                 pod.gpus.clear();
-                made.pods.push_back(make_id<TaskId>(spec.tasks.size()));
                 made.groups.push_back(static_cast<std::uint32_t>(g));
                 spec.tasks.push_back(std::move(pod));
             }
     }
     result.cluster = Cluster::build(spec);
+    for (std::size_t j = 0; j < jobs.size(); ++j)
+        for (std::size_t pod = 0; pod < result.jobs[j].groups.size(); ++pod)
+            result.jobs[j].pods.push_back(result.cluster.find_task(jobs[j].name + "-" + std::to_string(pod)));
     return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/consolidation/concepts.hpp>
+#include <gpusched/consolidation/detail/empty_nodes.hpp>
 #include <gpusched/consolidation/detail/order_noise.hpp>
 #include <gpusched/consolidation/detail/tidy.hpp>
 #include <gpusched/consolidation/detail/workspace.hpp>
@@ -16,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -30,14 +32,15 @@ template <class Policies>
 class ChainSearch {
     // What joining, ordering and counting one move takes afterwards: 2.8 us in bench_consolidation_quality --deadlines.
     static constexpr double ordering_s_per_move = 3e-6;
-    // Destinations are compared in batches, so that a success need not look at all of them.
-    static constexpr std::size_t batch = 16;
+    // Destinations are compared in batches, so that a success need not look at all of them; nor are all listed before the first have
+    // failed, or the time would grow with the square of the group.
+    static constexpr std::size_t batch = 16, first_look = 64;
 
   public:
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
                 std::optional<std::uint64_t> noise = {}, bool by_price = false)
         : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
-          stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies) {}
+          stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies, stats) {}
 
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
@@ -96,12 +99,26 @@ class ChainSearch {
         return false;
     }
     /// From now on, tasks of a node that is to be vacated may go to these empty nodes where they find no other place, as far as the
-    /// node is worth it. Those that cost the least come first.
-    void offer(std::vector<NodeId> empty) { empty_ = std::move(empty); }
+    /// node is worth it. They must outlive the search.
+    void offer(const EmptyNodes& empty) { empty_ = &empty; }
     /// The moves of the node that was vacated last, and whatever else is moved before the account is closed.
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
   private:
+    struct Candidate {
+        std::int64_t cost;
+        std::uint32_t victims;   // how many
+        std::uint32_t position;  // in the order of the destination ranking
+        NodeId node;
+        auto operator<=>(const Candidate&) const = default;
+    };
+    struct Level {  // scratch space of one depth of the recursion
+        std::vector<NodeId> candidates;
+        boost::container::static_vector<Candidate, batch> chosen;
+        boost::container::small_vector<Victim, 32> movable;
+        std::vector<Victim> victims;
+        bool grouped = false;  // whether group constraints limit where the task may go
+    };
     // Nodes by what their own moves cost for what they are worth; equal ones stay in the order of the policy.
     void put_cheapest_first(std::vector<NodeKey>& order) const {
         std::vector<std::tuple<std::int64_t, std::size_t, NodeId>> by_price;
@@ -115,11 +132,18 @@ class ChainSearch {
             order[i] = {std::get<std::int64_t>(by_price[i]), std::get<NodeId>(by_price[i])};
     }
     // Whether the node would be worth so many moves more than it takes so far.
-    bool is_worth(int further) const {
+    bool is_worth(int further) {
         auto chains = moves_.chains();
         chains.moves += further;
         chains.cost += further * work_.least_move_cost;
-        return policies_.acceptance(chains);
+        return accepts(chains);
+    }
+    bool accepts(const ChainSet& chains) {
+        return policies_.acceptance(chains) || refuse(&Refusals::refused_by_price);
+    }
+    bool refuse(std::int64_t Refusals::*by) noexcept {
+        ++(stats_.*by);
+        return false;
     }
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
@@ -130,15 +154,20 @@ class ChainSearch {
         return open_for(task);
     }
     bool open_for(TaskId task) {
-        for (const auto node : empty_) {
-            if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
-            auto chains = moves_.chains();
-            chains.opening += moves_.cost_of_opening(node);
-            if (!policies_.acceptance(chains)) return false;
-            if (!place(task, node)) continue;
-            work_.failed.clear();  // others fit beside it
-            return true;
-        }
+        if (empty_ == nullptr) return false;
+        const bool anywhere = !work_.rule && place_is_free(cluster_, task);
+        for (const auto& alike : empty_->kinds)
+            for (const auto node : alike) {
+                if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
+                auto chains = moves_.chains();
+                chains.opening += moves_.cost_of_opening(node);
+                if (!accepts(chains)) return false;
+                if (place(task, node)) {
+                    work_.failed.clear();  // others fit beside it
+                    return true;
+                }
+                if (anywhere) break;  // nor does it fit on the others of the kind
+            }
         return false;
     }
 
@@ -167,35 +196,47 @@ class ChainSearch {
     // Makes room for a task on some node by moving others off it.
     bool eject_others(TaskId task, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
-        level.candidates.clear();
-        policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-            level.candidates.push_back(node);
-            return false;
-        });
         level.grouped = !cluster_.inventory().memberships(task).empty();
         level.chosen.clear();
-        for (std::size_t i = 0; i < level.candidates.size(); ++i) {
+        level.candidates.clear();
+        bool all = gather(task, level, first_look);
+        for (std::size_t i = 0;; ++i) {
+            if (i == level.candidates.size() && !all) all = gather(task, level);
+            if (i == level.candidates.size()) return make_room_on_chosen(task, depth);
             if (i % 64 == 63 && budget_.exhausted()) return false;
             const auto node = level.candidates[i];
-            if (choose_victims(task, node, depth)) {
-                const auto cost = cost_of(level.victims);
-                if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
-                    if (budget_.exhausted()) return false;
-                    if (make_room(task, node, depth)) return true;
-                } else {
-                    level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
-                                            static_cast<std::uint32_t>(i), node});
-                }
-            }
-            if (level.chosen.size() < batch && i + 1 < level.candidates.size()) continue;
-            std::sort(level.chosen.begin(), level.chosen.end());
-            for (std::size_t c = 0; c < level.chosen.size(); ++c) {
+            if (!choose_victims(task, node, depth)) continue;
+            const auto cost = cost_of(level.victims);
+            if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
                 if (budget_.exhausted()) return false;
-                const auto at = level.chosen[c].node;
-                if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+                if (make_room(task, node, depth)) return true;
+                continue;
             }
-            level.chosen.clear();
+            level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
+                                    static_cast<std::uint32_t>(i), node});
+            if (level.chosen.size() == batch && make_room_on_chosen(task, depth)) return true;
         }
+    }
+    // The destinations that may come into question beyond those known, at most so many; false where there may be more.
+    bool gather(TaskId task, Level& level, std::size_t most = std::numeric_limits<std::size_t>::max()) {
+        seen_.resize(cluster_.node_slots());
+        ++looks_;
+        for (const auto node : level.candidates) seen_[index(node)] = looks_;
+        return !policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
+            if (seen_[index(node)] != looks_) level.candidates.push_back(node);
+            return level.candidates.size() == most;
+        });
+    }
+    // Tries the destinations at hand, those that cost the fewest moves first.
+    bool make_room_on_chosen(TaskId task, int depth) {
+        auto& chosen = levels_[static_cast<std::size_t>(depth)].chosen;
+        std::sort(chosen.begin(), chosen.end());
+        for (std::size_t c = 0; c < chosen.size(); ++c) {
+            if (budget_.exhausted()) return false;
+            const auto at = chosen[c].node;
+            if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+        }
+        chosen.clear();
         return false;
     }
 
@@ -203,17 +244,22 @@ class ChainSearch {
     bool choose_victims(TaskId task, NodeId node, int depth) {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
-        if (work_.on_stack[index(node)]) return false;
-        if (!inv.eligible(task, node)) return false;
+        if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
+        if (!inv.eligible(task, node)) return refuse(&Refusals::refused_by_eligibility);
         auto& level = levels_[static_cast<std::size_t>(depth)];
-        if (level.grouped && find_group_obstacle(cluster_, task, node) != Obstacle::none) return false;
+        if (level.grouped)
+            if (const auto found = find_group_obstacle(cluster_, task, node); found != Obstacle::none) {
+                stats_.count(found);
+                return false;
+            }
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
                 level.movable.push_back(Victim{other, work_.snapshot.node_of(other) != node});
-        return !level.movable.empty() &&
-               policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
-                                  level.victims);
+        return (!level.movable.empty() &&
+                policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
+                                   level.victims)) ||
+               refuse(&Refusals::refused_by_victims);
     }
 
     // Tasks that have moved already move on for nothing.
@@ -251,23 +297,11 @@ class ChainSearch {
     Budget& budget_;
     Statistics& stats_;
     std::optional<std::uint64_t> noise_;  // a seed
-    std::vector<NodeId> empty_;           // that may be opened
+    const EmptyNodes* empty_ = nullptr;   // that may be opened
     bool by_price_;  // nodes whose moves cost the least for what they are worth come first
-    struct Candidate {
-        std::int64_t cost;
-        std::uint32_t victims;   // how many
-        std::uint32_t position;  // in the order of the destination ranking
-        NodeId node;
-        auto operator<=>(const Candidate&) const = default;
-    };
-    struct Level {  // scratch space of one depth of the recursion
-        std::vector<NodeId> candidates;
-        boost::container::static_vector<Candidate, batch> chosen;
-        boost::container::small_vector<Victim, 32> movable;
-        std::vector<Victim> victims;
-        bool grouped = false;  // whether group constraints limit where the task may go
-    };
     std::array<Level, most_depth + 1> levels_;
+    std::vector<std::uint32_t> seen_;  // by node: the last look that listed it
+    std::uint32_t looks_ = 0;
     OpenMoves<Policies> moves_;
 };
 

@@ -62,7 +62,7 @@ class ExchangeSearch {
             list.push_back(node);
         }
         if (lists_[0].empty() && lists_[1].empty()) return found;
-        empty_ = nodes_to_open(work_, policies_, group);
+        empty_ = EmptyNodes(work_, group, policies_.weight);
         chains_.offer(empty_);
         wide_chains_.offer(empty_);
         in_waves_ = work_.snapshot.node_count() <= exchanged_together;
@@ -137,7 +137,7 @@ class ExchangeSearch {
     // Now and then an empty node is offered as if opening it cost nothing: it may be worth it for several nodes together.
     void put_on_trial(Rng& rng) {
         if (rng.below(4) != 0) return;
-        const auto node = pick(empty_, rng);
+        const auto node = pick(empty_.all, rng);
         if (cluster_.occupants(node) > 0) return;
         work_.on_trial = node;
         work_.index.open(cluster_, node);
@@ -372,7 +372,7 @@ class ExchangeSearch {
     std::array<std::vector<NodeId>, 2> lists_;  // not vacated, and worth trying; vacated
     std::vector<std::size_t> at_;               // by node: its place in its list
     std::vector<std::uint8_t> vacated_;         // by node
-    std::vector<NodeId> empty_;                 // that may be opened
+    EmptyNodes empty_;                          // that may be opened
     // Of the attempt at hand:
     std::vector<Vacated> made_;
     ChainSet gained_;

@@ -15,20 +15,6 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
-/// The nodes of the group that may be opened, those of the least weight first.
-template <class Policies>
-[[nodiscard]] std::vector<NodeId> nodes_to_open(const Workspace& work, const Policies& policies,
-                                                std::span<const NodeId> group) {
-    std::vector<std::pair<std::int64_t, NodeId>> order;
-    for (const auto node : group)
-        if (work.scope.opens(node))
-            order.emplace_back(static_cast<std::int64_t>(policies.weight(work.cluster, node)), node);
-    std::sort(order.begin(), order.end());
-    std::vector<NodeId> nodes;
-    for (const auto& [weight, node] : order) nodes.push_back(node);
-    return nodes;
-}
-
 /// Goes on where nothing more can be vacated onto nodes in use. First each node is tried alone: a task that finds no place elsewhere opens
 /// an empty node. Then one empty node after the other is offered like those in use, as many nodes as possible are vacated, and what
 /// comes of it is kept where it is worth what the node costs. Of each kind of empty nodes, one that fails is the last.
@@ -46,7 +32,7 @@ class OpeningSearch {
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
         work_.failed.clear();
-        const auto empty = nodes_to_open(work_, policies_, group);
+        const EmptyNodes empty(work_, group, policies_.weight);
         std::vector<Vacated> found;
         if (empty.empty()) return found;
         for (const auto node : group) {
@@ -79,34 +65,36 @@ class OpeningSearch {
         });
     }
 
-    void together(const std::vector<NodeId>& empty, std::vector<Vacated>& found) {
+    void together(const EmptyNodes& empty, std::vector<Vacated>& found) {
         const auto last_step = steps() + steps_per_node * static_cast<std::int64_t>(sources_.size());
-        std::set<Kind> failed;
-        for (const auto node : empty) {
-            if (sources_.empty() || steps() > last_step || budget_.exhausted()) return;
-            if (cluster_.occupants(node) > 0 || failed.contains(kind(node))) continue;
-            work_.on_trial = node;
-            work_.index.open(cluster_, node);
-            work_.failed.clear();
-            std::vector<Vacated> made;
-            ChainSet sum;
-            for (const auto& [key, source] : sources_) {
-                if (!chains_.vacate(source, depth_)) continue;
-                made.push_back(chains_.moves().close());
-                add(sum, made.back().chains);
+        for (const auto& alike : empty.kinds)
+            for (const auto node : alike) {
+                if (sources_.empty() || steps() > last_step || budget_.exhausted()) return;
+                if (cluster_.occupants(node) == 0 && !try_together(node, found)) break;
             }
-            work_.on_trial = none<NodeId>;
-            const bool used = cluster_.occupants(node) > 0;
-            sum.opening += chains_.moves().cost_of_opening(node);
-            ++sum.opened;
-            if (used && pays(sum)) {
-                keep(std::move(made), sum, found);
-                continue;
-            }
-            failed.insert(kind(node));
-            take_back(made);
-            work_.index.close(node);
+    }
+    // Vacates what can be vacated with the empty node in use; undone where that is not worth opening it.
+    bool try_together(NodeId node, std::vector<Vacated>& found) {
+        work_.on_trial = node;
+        work_.index.open(cluster_, node);
+        work_.failed.clear();
+        std::vector<Vacated> made;
+        ChainSet sum;
+        for (const auto& [key, source] : sources_) {
+            if (!chains_.vacate(source, depth_)) continue;
+            made.push_back(chains_.moves().close());
+            add(sum, made.back().chains);
         }
+        work_.on_trial = none<NodeId>;
+        sum.opening += chains_.moves().cost_of_opening(node);
+        ++sum.opened;
+        if (cluster_.occupants(node) > 0 && pays(sum)) {
+            keep(std::move(made), sum, found);
+            return true;
+        }
+        take_back(made);
+        work_.index.close(node);
+        return false;
     }
 
     /// Whether it gains anything. Where the nodes to vacate are given, it is enough that nothing is lost.
@@ -151,13 +139,6 @@ class OpeningSearch {
         }
     }
 
-    /// Nodes that are alike in what they may take and in what opening them costs.
-    using Kind = std::tuple<std::uint32_t, int, std::int64_t, std::int64_t, std::int64_t>;
-    [[nodiscard]] Kind kind(NodeId node) const {
-        return {cluster_.inventory().nodes.node_class[index(node)], gpu_count(cluster_.idle_gpus(node)),
-                cluster_.cpu_free_milli(node), cluster_.memory_free_mib(node),
-                static_cast<std::int64_t>(policies_.weight(cluster_, node))};
-    }
     [[nodiscard]] std::int64_t steps() const { return stats_.eject_calls + stats_.destinations_scanned; }
 
     Workspace& work_;

@@ -5,8 +5,10 @@
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/consolidation/detail/rounds.hpp>
 #include <gpusched/consolidation/detail/threads.hpp>
+#include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
+#include <gpusched/consolidation/node_weights.hpp>
 #include <gpusched/consolidation/partitioners.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/lp.hpp>
@@ -141,6 +143,36 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
     return best;
 }
 
+/// The better of a search that may open nodes and one that may not: what the former opens early may be in its way later.
+template <class... Kinds>
+Result search_opening(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+                      const Options& options, ExecutorRef executor, Budget& budget) {
+    auto without = options;
+    without.open_price.reset();
+    auto best = search(cluster, make_scope(cluster, without), policies, without, executor, budget);
+    best.stats.open_price = *options.open_price;
+    auto opening = search(cluster, scope, policies, options, executor, budget);
+    SearchCounters counters = best.stats;
+    counters += opening.stats;
+    // Where the nodes to vacate are given, more of them are better for no loss of value.
+    const auto asked_for = [&](const Result& result) {
+        return std::tuple(result.stats.value_milli, options.clear ? result.stats.vacated_weight : 0,
+                          worth(result));
+    };
+    if (asked_for(opening) > asked_for(best)) std::swap(opening, best);
+    if (budget.exhausted()) best.stop_reason = budget.reason();
+    static_cast<SearchCounters&>(best.stats) = counters;
+    return best;
+}
+
+/// The objective whose weights these are; none = they are others.
+template <class W>
+[[nodiscard]] std::optional<Objective> objective_of(const W& weight) {
+    if (is_a<GpuWeight>(weight)) return Objective::gpus;
+    if (is_a<UnitWeight>(weight)) return Objective::nodes;
+    return std::nullopt;
+}
+
 /// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
@@ -162,7 +194,8 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
     const auto executor = threads.executor();
 
     const auto scope = make_scope(cluster, options);
-    auto best = search(cluster, scope, policies, options, executor, budget);
+    auto best = options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                                   : search(cluster, scope, policies, options, executor, budget);
     if (options.polish_time) {
         const auto first_reason = best.stop_reason;
         // A search asks one budget only: that of polishing ends no later than all the time there is.
@@ -180,7 +213,14 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
         else
             best.stop_reason = budget.exhausted() ? budget.reason() : first_reason;
     }
-    best.plan.bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    auto& bound = best.plan.bound;
+    bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
+    const auto objective = objective_of(policies.weight);
+    if (objective && options.price > 0 && options.bound_method != BoundMethod::none)
+        bound.value_at_most =
+            values_at_most(cluster, scope, *objective, {&options.price, 1},
+                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor)
+                .front();
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
 }

@@ -6,6 +6,7 @@
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/consolidation/placement_rule.hpp>
+#include <gpusched/consolidation/refusals.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
@@ -83,7 +84,9 @@ struct Workspace {
 template <class Policies>
 class OpenMoves {
   public:
-    OpenMoves(Workspace& work, const Policies& policies) : work_(work), policies_(policies) {}
+    /// @param refusals what keeps tasks from where they are to go is counted there
+    OpenMoves(Workspace& work, const Policies& policies, Refusals& refusals)
+        : work_(work), policies_(policies), refusals_(refusals) {}
 
     /// What comes next is to vacate `node`, which holds `tasks`.
     void open(NodeId node, std::span<const TaskId> tasks) {
@@ -99,8 +102,12 @@ class OpenMoves {
     /// Moves a task if nothing stands in the way.
     bool place(TaskId task, NodeId node) {
         auto& cluster = work_.cluster;
-        if (work_.on_stack[index(node)] || find_obstacle(cluster, task, node) != Obstacle::none) return false;
-        if (work_.rule && !work_.rule.allows(cluster, task, node)) return false;
+        if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
+        if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none) {
+            refusals_.count(found);
+            return false;
+        }
+        if (work_.rule && !work_.rule.allows(cluster, task, node)) return refuse(&Refusals::refused_by_rule);
         make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
         return true;
     }
@@ -145,6 +152,10 @@ class OpenMoves {
     }
 
   private:
+    bool refuse(std::int64_t Refusals::*by) noexcept {
+        ++(refusals_.*by);
+        return false;
+    }
     [[nodiscard]] bool fits_at_home(TaskId task, NodeId home, GpuMask gpus) const {
         const auto& cluster = work_.cluster;
         const auto& inv = cluster.inventory();
@@ -200,6 +211,7 @@ class OpenMoves {
 
     Workspace& work_;
     const Policies& policies_;
+    Refusals& refusals_;
     ChainSet chains_;
     std::vector<Step> steps_;
 };

@@ -311,8 +311,15 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
                 ", which is " + std::string(enum_name(change.closed_by));
-    if (text.empty()) text = "; no other node is of a kind that it accepts";
-    return text;
+    if (!text.empty()) return text;
+    const auto all = after_.nodes();
+    const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
+        return node != after_.node_of(task) &&
+               find_eligibility_obstacle(after_, task, node) == Obstacle::none;
+    });
+    return suits ? "; rule " + gpusched::quoted(rule_.name()) +
+                       " refuses it on every node of a kind that it accepts"
+                 : "; no other node is of a kind that it accepts";
 }
 
 inline Explanation Explainer::about(NodeId node) {

@@ -21,8 +21,10 @@ namespace detail {
 // have moved already, then the smallest. The obstacle is looked for again without them, so that all constraints count.
 class VictimChoice {
   public:
-    VictimChoice(const Cluster& before, Cluster& after, const Scope& scope, TaskId task, NodeId node)
-        : cluster_(after), task_(task), node_(node) {
+    /// @param rule of the caller, in the state of `after`
+    VictimChoice(const Cluster& before, Cluster& after, const Scope& scope, const AnyPlacementRule& rule,
+                 TaskId task, NodeId node)
+        : cluster_(after), rule_(rule), task_(task), node_(node) {
         for (const auto other : after.tasks_on(node))
             if (scope.movable[index(other)] && easier(after, other, task))
                 candidates_.push_back({other, before.node_of(other) != node});
@@ -59,9 +61,14 @@ class VictimChoice {
     }
     [[nodiscard]] bool fits_without(std::span<const Victim> victims) {
         const auto mark = cluster_.checkpoint();
-        for (const auto& victim : victims) cluster_.remove(victim.task);
-        const bool fits = find_obstacle(cluster_, task_, node_) == Obstacle::none;
+        for (const auto& victim : victims) {
+            cluster_.remove(victim.task);
+            rule_.leave(cluster_, victim.task, node_);
+        }
+        const bool fits =
+            find_obstacle(cluster_, task_, node_) == Obstacle::none && rule_.allows(cluster_, task_, node_);
         cluster_.rollback(mark);
+        for (const auto& victim : victims) rule_.enter(cluster_, victim.task, node_);
         return fits;
     }
     void extend(std::size_t from, std::size_t more, std::vector<Victim>& best) {
@@ -92,6 +99,7 @@ class VictimChoice {
     }
 
     Cluster& cluster_;
+    AnyPlacementRule rule_;
     TaskId task_;
     NodeId node_;
     std::vector<Victim> candidates_, chosen_;
@@ -122,6 +130,9 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
         break;
     case MoveFate::refused:
         text += " cannot move to " + to + ": rule " + gpusched::quoted(options.rule.name()) + " refuses it";
+        break;
+    case MoveFate::no_turn:
+        text += " finds no turn to move to " + to;
         break;
     }
     return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
@@ -154,7 +165,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
                       : rule.allows(after, task, node)      ? MoveFate::possible
                                                             : MoveFate::refused;
         if (result.fate == MoveFate::obstacle)
-            result.victims = VictimChoice(cluster, after, scope, task, node).fewest();
+            result.victims = VictimChoice(cluster, after, scope, rule, task, node).fewest();
         const auto home = cluster.node_of(task);
         const bool had_moved = result.from != home || after.gpus_of(task) != cluster.gpus_of(task);
         const auto cost = cluster.inventory().tasks.move_cost[index(task)];

@@ -395,10 +395,51 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
     }
 }
 
-/// Which of two results is closer to the goal; of two that reach it, the one whose moves cost less, then the one of fewer moves.
-[[nodiscard]] inline auto closeness(const Result& found, const Wanted& wanted) {
+/// Which of two results is closer to the goal; of two that reach it, the one that costs less at the prices of the options, then the one
+/// whose moves cost less, then the one of fewer moves.
+[[nodiscard]] inline auto closeness(const Result& found, const Wanted& wanted, const Options& options) {
     const auto& stats = found.stats;
-    return std::tuple(std::min(stats.goal_after, wanted.count()), -stats.relocation_cost, -stats.moves);
+    return std::tuple(std::min(stats.goal_after, wanted.count()),
+                      value_milli(0, stats.relocation_cost, options.price) -
+                          opening_milli(stats.opened_weight, options.open_price.value_or(0)),
+                      -stats.relocation_cost, -stats.moves);
+}
+
+/// The plan that comes closest, with nodes that are opened or not, as the options say.
+/// @param start the empty plan
+[[nodiscard]] inline Result closest(const Cluster& cluster, const Wanted& wanted, const AddedWeight& weight,
+                                    const Options& options, ExecutorRef executor, Budget& budget,
+                                    const Result& start) {
+    const auto scope = make_scope(cluster, options);
+    const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
+    auto best = start;
+    const auto keep_closer = [&](Result found) {
+        SearchCounters counters = best.stats;
+        counters += found.stats;
+        if (closeness(found, wanted, options) > closeness(best, wanted, options)) best = std::move(found);
+        static_cast<SearchCounters&>(best.stats) = counters;
+    };
+    go_for(cluster, scope, policies, wanted, options, executor, budget, best);
+    if (!reached(best, wanted) && !budget.exhausted()) {
+        // The ladder takes what is cheap first, which may be in the way of the last node: the search without it.
+        auto at = options;
+        at.price = std::max<std::int64_t>(1, options.price);  // nodes that add nothing are not vacated
+        auto found = search(cluster, scope, with_limits(policies, at), at, executor, budget);
+        found.stats.goal_before = start.stats.goal_before;
+        found.stats.goal_after = wanted.in(apply(cluster, found.plan));
+        keep_closer(std::move(found));
+    }
+    if (wanted.is_nodes()) return best;
+    const auto make_slots = [&](Result& found) {
+        const auto price = found.stats.price;
+        SlotMaker(cluster, scope, wanted, options, budget, found).run();
+        appraise(cluster, policies, price, options.open_price, found);
+    };
+    auto alone = start;
+    if (!reached(best, wanted)) make_slots(best);
+    make_slots(alone);
+    keep_closer(std::move(alone));
+    return best;
 }
 
 GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
@@ -420,22 +461,19 @@ GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& opti
                 ? wanted.on(cluster, node)
                 : std::max<std::int64_t>(0, wanted.on_empty(cluster, node) - wanted.on(cluster, node));
     if (!reached(best, wanted)) {
-        const AddedWeight weight{added};
-        const auto policies = options.preset == Preset::fast ? presets::fast(weight) : presets::best(weight);
-        auto alone = best;
-        go_for(cluster, scope, policies, wanted, options, executor, budget, best);
-        if (!wanted.is_nodes()) {
-            const auto make_slots = [&](Result& found) {
-                const auto price = found.stats.price;
-                SlotMaker(cluster, scope, wanted, options, budget, found).run();
-                appraise(cluster, policies, price, options.open_price, found);
-            };
-            if (!reached(best, wanted)) make_slots(best);
-            make_slots(alone);
-            if (closeness(alone, wanted) > closeness(best, wanted)) {
-                static_cast<SearchCounters&>(alone.stats) = best.stats;
-                best = std::move(alone);
-            }
+        const auto start = best;
+        auto without = options;
+        without.open_price.reset();
+        best = closest(cluster, wanted, {added}, without, executor, budget, start);
+        if (options.open_price) {
+            auto opening = closest(cluster, wanted, {added}, options, executor, budget, start);
+            SearchCounters counters = best.stats;
+            counters += opening.stats;
+            if (closeness(opening, wanted, options) > closeness(best, wanted, options))
+                std::swap(opening, best);
+            if (budget.exhausted()) best.stop_reason = budget.reason();
+            static_cast<SearchCounters&>(best.stats) = counters;
+            best.stats.open_price = *options.open_price;
         }
     }
     if (wanted.is_nodes() && options.bound_method != BoundMethod::none && !options.open_price)

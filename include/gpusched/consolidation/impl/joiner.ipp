@@ -95,6 +95,8 @@ GPUSCHED_INLINE bool Joiner::join(const std::vector<std::vector<Vacated>>& found
             else
                 next[best] = found[best].size();
         }
+        for (std::size_t g = 0; g < found.size(); ++g)
+            stats_.refused_by_budget += static_cast<std::int64_t>(found[g].size() - next[g]);
     }
     stats_.rounds.push_back(round);
     return round.vacated_nodes > 0 && !out_of_budget_;

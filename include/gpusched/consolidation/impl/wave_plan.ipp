@@ -46,24 +46,51 @@ struct ObjectiveWeight {
     }
 };
 
-/// Says why a wanted move is not made once the others are.
+/// Says why a wanted move is not made once the others are. What the plan vacates may receive: nothing but its moves vacates it.
 GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
                                                   std::span<const ClosedBy> closed,
                                                   const AnyPlacementRule& rule, const WantedMove& move,
                                                   const Options& options) {
     auto why = explain_move(cluster, after, scope, closed, rule, move.task, move.to, options);
-    const auto what = "task " + gpusched::quoted(cluster.name(move.task)) + " cannot move to node " +
-                      gpusched::quoted(cluster.name(move.to));
-    if (why.fate == MoveFate::possible && move.gpus != 0 && !gpus_fit(after, move.task, move.to, move.gpus)) {
+    const bool possible = why.fate == MoveFate::possible;
+    if (possible && move.gpus != 0 && !gpus_fit(after, move.task, move.to, move.gpus)) {
         why.fate = MoveFate::obstacle;
         why.obstacle = Obstacle::gpu;
-        why.text = what + " (gpu): the GPUs that it is to take do not fit it or are in use";
-    } else if (why.fate == MoveFate::possible) {
-        why.text = what + ": it finds no turn, because its node must stay in use";
-    } else {
-        why.text = in_words(cluster, why, options, true);
+        why.text = "task " + gpusched::quoted(cluster.name(move.task)) + " cannot move to node " +
+                   gpusched::quoted(cluster.name(move.to)) +
+                   " (gpu): the GPUs that it is to take do not fit it or are in use";
+        return why;
     }
+    if (possible) why.fate = MoveFate::no_turn;
+    why.text = in_words(cluster, why, options, true);
+    if (possible)
+        why.text += after.occupants(why.from) == 1 && !scope.may_vacate[index(why.from)]
+                        ? "; its node must stay in use"
+                        : "; others that move in the same waves, jobs and disruption budgets leave it none";
     return why;
+}
+
+/// Takes moves out of `waiting` that could not be made even if all others that wait had left their nodes, and returns their positions in
+/// the list: they stand in the way of others for nothing.
+GPUSCHED_INTERNAL std::vector<std::size_t> take_hopeless(const Cluster& cluster, const AnyPlacementRule& rule,
+                                                         std::vector<Step>& waiting) {
+    auto left = cluster;
+    left.commit();
+    for (const auto& step : waiting) left.remove(step.task);
+    std::vector<std::size_t> hopeless;
+    std::erase_if(waiting, [&](const Step& step) {
+        // With fewer tasks about, only the wishes for neighbours, and for even numbers, are harder to grant.
+        const auto group = find_group_obstacle(left, step.task, step.to);
+        const bool possible =
+            left.inventory().eligible(step.task, step.to) &&
+            find_resource_obstacle(left, step.task, step.to) == Obstacle::none &&
+            (group == Obstacle::none || group == Obstacle::near || group == Obstacle::spread) &&
+            (!step.these_gpus || gpus_fit(left, step.task, step.to, step.gpus)) &&
+            (!rule.is_static() || rule.allows(left, step.task, step.to));
+        if (!possible) hopeless.push_back(step.chain);
+        return !possible;
+    });
+    return hopeless;
 }
 
 }  // namespace detail
@@ -106,7 +133,15 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
         auto may_vacate = scope.may_vacate;
         while (!waiting.empty()) {
             auto order = order_into_waves(after, waiting, closed, limits, may_vacate);
-            if (order.moves.empty()) break;
+            if (order.moves.empty()) {
+                const auto hopeless = detail::take_hopeless(after, limits.rule, waiting);
+                if (hopeless.empty()) break;
+                impossible.insert(impossible.end(), hopeless.begin(), hopeless.end());
+                std::erase_if(wanted, [&](const Step& step) {
+                    return std::find(hopeless.begin(), hopeless.end(), step.chain) != hopeless.end();
+                });
+                continue;
+            }
             for (auto move : order.moves) {
                 move.wave += plan.waves;
                 plan.moves.push_back(move);
@@ -137,7 +172,8 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     stats.dropped_chains = static_cast<std::int64_t>(impossible.size());
     detail::appraise(cluster, detail::ObjectiveWeight{options}, options.price, options.open_price,
                      ordered.result);
-    const auto closed_by = detail::closed_nodes(cluster, after, options);
+    auto closed_by = detail::closed_nodes(cluster, after, options);
+    std::replace(closed_by.begin(), closed_by.end(), ClosedBy::emptied, ClosedBy::nothing);
     for (const auto i : impossible)
         ordered.dropped.push_back(
             {i, detail::explain_dropped(cluster, after, scope, closed_by, limits.rule, moves[i], options)});

@@ -38,7 +38,7 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
         if (added) cells_.push_back({row, within, domain});
         return at->second;
     };
-    // Neighbours in input order mostly share their switch and model: look their cells up once.
+    // Neighbours by id mostly share their switch and model: look their cells up once.
     std::tuple<std::size_t, DomainId, DomainId> last{rows_.size(), {}, {}};
     std::array<std::uint32_t, 4> its_cells{};
     cells_of_node_.resize(inventory.nodes.names.size());

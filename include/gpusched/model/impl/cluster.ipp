@@ -8,6 +8,7 @@
 #include <gpusched/model/detail/eligibility.hpp>
 #include <gpusched/model/detail/held_gpus.hpp>
 #include <gpusched/model/detail/inventory_editor.hpp>
+#include <gpusched/model/detail/name_order.hpp>
 #include <gpusched/model/detail/resource_columns.hpp>
 #include <gpusched/model/event_log.hpp>
 #include <gpusched/model/impl/domain_counts.ipp>
@@ -50,7 +51,12 @@ GPUSCHED_INLINE Cluster::~Cluster() = default;
 
 // Building -------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec) {
+GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec, IdOrder order) {
+    if (order == IdOrder::by_name && !detail::is_numbered_as_listed(spec)) {
+        auto cluster = build(detail::in_name_order(spec), IdOrder::as_listed);
+        cluster.inventory_->listed = detail::listed_order(spec, *cluster.inventory_);
+        return cluster;
+    }
     Problems problems;
     Cluster cluster{nullptr};
     cluster.inventory_ = Inventory::build(spec, problems);
@@ -140,7 +146,7 @@ GPUSCHED_INLINE std::optional<NodeId> Cluster::find_home(const TaskSpec& task, P
 
 GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
     std::vector<TaskId> unknown;  // tasks on GPUs that are not said
-    // Backwards, because lists grow at the front: afterwards every node lists its tasks in input order.
+    // Backwards, because lists grow at the front: afterwards every node lists its tasks by id.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
         const auto& task = spec.tasks[i];
         if (!task.node) {
@@ -197,7 +203,7 @@ GPUSCHED_INLINE void Cluster::assign_unknown(const std::vector<TaskId>& tasks, c
         if (const auto gpus = detail::held_gpus(*this, {*inventory_, task}, said, node, problems))
             assign(task, node, *gpus);
     }
-    // Once more in reverse input order, so that every node lists its tasks in input order.
+    // Once more backwards, so that every node lists its tasks by id.
     for (std::size_t i = task_slots(); i-- > 0;)
         if (const auto task = make_id<TaskId>(i); is_placed(task)) assign(task, node_of(task), gpus_of(task));
 }

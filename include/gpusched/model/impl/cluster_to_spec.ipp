@@ -118,16 +118,34 @@ GPUSCHED_INLINE BudgetSpec Cluster::budget_spec(std::uint32_t budget) const {
     return out;
 }
 
+namespace detail {
+
+/// Calls `add(id)` for all slots: those listed first, the others after them.
+template <class Add>
+void for_each_listed(const std::vector<std::uint32_t>& listed, std::size_t slots, Add&& add) {
+    for (const auto id : listed) add(id);
+    for (auto id = listed.size(); id < slots; ++id) add(static_cast<std::uint32_t>(id));
+}
+
+}  // namespace detail
+
 GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
+    const auto& inv = *inventory_;
     ClusterSpec spec;
-    spec.now = inventory_->now;
-    for (const auto node : nodes()) spec.nodes.push_back(node_spec(node));
-    for (const auto task : tasks()) spec.tasks.push_back(task_spec(task));
-    for (std::size_t j = 0; j < inventory_->job_names.size(); ++j)
-        if (!inventory_->job_names[j].empty()) spec.jobs.push_back(job_spec(make_id<JobId>(j)));
-    for (std::uint32_t b = 0; b < inventory_->budgets.size(); ++b)
-        if (!inventory_->budget_names[b].empty()) spec.budgets.push_back(budget_spec(b));
-    for (const auto& level : inventory_->label_levels) spec.label_levels.push_back(level.key);
+    spec.now = inv.now;
+    detail::for_each_listed(inv.listed.nodes, node_slots(), [&](std::uint32_t id) {
+        if (const auto node = make_id<NodeId>(id); contains(node)) spec.nodes.push_back(node_spec(node));
+    });
+    detail::for_each_listed(inv.listed.tasks, task_slots(), [&](std::uint32_t id) {
+        if (const auto task = make_id<TaskId>(id); contains(task)) spec.tasks.push_back(task_spec(task));
+    });
+    detail::for_each_listed(inv.listed.jobs, inv.job_names.size(), [&](std::uint32_t id) {
+        if (!inv.job_names[id].empty()) spec.jobs.push_back(job_spec(make_id<JobId>(id)));
+    });
+    detail::for_each_listed(inv.listed.budgets, inv.budgets.size(), [&](std::uint32_t id) {
+        if (!inv.budget_names[id].empty()) spec.budgets.push_back(budget_spec(id));
+    });
+    for (const auto& level : inv.label_levels) spec.label_levels.push_back(level.key);
     return spec;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
@@ -51,7 +52,7 @@ class NameRanks {
         std::vector<std::uint32_t> order;
         for (const auto id : ids) order.push_back(static_cast<std::uint32_t>(index(id)));
         std::sort(order.begin(), order.end(),
-                  [&](std::uint32_t x, std::uint32_t y) { return name(x) < name(y); });
+                  [&](std::uint32_t x, std::uint32_t y) { return comes_before(name(x), name(y)); });
         ranks_.assign(slots, unranked);
         for (std::size_t i = 0; i < order.size(); ++i) ranks_[order[i]] = static_cast<std::uint32_t>(i);
         generations_.assign(slots, 0);
@@ -223,7 +224,7 @@ struct PreemptionIndex::State {
         if (order != 0) return order < 0;
         if (rank[a] != detail::NameRanks::unranked && rank[b] != detail::NameRanks::unranked)
             return rank[a] < rank[b];
-        return cluster.name(make_id<NodeId>(a)) < cluster.name(make_id<NodeId>(b));
+        return comes_before(cluster.name(make_id<NodeId>(a)), cluster.name(make_id<NodeId>(b)));
     }
 
     void ask(const Cluster& cluster, detail::Shape& shape, NodeId node) {

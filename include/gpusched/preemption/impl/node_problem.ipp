@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/detail/cores.hpp>
 #include <gpusched/preemption/detail/node_problem.hpp>
@@ -296,14 +297,14 @@ bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
         const std::string* name = nullptr;
         visit(mine, theirs, [&](TaskId task) {
             const auto& other = cluster_->name(task);
-            if (name == nullptr || other < *name) name = &other;
+            if (name == nullptr || comes_before(other, *name)) name = &other;
         });
         return name;
     };
     const auto* const mine = first(a, b);
     const auto* const theirs = first(b, a);
     if (mine == nullptr || theirs == nullptr) return theirs != nullptr;
-    return *mine < *theirs;
+    return comes_before(*mine, *theirs);
 }
 
 template <class Set>

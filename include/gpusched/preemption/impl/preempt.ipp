@@ -2,6 +2,7 @@
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/detail/replace_victims.hpp>
@@ -38,7 +39,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         return inv.nodes.receives(node) && request.may_run_on(inv, node);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
-        return b == none<NodeId> || cluster.name(a) < cluster.name(b);
+        return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
     };
 
     // Without evicting anybody.

@@ -3,6 +3,7 @@
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/preemption/detail/cost.hpp>
@@ -318,7 +319,7 @@ class GangSearch {
                 if (fits && did && request.qos != Qos::none)
                     order = int{candidate.locality} - int{chosen.locality};
                 if (!fits && !did) order = compare(candidate, chosen, by, true);
-                if (order > 0 || (order == 0 && now_.name(at) < now_.name(node))) continue;
+                if (order > 0 || (order == 0 && comes_before(now_.name(at), now_.name(node)))) continue;
             }
             chosen = std::move(candidate);
             at = node;

@@ -9,6 +9,7 @@
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/detail/name_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
@@ -43,11 +44,9 @@ class Replay {
         if (!timeless_) sort_by_creation(tasks);
         rng_ = rng_.split(1);
 
-        // Policies give ties to the first node.
+        // Policies give ties to the first node: by name, unless resampling shuffles them.
         ClusterSpec spec;
-        spec.nodes = trace_.nodes;
-        std::sort(spec.nodes.begin(), spec.nodes.end(),
-                  [](const NodeSpec& a, const NodeSpec& b) { return a.name < b.name; });
+        spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
         if (options.resample_to) order.shuffle(std::span(spec.nodes));
         Problems problems;
         spec.tasks.reserve(tasks.size());
@@ -59,7 +58,7 @@ class Replay {
             spec.tasks.push_back(task.task);
         }
         problems.throw_if_any();
-        cluster_ = Cluster::build(spec);
+        cluster_ = Cluster::build(spec, IdOrder::as_listed);
         cluster_.keep_events();
     }
 

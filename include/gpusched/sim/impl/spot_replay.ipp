@@ -2,6 +2,7 @@
 
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/model/detail/name_order.hpp>
 #include <gpusched/sim/detail/spot_check.hpp>
 #include <gpusched/sim/detail/spot_scheduler.hpp>
 #include <gpusched/sim/spot_replay.hpp>
@@ -30,7 +31,7 @@ class SpotReplay {
           clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
           eviction_rng_(Rng(options.seed).split(2)) {
         validate_spot(trace, options, known);
-        cluster_ = Cluster::build(make_spec());
+        cluster_ = Cluster::build(make_spec(), IdOrder::as_listed);
         hopeless_.emplace(cluster_);
         scheduler_.emplace(options, cluster_, gangs_, known);
         runs_.resize(trace.jobs.size());
@@ -129,7 +130,7 @@ class SpotReplay {
 
     ClusterSpec make_spec() {
         ClusterSpec spec;
-        spec.nodes = trace_.nodes;
+        spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
         for (std::size_t j = 0; j < trace_.jobs.size(); ++j) {
             const auto& job = trace_.jobs[j];
             gangs_.first.push_back(spec.tasks.size());
@@ -272,7 +273,7 @@ class SpotReplay {
         auto spec = cluster_.to_spec();
         for (auto& task : spec.tasks)
             if (task.node && task.priority_class == PriorityClass::lp) task.locked = true;
-        const auto plan = consolidation::consolidate(Cluster::build(spec),
+        const auto plan = consolidation::consolidate(Cluster::build(spec, IdOrder::as_listed),
                                                      {.preset = consolidation::Preset::fast,
                                                       .seed = options_.seed,
                                                       .threads = 1,

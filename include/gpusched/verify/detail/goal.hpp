@@ -11,7 +11,11 @@
 namespace GPUSCHED_NAMESPACE::verify::detail {
 
 /// What keeps a goal from meaning anything; empty for a good one.
-[[nodiscard]] inline std::string bad_goal(const Goal& goal) {
+[[nodiscard]] inline std::string bad_goal(const Books& books, const Goal& goal) {
+    if (!goal.gpu_model.empty() &&
+        std::none_of(books.machines.begin(), books.machines.end(),
+                     [&](const auto& machine) { return machine.spec->gpu_model == goal.gpu_model; }))
+        return "no node has GPU model " + gpusched::quoted(goal.gpu_model);
     if (goal.empty_nodes.has_value() == goal.slots.has_value())
         return "it must ask for either empty_nodes or slots";
     if (goal.empty_nodes) {

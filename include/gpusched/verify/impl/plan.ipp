@@ -353,6 +353,11 @@ class Replay {
                 bound.occupied_nodes_at_least);
         compare("vacated_nodes_at_most", vacated, vacated <= bound.vacated_nodes_at_most,
                 bound.vacated_nodes_at_most);
+        if (const auto value = plan_.stats.find("value_milli");
+            bound.value_at_most && value != plan_.stats.end() &&
+            value->second > static_cast<double>(*bound.value_at_most))
+            violation("bound", "value_at_most is " + std::to_string(*bound.value_at_most) +
+                                   ", but the statistics say that the plan is worth more");
         compare("vacated_gpus_at_most", gpus, gpus <= bound.vacated_gpus_at_most, bound.vacated_gpus_at_most);
     }
 
@@ -361,7 +366,7 @@ class Replay {
             if (plan_.goal_reached) violation("goal_reached", "there is no goal");
             return;
         }
-        if (const auto bad = bad_goal(*plan_.goal); !bad.empty()) return violation("goal", bad);
+        if (const auto bad = bad_goal(books_, *plan_.goal); !bad.empty()) return violation("goal", bad);
         if (!plan_.goal_reached) return;
         const auto wanted = plan_.goal->empty_nodes.value_or(plan_.goal->count.value_or(1));
         const auto there = available(books_, *plan_.goal);

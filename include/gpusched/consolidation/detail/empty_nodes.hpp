@@ -1,0 +1,69 @@
+// EmptyNodes: nodes that a search may open, those that are alike together.
+#pragma once
+
+#include <gpusched/consolidation/detail/workspace.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
+
+/// All that decides what an empty node may take, and what opening it costs, but where it is: its position, its own name as a label, and
+/// who else is near. Those of the least weight come first.
+using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, GpuMask, GpuMask,
+                             std::int64_t, std::int64_t, std::int64_t, std::vector<std::int64_t>>;
+
+[[nodiscard]] inline EmptyKind empty_kind(const Cluster& cluster, NodeId node, std::int64_t weight) {
+    const auto& inv = cluster.inventory();
+    const auto n = index(node);
+    std::vector<std::int64_t> resources;
+    for (std::uint32_t r = 0; r < inv.resource_names.size(); ++r)
+        resources.push_back(cluster.resource_free(node, r));
+    return {weight,
+            inv.nodes.node_class[n],
+            inv.nodes.hardware[n],
+            inv.nodes.devices[n],
+            cluster.idle_gpus(node),
+            cluster.free_devices(node),
+            inv.nodes.gpu_memory_mib[n],
+            cluster.cpu_free_milli(node),
+            cluster.memory_free_mib(node),
+            std::move(resources)};
+}
+
+/// Does what an empty node offers alone decide whether the task may go there?
+[[nodiscard]] inline bool place_is_free(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    return inv.memberships(task).empty() &&
+           inv.extras[inv.tasks.extras[index(task)]].node_set == Extras::no_node_set;
+}
+
+/// The nodes of a group that may be opened.
+struct EmptyNodes {
+    std::vector<std::vector<NodeId>> kinds{};  ///< by ascending weight; nodes of one kind ascending
+    std::vector<NodeId> all{};                 ///< kind by kind
+
+    EmptyNodes() = default;
+    /// @param weight of a node, as the policies have it
+    template <class Weight>
+    EmptyNodes(const Workspace& work, std::span<const NodeId> group, const Weight& weight) {
+        std::map<EmptyKind, std::vector<NodeId>> found;
+        for (const auto node : group)
+            if (work.scope.opens(node))
+                found[empty_kind(work.snapshot, node, static_cast<std::int64_t>(weight(work.snapshot, node)))]
+                    .push_back(node);
+        for (auto& [kind, nodes] : found) {
+            std::sort(nodes.begin(), nodes.end());
+            all.insert(all.end(), nodes.begin(), nodes.end());
+            kinds.push_back(std::move(nodes));
+        }
+    }
+    [[nodiscard]] bool empty() const noexcept { return all.empty(); }
+};
+
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -1,0 +1,44 @@
+// Natural order: names in the order in which a reader expects them, with numbers in them compared as numbers.
+#pragma once
+
+#include <gpusched/config.hpp>
+
+#include <cstddef>
+#include <string_view>
+
+namespace GPUSCHED_NAMESPACE {
+
+namespace detail {
+
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// The digits that `text` goes on with from `at`, without leading zeros; `at` moves behind them.
+[[nodiscard]] constexpr std::string_view next_number(std::string_view text, std::size_t& at) noexcept {
+    while (at < text.size() && text[at] == '0') ++at;
+    const auto first = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return text.substr(first, at - first);
+}
+
+}  // namespace detail
+
+/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), everything
+/// else byte by byte. Names that differ in leading zeros alone compare as plain text, so that different names never tie.
+[[nodiscard]] constexpr bool comes_before(std::string_view a, std::string_view b) noexcept {
+    std::size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
+        if (detail::is_digit(a[i]) && detail::is_digit(b[j])) {
+            const auto x = detail::next_number(a, i), y = detail::next_number(b, j);
+            if (x.size() != y.size()) return x.size() < y.size();
+            if (const auto order = x.compare(y); order != 0) return order < 0;
+        } else {
+            if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+            ++i;
+            ++j;
+        }
+    }
+    if (i < a.size() || j < b.size()) return i == a.size();
+    return a < b;
+}
+
+}  // namespace GPUSCHED_NAMESPACE
