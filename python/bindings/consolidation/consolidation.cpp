@@ -62,12 +62,12 @@ struct NamedChange {
     std::int64_t cpu_milli = 0;
     /// What it lacks there.
     std::int64_t memory_mib = 0;
-    /// What else is in the way there: it would not fit even if it lacked none of these; '' = nothing.
-    std::string obstacle;
+    /// What else is in the way there: it would not fit even if it lacked none of these.
+    Obstacle obstacle{};
     /// A node on which it fits as it is, but onto which nothing may move; '' = there is none.
     std::string closed_node;
-    /// Why nothing may move onto that: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself', 'cordoned'.
-    std::string closed_by;
+    /// Why nothing may move onto that; '' = there is none.
+    c::ClosedBy closed_by{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedChange>, F&& field) {
@@ -82,13 +82,12 @@ constexpr void visit_fields(std::type_identity<NamedChange>, F&& field) {
 struct NamedBlocker {
     /// The task's name.
     std::string task;
-    /// Why it must stay: 'daemon', 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core member', or
-    /// '' for a task that may move but has nowhere to go.
-    std::string fixed_by;
+    /// Why it must stay; '' for a task that may move but has nowhere to go.
+    c::FixedBy fixed_by{};
     /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands
     /// in the way of most, and how many nodes that is. Obstacles on nodes of its kind come before those of other
     /// kinds.
-    std::string obstacle;
+    Obstacle obstacle{};
     /// On how many nodes that obstacle stands.
     std::size_t nodes_with_obstacle = 0;
     /// Of how many.
@@ -112,7 +111,7 @@ struct NodeExplanation {
     /// The node's name.
     std::string node;
     /// What became of a node.
-    std::string fate;
+    c::NodeFate fate{};
     /// The tasks of its own that keep it occupied.
     std::vector<NamedBlocker> blockers;
     /// tasks that the plan moves onto the node
@@ -131,22 +130,15 @@ constexpr void visit_fields(std::type_identity<NodeExplanation>, F&& field) {
 
 NamedChange named(const Cluster& cluster, const c::LeastChange& change) {
     const auto name = [&](NodeId node) { return node == none<NodeId> ? std::string() : cluster.name(node); };
-    return {name(change.node),
-            change.gpu_milli,
-            change.cpu_milli,
-            change.memory_mib,
-            change.obstacle == Obstacle::none ? "" : gpusched::enum_name(change.obstacle),
-            name(change.closed_node),
-            gpusched::enum_name(change.closed_by)};
+    return {name(change.node), change.gpu_milli,         change.cpu_milli, change.memory_mib,
+            change.obstacle,   name(change.closed_node), change.closed_by};
 }
 
 NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
-    NodeExplanation result{cluster.name(e.node), gpusched::enum_name(e.fate), {}, {}, e.text};
+    NodeExplanation result{cluster.name(e.node), e.fate, {}, {}, e.text};
     for (const auto& b : e.blockers)
-        result.blockers.push_back({cluster.name(b.task), gpusched::enum_name(b.fixed_by),
-                                   b.fixed_by == c::FixedBy::nothing ? gpusched::enum_name(b.obstacle) : "",
-                                   b.nodes_with_obstacle, b.nodes_looked_at, b.nodes_refused,
-                                   named(cluster, b.change)});
+        result.blockers.push_back({cluster.name(b.task), b.fixed_by, b.obstacle, b.nodes_with_obstacle,
+                                   b.nodes_looked_at, b.nodes_refused, named(cluster, b.change)});
     for (const auto task : e.received) result.received.push_back(cluster.name(task));
     return result;
 }
@@ -246,9 +238,9 @@ void bind_consolidation(py::module_& parent) {
             std::optional<ChosenPolicies> policies;
             if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = policies ? c::consolidate_by_name(*cluster, policies->names, arguments,
-                                                                      context, policies->known)
-                                             : c::consolidate(*cluster, arguments, context);
+                const auto result =
+                    policies ? c::consolidate(*cluster, policies->names, arguments, context, policies->known)
+                             : c::consolidate(*cluster, arguments, context);
                 return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
                                  result.stop_reason};
             });

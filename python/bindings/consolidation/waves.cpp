@@ -33,14 +33,14 @@ struct NamedMove {
     std::string from_node;
     /// The node that was asked for.
     std::string to_node;
-    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused'.
-    std::string fate;
-    /// Why the task must stay; as in `Blocker`.
-    std::string fixed_by;
-    /// Why the node receives nothing: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself' or 'cordoned'.
-    std::string closed_by;
+    /// What the move would meet.
+    c::MoveFate fate{};
+    /// Why the task must stay; '' = it may move.
+    c::FixedBy fixed_by{};
+    /// Why the node receives nothing; '' = it may.
+    c::ClosedBy closed_by{};
     /// The first constraint in the way, 'none' where there is none.
-    std::string obstacle;
+    Obstacle obstacle{};
     /// Tasks that could leave the node for it, the fewest of those that are easier to place.
     std::vector<std::string> victims;
     /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
@@ -72,10 +72,10 @@ NamedMove named(const Cluster& cluster, const c::MoveExplanation& e) {
     NamedMove result{cluster.name(e.task),
                      e.from == none<NodeId> ? std::string() : cluster.name(e.from),
                      cluster.name(e.to),
-                     gpusched::enum_name(e.fate),
-                     gpusched::enum_name(e.fixed_by),
-                     gpusched::enum_name(e.closed_by),
-                     gpusched::enum_name(e.obstacle),
+                     e.fate,
+                     e.fixed_by,
+                     e.closed_by,
+                     e.obstacle,
                      {},
                      e.cost,
                      e.weight,
