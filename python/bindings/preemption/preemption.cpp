@@ -2,7 +2,7 @@
 #include "preemption/preemption.hpp"
 #include "core/call.hpp"
 #include "core/python_function.hpp"
-#include "core/records.hpp"
+#include "model/named.hpp"
 #include "model/plan.hpp"
 #include "model/task_argument.hpp"
 
@@ -21,24 +21,6 @@ namespace gpusched::python {
 namespace {
 
 namespace p = preemption;
-
-struct PreemptionExplanation {
-    /// The node that came closest; None = none may run it.
-    std::optional<std::string> node;
-    /// What is in the way; "none" = something helps.
-    Obstacle obstacle{};
-    /// milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
-    std::int64_t missing = 0;
-    /// in words
-    std::string text;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<PreemptionExplanation>, F&& field) {
-    field("node", &PreemptionExplanation::node);
-    field("obstacle", &PreemptionExplanation::obstacle);
-    field("missing", &PreemptionExplanation::missing);
-    field("text", &PreemptionExplanation::text);
-}
 
 /// A cost function written in Python.
 struct PythonCost {
@@ -264,10 +246,10 @@ void bind_preemption(py::module_& parent) {
     using D = NamedDecision;
     auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
     define_record(decision);
-    using E = PreemptionExplanation;
+    using E = Named<p::Explanation>;
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
-    explanation.def("__str__", [](const E& e) { return e.text; });
+    explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
                             "A pandas frame with one row: node, obstacle, missing and text.");
     define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
@@ -332,10 +314,7 @@ void bind_preemption(py::module_& parent) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             use_functions(o, with_task);
-            const auto e = p::explain(*with_task, id, o);
-            PreemptionExplanation out{std::nullopt, e.obstacle, e.missing, e.text};
-            if (e.node != none<NodeId>) out.node = with_task->name(e.node);
-            return out;
+            return named(*with_task, p::explain(*with_task, id, o));
         },
         py::arg("cluster"), py::arg("task"),
         options
