@@ -206,18 +206,18 @@ struct HostRun {
     double excess_ms = 0;  ///< how far p99s of windows were above the target, on average over all windows
     double slice_s = 0;    ///< compute slices held by protected tenants, times seconds
     double miss_rate = 0;  ///< missed or shed, of those completed or shed, 0 to 1
-    double miss_rate_completed = 0;       ///< missed, of those completed, 0 to 1
-    double p50_ms = 0;                    ///< median latency of completed requests
-    double p95_ms = 0;                    ///< their 95th percentile
-    double p99_ms = 0;                    ///< their 99th percentile
-    double p999_ms = 0;                   ///< their 99.9th percentile
-    double t2_bytes = 0;                  ///< that T2 moved over PCIe
-    double t3_work_s = 0;                 ///< that T3 computed, in seconds of an instance by itself
-    std::int32_t structural_actions = 0;  ///< changes of instance or place, rollbacks included
-    std::int32_t throttles = 0;           ///< limits of block I/O
-    std::int32_t quota_changes = 0;       ///< changes of the MPS quota
-    std::int32_t rollbacks = 0;           ///< structural changes that were undone
-    double structural_actions_per_hour = 0;
+    double miss_rate_completed = 0;          ///< missed, of those completed, 0 to 1
+    double p50_ms = 0;                       ///< median latency of completed requests
+    double p95_ms = 0;                       ///< their 95th percentile
+    double p99_ms = 0;                       ///< their 99th percentile
+    double p999_ms = 0;                      ///< their 99.9th percentile
+    double t2_bytes = 0;                     ///< that T2 moved over PCIe
+    double t3_work_s = 0;                    ///< seconds in which T3 computed, times its quota
+    std::int32_t structural_actions = 0;     ///< changes of instance or place, rollbacks included
+    std::int32_t throttles = 0;              ///< limits of block I/O
+    std::int32_t quota_changes = 0;          ///< changes of the MPS quota
+    std::int32_t rollbacks = 0;              ///< structural changes that were undone
+    double structural_actions_per_hour = 0;  ///< the same per hour
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {

@@ -48,7 +48,6 @@ using sim::HostScenario;
 /// The scenario with other values of some fields.
 void override_fields(HostScenario& scenario, const py::object& overrides) {
     if (overrides.is_none()) return;
-    if (!py::isinstance<py::dict>(overrides)) bad_option("overrides", overrides, "a dict or None");
     Fields fields("overrides", overrides);
     fields.read_all(scenario, {"duration_s"});
     fields.finish();
