@@ -26,10 +26,10 @@ constexpr void visit_fields(std::type_identity<Newcomer>, F&& field) {
     field("id", &Newcomer::id);
     field("service_class", &Newcomer::service_class);
     field("profile", &Newcomer::profile);
-    field("pcie_bytes_per_s", &Newcomer::pcie_bytes_per_s, within(0, 1e15));
-    field("io_bytes_per_s", &Newcomer::io_bytes_per_s, within(0, 1e15));
-    field("tau_ms", &Newcomer::tau_ms, within(0, 1e7));
-    field("alone_ms", &Newcomer::alone_ms, within(0, 1e7));
+    field("pcie_bytes_per_s", &Newcomer::pcie_bytes_per_s, within(0.0, 1e15));
+    field("io_bytes_per_s", &Newcomer::io_bytes_per_s, within(0.0, 1e15));
+    field("tau_ms", &Newcomer::tau_ms, within(0.0, 1e7));
+    field("alone_ms", &Newcomer::alone_ms, within(0.0, 1e7));
 }
 
 /// A place for a newcomer.

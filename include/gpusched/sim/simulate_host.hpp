@@ -28,7 +28,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<RequestClass>, F&& field) {
     field("share", &RequestClass::share, within(0, 1));
     field("bytes", &RequestClass::bytes, within(0.0, double(largest_quantity)));
-    field("compute_ms", &RequestClass::compute_ms, within(0, 1e6));
+    field("compute_ms", &RequestClass::compute_ms, within(0.0, 1e6));
 }
 
 /// What happens to requests during a structural change.
@@ -118,10 +118,10 @@ constexpr void visit_fields(std::type_identity<HostScenario>, F&& field) {
     field("root_bytes_per_s", &HostScenario::root_bytes_per_s, more_than(0.0, 1e13));
     field("background_weight", &HostScenario::background_weight, within(0.0, 0.95));
     field("t2_weight", &HostScenario::t2_weight, within(0, 1000));
-    field("t2_bytes_per_s", &HostScenario::t2_bytes_per_s, within(0, 1e13));
+    field("t2_bytes_per_s", &HostScenario::t2_bytes_per_s, within(0.0, 1e13));
     field("t2_on_s", &HostScenario::t2_on_s, more_than(0.0, 1e7));
     field("t2_off_s", &HostScenario::t2_off_s, more_than(0.0, 1e7));
-    field("t2_bytes_per_io_byte", &HostScenario::t2_bytes_per_io_byte, more_than(0, 1000));
+    field("t2_bytes_per_io_byte", &HostScenario::t2_bytes_per_io_byte, more_than(0.0, 1000.0));
     field("t3_on_s", &HostScenario::t3_on_s, more_than(0.0, 1e7));
     field("t3_off_s", &HostScenario::t3_off_s, more_than(0.0, 1e7));
     field("beta", &HostScenario::beta, within(0, 100));
@@ -146,7 +146,7 @@ constexpr void visit_fields(std::type_identity<HostScenario>, F&& field) {
     field("llm_requests_per_s", &HostScenario::llm_requests_per_s, more_than(0.0, 1e5));
     field("prefill_ms", &HostScenario::prefill_ms, within(0, 100'000));
     field("prefill_ms_per_token", &HostScenario::prefill_ms_per_token, within(0, 100'000));
-    field("prompt_bytes_per_token", &HostScenario::prompt_bytes_per_token, within(0, 1e9));
+    field("prompt_bytes_per_token", &HostScenario::prompt_bytes_per_token, within(0.0, 1e9));
     field("decode_ms_per_token", &HostScenario::decode_ms_per_token, within(0, 100'000));
     field("decode_slows", &HostScenario::decode_slows, within(0, 100));
     field("io_levels_mb_s", &HostScenario::io_levels_mb_s);
