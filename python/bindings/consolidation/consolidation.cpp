@@ -77,8 +77,8 @@ void bind_explain(py::module_& m) {
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
             const auto o = read_options(keywords, "explain", given, cluster, problems);
             const auto spec = plan_argument(plan);
-            return named(*cluster,
-                         unlocked([&] { return c::explain(*cluster, resolve(spec, *cluster), found, o); }));
+            return with_names(
+                *cluster, unlocked([&] { return c::explain(*cluster, resolve(spec, *cluster), found, o); }));
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
@@ -88,8 +88,8 @@ void bind_explain(py::module_& m) {
             Problems problems;
             const auto o = read_options(keywords, "explain_clear", given, cluster, problems);
             const auto spec = plan_argument(plan);
-            return named(*cluster,
-                         unlocked([&] { return c::explain_clear(*cluster, resolve(spec, *cluster), o); }));
+            return with_names(
+                *cluster, unlocked([&] { return c::explain_clear(*cluster, resolve(spec, *cluster), o); }));
         },
         py::arg("cluster"), py::arg("plan"),
         keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());

@@ -93,7 +93,7 @@ void bind_explain_move(py::module_& m) {
             problems.throw_if_any();
             o.rule = chosen_rule(o.own_rule, cluster);
             const auto spec = o.plan.is_none() ? PlanSpec() : plan_argument(o.plan);
-            return named(*cluster, unlocked([&] {
+            return with_names(*cluster, unlocked([&] {
                 return c::explain_move(*cluster, which, to, o, resolve(spec, *cluster));
             }));
         },
@@ -154,7 +154,7 @@ void bind_order_into_waves(py::module_& m) {
                           ordered.result.stop_reason},
                 {}};
             for (const auto& dropped : ordered.dropped)
-                result.dropped.push_back(named(*cluster, dropped.why));
+                result.dropped.push_back(with_names(*cluster, dropped.why));
             return result;
         },
         py::arg("cluster"), py::arg("moves"),

@@ -12,7 +12,7 @@
 
 namespace gpusched::python {
 
-/// A record of ids, with names: see `named`. It holds what Python sees of each field, in the order of the table of `T`.
+/// A record of ids, with names: see `with_names`. It holds what Python sees of each field, in the order of the table of `T`.
 template <Described T>
 struct Named {
     py::tuple values;
@@ -63,7 +63,7 @@ struct Shown<T> {
 
 /// A record, or a list of records, with the names that its ids have in the cluster. Needs the interpreter lock.
 template <class T>
-typename Shown<T>::type named(const Cluster& cluster, const T& record) {
+typename Shown<T>::type with_names(const Cluster& cluster, const T& record) {
     return Shown<T>::of(cluster, record);
 }
 

@@ -314,7 +314,7 @@ void bind_preemption(py::module_& parent) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             use_functions(o, with_task);
-            return named(*with_task, p::explain(*with_task, id, o));
+            return with_names(*with_task, p::explain(*with_task, id, o));
         },
         py::arg("cluster"), py::arg("task"),
         options
