@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled bodies of control/: every file of include/gpusched/control/impl.
-#include <gpusched/control/impl/admission.ipp>
 #include <gpusched/control/impl/audit.ipp>
 #include <gpusched/control/impl/carryover.ipp>
 #include <gpusched/control/impl/config.ipp>
@@ -17,3 +16,4 @@
 #include <gpusched/control/impl/state.ipp>
 #include <gpusched/control/impl/step.ipp>
 #include <gpusched/control/impl/tail_model.ipp>
+#include <gpusched/control/impl/tenant_admission.ipp>

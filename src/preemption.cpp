@@ -8,6 +8,7 @@
 #include <gpusched/preemption/impl/node_bind.ipp>
 #include <gpusched/preemption/impl/node_problem.ipp>
 #include <gpusched/preemption/impl/node_read.ipp>
+#include <gpusched/preemption/impl/online.ipp>
 #include <gpusched/preemption/impl/options.ipp>
 #include <gpusched/preemption/impl/placement_check.ipp>
 #include <gpusched/preemption/impl/preempt.ipp>

@@ -4,6 +4,7 @@
 // The nodes to clear are drawn at random from those that hold a task and none that must stay. The time is the least of
 // `--repeats` runs, without loading and the bound. With --gates the exit status is 1 when the mean share of the bound over
 // all rows of the preset `best` is below 98 %, or any run is below the same run of --before.
+#include "../support/enumerator.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
 #include "runs.hpp"
@@ -85,7 +86,7 @@ int measure(const Arguments& arguments) {
             const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
             const auto bound = con::bound(cluster, method, options, {.lp = milp::clp()});
             for (const auto& preset : arguments.presets) {
-                options.preset = bench::preset_of(preset);
+                options.preset = bench::enumerator<consolidation::Preset>(preset);
                 con::Result result;
                 double least_s = std::numeric_limits<double>::infinity();
                 for (int run = 0; run < arguments.repeats; ++run)

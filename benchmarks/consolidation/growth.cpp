@@ -4,6 +4,7 @@
 // One line per size, number of threads and algorithm. Processor time is that of all threads of the process, which other work on the machine
 // disturbs less than time by the clock; generating the cluster is not counted. Memory is the most that the process has held so far,
 // cluster and specification included, so sizes should ascend. Plans are verified unless there are more than 200,000 nodes.
+#include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/timing.hpp"
 #include "runs.hpp"
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
                     gpus = con::bound(cluster, method, options, {.lp = milp::clp()}).vacated_gpus_at_most;
                     s = bench::processor_s() - start;
                 } else {
-                    options.preset = bench::preset_of(algorithm);
+                    options.preset = bench::enumerator<consolidation::Preset>(algorithm);
                     const auto result = con::consolidate(cluster, options);
                     s = bench::processor_s() - start;
                     gpus = result.stats.vacated_gpus, moves = result.stats.moves;

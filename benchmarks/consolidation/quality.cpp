@@ -6,6 +6,7 @@
 // they may not fall behind.
 //
 // Scenarios: those of docs/consolidation.md (the default set); constrained.80, with every kind of constraint.
+#include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
@@ -77,7 +78,7 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
         policies.switches.gather_fractions = true;
         return con::consolidate(cluster, policies, options);
     }
-    options.preset = bench::preset_of(algorithm);
+    options.preset = bench::enumerator<consolidation::Preset>(algorithm);
     return con::consolidate(cluster, options);
 }
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -41,13 +40,6 @@ struct Runs {
         }
     }
 };
-
-/// The preset of a name.
-inline consolidation::Preset preset_of(const std::string& name) {
-    for (const auto& [preset, text] : enum_names(consolidation::Preset{}))
-        if (name == text) return preset;
-    throw std::invalid_argument("no preset is called " + name);
-}
 
 /// A part in per cent of the whole; 100 where there is nothing.
 inline double percent(std::int64_t part, std::int64_t whole) {

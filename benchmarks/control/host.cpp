@@ -10,11 +10,12 @@
 // trace of --llm; where there is none it says so and generates one.
 #include "../support/command_line.hpp"
 #include "../support/data.hpp"
+#include "../support/enumerator.hpp"
 #include "../support/interval.hpp"
 #include "../support/rows.hpp"
 
 #include <gpusched/core/file.hpp>
-#include <gpusched/sim/host.hpp>
+#include <gpusched/sim/simulate_host.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -82,8 +83,10 @@ std::vector<Run> run_all(const std::string& name, const sim::HostScenario& scena
     const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1.0; };
     for (std::size_t k = 0; k < seeds.size(); ++k) {
         Run x;
-        x.r = sim::run_host(scenario, control::variant_flags(scenario.starts.empty() ? variant : "static"),
-                            seeds[k]);
+        const auto flags =
+            control::variant_flags(scenario.starts.empty() ? bench::enumerator<control::Variant>(variant)
+                                                           : control::Variant::static_configuration);
+        x.r = sim::run_host(scenario, flags, seeds[k]);
         x.above = 100 * x.r.violation_s / scenario.duration_s / (scenario.second_service ? 2 : 1);
         if (!base.empty()) {
             const auto& b = base[k].r;
@@ -217,8 +220,7 @@ void put_trace(sim::HostScenario& scenario, const std::string& path) {
 
 int main(int argc, char** argv) {
     bench::CommandLine line("The controller on the simulated host.", argc, argv);
-    std::vector<std::string> names{"table3"},
-        variants{"static", "guards", "placement", "mig", "full", "ours"};
+    std::vector<std::string> names{"table3"}, variants = bench::names_of<control::Variant>();
     auto trace = bench::data_path("azure-llm-2023/AzureLLMInferenceTrace_conv.csv");
     bool overrides = false, all = false, oracle = false;
     std::size_t count = line.smoke() ? 1 : 7;
@@ -233,20 +235,19 @@ int main(int argc, char** argv) {
     line.flag("--oracle", oracle, "the best fixed placement too");
     line.read();
     if (all) {
-        names = {"table3",       "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults",
-                 "two_services", "mixed",          "llm"};
+        names = bench::names_of<sim::HostScenarioName>();
         overrides = true;
     }
     std::vector<std::uint64_t> seeds(count);
     std::iota(seeds.begin(), seeds.end(), first);
     std::vector<std::pair<std::string, sim::HostScenario>> scenarios;
     for (const auto& name : names) {
-        scenarios.emplace_back(name, sim::host_scenario(name));
+        scenarios.emplace_back(name, sim::host_scenario(bench::enumerator<sim::HostScenarioName>(name)));
         if (name == "llm") put_trace(scenarios.back().second, trace);
     }
     if (overrides) {
         const auto add = [&](const char* name, auto change) {
-            auto scenario = sim::host_scenario("table3");
+            auto scenario = sim::host_scenario(sim::HostScenarioName::table3);
             change(scenario);
             scenarios.emplace_back(name, scenario);
         };
@@ -255,7 +256,7 @@ int main(int argc, char** argv) {
         add("large class 11 ms", [](auto& s) { s.classes[2].compute_ms = 11; });
         add("dwell = 64", [](auto& s) { s.dwell = 64; });
         add("window_s = 1", [](auto& s) { s.window_s = 1; });
-        add("mmpp_rates = 80/200", [](auto& s) { s.rates_per_s = {80, 200}; });
+        add("mmpp_rates = 80/200", [](auto& s) { s.mmpp_rates = {80, 200}; });
         add("pause_mode = queue", [](auto& s) { s.pause_mode = sim::PauseMode::queue; });
     }
     for (auto& [name, scenario] : scenarios) {

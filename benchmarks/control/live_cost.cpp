@@ -10,6 +10,7 @@
 // Windows follow at once; with --paced there are as many as the seconds given, one a second, where caches are cold.
 // Loads: quiet, and all tenants above their targets. One JSON line per case; on standard error the same as a table.
 #include "../support/command_line.hpp"
+#include "../support/enumerator.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
 #include "live_servers.hpp"
@@ -112,8 +113,7 @@ struct Host {
                                         .start = {.gpu = static_cast<std::int32_t>(gpu),
                                                   .instance = {profile, static_cast<std::uint8_t>(start)}}});
         auto& to = live.tenants[static_cast<std::size_t>(t)];
-        for (const auto& [kind, text] : enum_names(host::LatencyKind{}))
-            if (source == text) to.latency.kind = kind;
+        to.latency.kind = bench::enumerator<host::LatencyKind>(source);
         to.latency.path = path(name + ".latency");
         to.latency.metric = bench::MetricsPage::metric;
         to.access.cgroup = name;

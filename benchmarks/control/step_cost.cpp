@@ -23,7 +23,7 @@ namespace {
 
 constexpr int tenants = 32;
 
-control::ControllerOptions host(const char* variant) {
+control::ControllerOptions host(control::Variant variant) {
     control::ControllerOptions o;
     o.flags = control::variant_flags(variant);
     o.window_s = 1;
@@ -78,23 +78,23 @@ struct Seconds {
     double wall_s() { return now; }
 };
 
-void report(const char* what, const char* variant, bool loaded, const std::vector<double>& ns) {
+void report(const char* what, control::Variant variant, bool loaded, const std::vector<double>& ns) {
     using bench::rounded;
     const auto at = [&](double q) { return bench::quantile(ns, q); };
     bench::print({{"what", what},
-                  {"variant", variant},
+                  {"variant", enum_name(variant)},
                   {"load", loaded ? "all above" : "quiet"},
                   {"tenants", tenants},
                   {"median_ns", rounded(at(0.5), 0)},
                   {"q1_ns", rounded(at(0.25), 0)},
                   {"q3_ns", rounded(at(0.75), 0)},
                   {"core_share_at_1s", rounded(at(0.5) * 1e-9, 8)}});
-    std::fprintf(stderr,
-                 "%-30s %-5s %-9s %9.0f ns (%.0f to %.0f): %.4f %% of a core at one window a second\n", what,
-                 variant, loaded ? "all above" : "quiet", at(0.5), at(0.25), at(0.75), at(0.5) * 1e-7);
+    std::fprintf(
+        stderr, "%-30s %-5s %-9s %9.0f ns (%.0f to %.0f): %.4f %% of a core at one window a second\n", what,
+        enum_name(variant), loaded ? "all above" : "quiet", at(0.5), at(0.25), at(0.75), at(0.5) * 1e-7);
 }
 
-void measure(const char* variant, bool loaded, int repetitions, int windows) {
+void measure(control::Variant variant, bool loaded, int repetitions, int windows) {
     const auto o = host(variant);
     std::vector<double> steps, runner;
     for (int k = 0; k < repetitions; ++k) {
@@ -137,6 +137,6 @@ int main(int argc, char** argv) {
     bench::CommandLine line("What a step of the controller costs.", argc, argv);
     line.read();
     const bool smoke = line.smoke();
-    for (const char* variant : {"full", "ours"})
+    for (const auto variant : {control::Variant::full, control::Variant::ours})
         for (const bool loaded : {false, true}) measure(variant, loaded, smoke ? 2 : 9, smoke ? 50 : 1000);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -82,7 +82,7 @@ HostVariant = Literal["static", "guards", "placement", "mig", "full", "ours"]
 
 
 def compare_hosts(
-    variants: Iterable[HostVariant] = ("static", "guards", "placement", "mig", "full", "ours"),
+    variants: Iterable[HostVariant] = get_args(HostVariant),
     seeds: Iterable[int] = range(7),
     **options: Any,
 ) -> Table:

@@ -30,6 +30,7 @@ GAPS = {
         },
     },
     "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
+    "sim/simulate_host.hpp": {"HostScenario": {"starts": "made by `fixed_starts`, in C++ alone"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},
     "verify/plan.hpp": {"Options": {"rule": "a function"}},
 }

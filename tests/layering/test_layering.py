@@ -54,6 +54,7 @@ FOREIGN_DETAIL = {
     "preemption": {
         "gpusched/allocation/detail/exact_packing.hpp": "whether all pods of a gang fit",
         "gpusched/allocation/detail/small_vector.hpp": "as for consolidation",
+        "gpusched/model/detail/device_sets.hpp": "whether devices that a caller names are of one class",
         "gpusched/model/detail/placement_order.hpp": "as for admission",
     },
 }
@@ -188,6 +189,17 @@ def check_umbrellas(root):
             and not name.startswith("gpusched/topology/boost_")
         ]
     return problems
+
+
+def check_bindings(root, rooms):
+    """The bindings lie in folders that are called as the rooms; only the module itself stands above them."""
+    folder = root / "python/bindings"
+    sources = [path.relative_to(folder) for path in sorted(folder.rglob("*pp"))]
+    return [
+        f"python/bindings/{source.as_posix()}: is in no folder of a room"
+        for source in sources
+        if source.parts[0] not in rooms and source.as_posix() != "module.cpp"
+    ]
 
 
 def unused(used, allowed):
@@ -378,6 +390,14 @@ def test_umbrellas_are_checked():
     assert len(check_tree(right | {"include/gpusched/io/parts/d.hpp": ""}, check_umbrellas)) == 1
 
 
+def test_bindings_are_in_rooms():
+    tree = {"python/bindings/module.cpp": "", "python/bindings/model/a.cpp": "", "python/bindings/b.hpp": "", "python/bindings/x/c.cpp": ""}
+    assert check_tree(tree, lambda root: check_bindings(root, {"model"})) == [
+        "python/bindings/b.hpp: is in no folder of a room",
+        "python/bindings/x/c.cpp: is in no folder of a room",
+    ]
+
+
 TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
 
 
@@ -409,7 +429,7 @@ def test_components_link_what_they_include():
 
 def test_library_keeps_its_layers():
     problems, files, used = check(ROOT)
-    problems += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + unused(used, ALLOWED)
+    problems += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + check_bindings(ROOT, ALLOWED) + unused(used, ALLOWED)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -424,8 +444,9 @@ if __name__ == "__main__":
     test_namespaces_are_checked()
     test_foreign_details_are_found()
     test_umbrellas_are_checked()
+    test_bindings_are_in_rooms()
     found, count, edges = check(ROOT)
-    found += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + unused(edges, ALLOWED)
+    found += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT) + check_bindings(ROOT, ALLOWED) + unused(edges, ALLOWED)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

@@ -309,7 +309,7 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
     std::set<Phase> phases;
     for (const auto& variant : variants) {
         auto o = small_options();
-        o.flags = variant_flags("static");
+        o.flags = variant_flags(control::Variant::static_configuration);
         for (const auto flag : variant.flags) o.flags.*flag = true;
         o.host.tenants[0].start.instance.profile =
             static_cast<std::uint8_t>(mig_device("A30-24GB").find(variant.start));

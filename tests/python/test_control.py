@@ -111,7 +111,7 @@ def test_events_say_why() -> None:
     for _ in range(4):
         controller.step(window(25.0, 15e9))
         events += controller.events
-    assert [(e.row, e.before, e.after) for e in events] == [(2, "observe", "suspect"), (7, "suspect", "guarded")]
+    assert [(e.row, e.before, e.after) for e in events] == [("tail_high", "observe", "suspect"), ("throttle", "suspect", "guarded")]
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
 
 
@@ -233,7 +233,7 @@ def test_settings_of_the_controller_are_overridden() -> None:
     assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
     assert run().structural_actions[0] > 0 == run(persistence=1000).structural_actions[0]
     for overrides, message in (
-        ({"threshold_ms": 0.0}, "threshold_ms: 0; expected above 0"),
+        ({"threshold_ms": 0.0}, "threshold_ms: 0; expected more than 0"),
         ({"persistence": 0}, "persistence: 0"),
         ({"quota_levels": [40]}, "quota_levels"),
         ({"io_levels_mb_s": [600]}, "io_levels_mb_s"),

@@ -3,11 +3,13 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -97,38 +99,68 @@ struct LeastChange {
     /// The node, open to moves, on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory. Nodes where
     /// something else is in the way as well come last. none = no open node is of a kind that the task accepts.
     NodeId node = none<NodeId>;
-    std::int64_t gpu_milli = 0;   ///< what it lacks there; of one GPU for a fraction
-    std::int64_t cpu_milli = 0;   ///< likewise
-    std::int64_t memory_mib = 0;  ///< likewise
+    std::int64_t gpu_milli = 0;   ///< what it lacks there, in thousandths of a GPU; of one GPU for a fraction
+    std::int64_t cpu_milli = 0;   ///< what it lacks there, in thousandths of a core
+    std::int64_t memory_mib = 0;  ///< what it lacks there
     /// What else is in the way there: it would not fit even if it lacked none of these.
     Obstacle obstacle = Obstacle::none;
-    /// A node on which it fits as it is, but onto which nothing may move, and why; none = there is none.
+    /// A node on which it fits as it is, but onto which nothing may move; none = there is none.
     NodeId closed_node = none<NodeId>;
-    ClosedBy closed_by = ClosedBy::nothing;
+    ClosedBy closed_by = ClosedBy::nothing;  ///< why nothing may move onto that
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LeastChange>, F&& field) {
+    field("node", &LeastChange::node);
+    field("gpu_milli", &LeastChange::gpu_milli);
+    field("cpu_milli", &LeastChange::cpu_milli);
+    field("memory_mib", &LeastChange::memory_mib);
+    field("obstacle", &LeastChange::obstacle);
+    field("closed_node", &LeastChange::closed_node);
+    field("closed_by", &LeastChange::closed_by);
+}
 
 /// One of a node's own tasks that keeps it occupied.
 struct Blocker {
-    TaskId task = none<TaskId>;
-    FixedBy fixed_by = FixedBy::nothing;
+    TaskId task = none<TaskId>;  ///< the task that stays
+    FixedBy fixed_by =
+        FixedBy::nothing;  ///< why it must stay; '' for a task that may move but has nowhere to go
     /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands in
-    /// the way of most, and how many nodes that is. Obstacles on nodes of its kind come before those of other kinds.
+    /// the way of most. Obstacles on nodes of its kind come before those of other kinds.
     Obstacle obstacle = Obstacle::none;
-    std::size_t nodes_with_obstacle = 0;
-    std::size_t nodes_looked_at = 0;
+    std::size_t nodes_with_obstacle = 0;  ///< on how many nodes that obstacle stands
+    std::size_t nodes_looked_at = 0;      ///< of how many
     /// For the same: nodes on which it would fit, but which the rule of the options refuses.
     std::size_t nodes_refused = 0;
     /// For the same, and for a task that fits only while the node's other tasks stay.
     LeastChange change{};
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Blocker>, F&& field) {
+    field("task", &Blocker::task);
+    field("fixed_by", &Blocker::fixed_by);
+    field("obstacle", &Blocker::obstacle);
+    field("nodes_with_obstacle", &Blocker::nodes_with_obstacle);
+    field("nodes_looked_at", &Blocker::nodes_looked_at);
+    field("nodes_refused", &Blocker::nodes_refused);
+    field("change", &Blocker::change);
+}
 
+/// Why a node did or did not become empty.
 struct Explanation {
-    NodeId node = none<NodeId>;
-    NodeFate fate = NodeFate::empty;
-    std::vector<Blocker> blockers;
-    std::vector<TaskId> received;  ///< tasks that the plan moves onto the node
-    std::string text;              ///< the same in words, with names
+    NodeId node = none<NodeId>;       ///< the node that was asked about
+    NodeFate fate = NodeFate::empty;  ///< what became of the node
+    std::vector<Blocker> blockers;    ///< the tasks of its own that keep it occupied
+    std::vector<TaskId> received;     ///< tasks that the plan moves onto the node
+    std::string text;                 ///< the same in words, with names
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
+    field("node", &Explanation::node);
+    field("fate", &Explanation::fate);
+    field("blockers", &Explanation::blockers);
+    field("received", &Explanation::received);
+    field("text", &Explanation::text);
+}
 
 /// Tells which task and which constraint keep `node` occupied after `plan`, and the least that would have to change.
 ///

@@ -4,12 +4,14 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -40,26 +42,41 @@ constexpr auto enum_names(MoveFate) {
 
 /// What one move would meet, and what it would change.
 struct MoveExplanation {
-    TaskId task = none<TaskId>;
-    NodeId from = none<NodeId>;  ///< where the task is, once the plan is done
-    NodeId to = none<NodeId>;
-    MoveFate fate = MoveFate::possible;
-    FixedBy fixed_by = FixedBy::nothing;
-    ClosedBy closed_by = ClosedBy::nothing;
-    Obstacle obstacle = Obstacle::none;
-    /// Where there is an obstacle: tasks without which it could come to `to`, also by the rule, the fewest of those that are easier to place than the task
+    TaskId task = none<TaskId>;              ///< the task to move
+    NodeId from_node = none<NodeId>;         ///< where the task is, once the plan is done
+    NodeId to_node = none<NodeId>;           ///< the node that was asked for
+    MoveFate fate = MoveFate::possible;      ///< what the move would meet
+    FixedBy fixed_by = FixedBy::nothing;     ///< why the task must stay
+    ClosedBy closed_by = ClosedBy::nothing;  ///< why the node receives nothing
+    Obstacle obstacle = Obstacle::none;      ///< the first constraint in the way
+    /// Where there is an obstacle: tasks without which it could come to `to_node`, also by the rule, the fewest of those that are easier to place than the task
     /// itself (fewer GPUs, or as many with fewer cores); empty where these do not suffice. Where there are more than 20,000 sets of so
     /// many, one of which no task can be left out. Whether they find another place is a question of its own.
     std::vector<TaskId> victims;
     /// What the move adds to the cost of the plan; negative for a task that goes back to its first node and GPUs.
     std::int64_t cost = 0;
-    /// What it adds to the weight: of `from` if the task is the last one there, less that of `to` if that holds nothing but daemons
+    /// What it adds to the weight: of `from_node` if the task is the last one there, less that of `to_node` if that holds nothing but daemons
     /// when the plan is done.
     std::int64_t weight = 0;
     /// 1000 x `weight` - `price` x `cost`: what it adds to the value. A node that was empty before the plan counts `open_price` x its weight.
     std::int64_t value_milli = 0;
     std::string text;  ///< the same in words, with names
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {
+    field("task", &MoveExplanation::task);
+    field("from_node", &MoveExplanation::from_node);
+    field("to_node", &MoveExplanation::to_node);
+    field("fate", &MoveExplanation::fate);
+    field("fixed_by", &MoveExplanation::fixed_by);
+    field("closed_by", &MoveExplanation::closed_by);
+    field("obstacle", &MoveExplanation::obstacle);
+    field("victims", &MoveExplanation::victims);
+    field("cost", &MoveExplanation::cost);
+    field("weight", &MoveExplanation::weight);
+    field("value_milli", &MoveExplanation::value_milli);
+    field("text", &MoveExplanation::text);
+}
 
 /// Says of any move what is in its way, and what it would change: the price of a move that was not made.
 ///

@@ -41,7 +41,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 ///
 ///     auto known = consolidation::registries();
 ///     known.node_orders.add<MyOrder>("mine");
-///     auto result = consolidation::consolidate_by_name(cluster, {.node_order = "mine"}, options, context, known);
+///     auto result = consolidation::consolidate(cluster, {.node_order = "mine"}, options, context, known);
 struct Registries {
     Registry<AnyPartitioner> partitioners = consolidation::partitioners();
     Registry<AnyNodeOrder> node_orders = consolidation::node_orders();
@@ -90,11 +90,11 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
                                         Objective objective = Objective::gpus,
                                         const Registries& known = registries());
 
-/// `consolidate(cluster, options, context)` with policies by name in place of those of `options.preset`.
+/// `consolidate` with policies chosen by name in place of those of `options.preset`.
+/// @param known the policies that have names
 /// @throws InvalidInput as that, for an unknown name, and for limits that the acceptance of that name does not take
-[[nodiscard]] Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
-                                         const Options& options = {}, const Context& context = {},
-                                         const Registries& known = registries());
+[[nodiscard]] Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
+                                 const Context& context = {}, const Registries& known = registries());
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation
 

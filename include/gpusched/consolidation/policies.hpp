@@ -15,8 +15,11 @@
 #include <gpusched/core/context.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -80,55 +83,61 @@ struct Policies {
                  std::convertible_to<E, E2> && std::convertible_to<A, A2> && std::convertible_to<W, W2> &&
                  std::convertible_to<G, G2>)
     operator Policies<P2, O2, D2, E2, A2, W2, G2>() const {  // NOLINT(google-explicit-constructor)
-        return with_kinds<P2, O2, D2, E2, A2, W2, G2>(partitioner, node_order, destinations, ejection,
-                                                      acceptance, weight, picker);
-    }
-    /// Other policies with the switches of these.
-    template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
-    [[nodiscard]] Policies<P2, O2, D2, E2, A2, W2, G2> with_kinds(P2 p, O2 o, D2 d, E2 e, A2 a, W2 w,
-                                                                  G2 g) const {
-        return {std::move(p), std::move(o), std::move(d), std::move(e),
-                std::move(a), std::move(w), std::move(g), switches};
+        return {partitioner, node_order, destinations, ejection, acceptance, weight, picker, switches};
     }
 };
+
+namespace detail {
+
+/// Policies with the one at a position, counted from the partitioner, replaced; the others, and the switches, stay.
+template <std::size_t position, class New, class... Kinds>
+[[nodiscard]] auto with_kind(const Policies<Kinds...>& p, New policy) {
+    const auto kinds =
+        std::tie(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance, p.weight, p.picker);
+    const auto pick = [&]<std::size_t at>() -> decltype(auto) {
+        if constexpr (at == position)
+            return std::as_const(policy);
+        else
+            return std::get<at>(kinds);
+    };
+    return [&]<std::size_t... at>(std::index_sequence<at...>) {
+        return Policies<std::remove_cvref_t<decltype(pick.template operator()<at>())>...>{
+            pick.template operator()<at>()..., p.switches};
+    }(std::make_index_sequence<sizeof...(Kinds)>{});
+}
+
+}  // namespace detail
 
 // A set of policies with one of them replaced, also by one of another type:
 // `with_node_order(presets::best(), MyOrder{})`. The others, and the switches, stay.
 
-template <class P, class... K>
-[[nodiscard]] auto with_partitioner(const Policies<K...>& p, P policy) {
-    return p.with_kinds(std::move(policy), p.node_order, p.destinations, p.ejection, p.acceptance, p.weight,
-                        p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_partitioner(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<0>(policies, std::move(policy));
 }
-template <class O, class... K>
-[[nodiscard]] auto with_node_order(const Policies<K...>& p, O policy) {
-    return p.with_kinds(p.partitioner, std::move(policy), p.destinations, p.ejection, p.acceptance, p.weight,
-                        p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_node_order(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<1>(policies, std::move(policy));
 }
-template <class D, class... K>
-[[nodiscard]] auto with_destinations(const Policies<K...>& p, D policy) {
-    return p.with_kinds(p.partitioner, p.node_order, std::move(policy), p.ejection, p.acceptance, p.weight,
-                        p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_destinations(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<2>(policies, std::move(policy));
 }
-template <class E, class... K>
-[[nodiscard]] auto with_ejection(const Policies<K...>& p, E policy) {
-    return p.with_kinds(p.partitioner, p.node_order, p.destinations, std::move(policy), p.acceptance,
-                        p.weight, p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_ejection(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<3>(policies, std::move(policy));
 }
-template <class A, class... K>
-[[nodiscard]] auto with_acceptance(const Policies<K...>& p, A policy) {
-    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, std::move(policy), p.weight,
-                        p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_acceptance(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<4>(policies, std::move(policy));
 }
-template <class W, class... K>
-[[nodiscard]] auto with_weight(const Policies<K...>& p, W policy) {
-    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance,
-                        std::move(policy), p.picker);
+template <class New, class... Kinds>
+[[nodiscard]] auto with_weight(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<5>(policies, std::move(policy));
 }
-template <class G, class... K>
-[[nodiscard]] auto with_picker(const Policies<K...>& p, G policy) {
-    return p.with_kinds(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance, p.weight,
-                        std::move(policy));
+template <class New, class... Kinds>
+[[nodiscard]] auto with_picker(const Policies<Kinds...>& policies, New policy) {
+    return detail::with_kind<6>(policies, std::move(policy));
 }
 
 /// @throws InvalidInput as `validate(options, cluster)`, and with every option that has no effect beside these policies:

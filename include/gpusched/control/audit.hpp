@@ -53,12 +53,21 @@ void append_resume_record(std::string& line, ResumeVerdict verdict, const std::v
 
 /// What `replay_audit` found.
 struct AuditReplay {
-    std::int64_t windows = 0;
-    std::int64_t actions = 0;  ///< in the lines that agree
-    std::int64_t first_difference =
-        -1;                           ///< number of the line (from 0) that came out otherwise; -1: none did
-    std::string expected{}, found{};  ///< that line, and what replaying gave
+    std::int64_t windows = 0;  ///< lines that came out the same
+    std::int64_t actions = 0;  ///< in these
+    /// Number of the line (from 0) that came out otherwise; -1: none did.
+    std::int64_t first_difference = -1;
+    std::string expected{};  ///< that line, as recorded
+    std::string found{};     ///< what replaying it gave
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AuditReplay>, F&& field) {
+    field("windows", &AuditReplay::windows);
+    field("actions", &AuditReplay::actions);
+    field("first_difference", &AuditReplay::first_difference);
+    field("expected", &AuditReplay::expected);
+    field("found", &AuditReplay::found);
+}
 
 /// Feeds the observations of a log to `step`, from the initial state, and compares line by line, byte by byte.
 ///

@@ -1,7 +1,7 @@
 // Carryover: cooldowns and counts that a controller takes over from the controller before it.
 #pragma once
 
-#include <gpusched/control/host.hpp>
+#include <gpusched/control/host_description.hpp>
 #include <gpusched/core/quantity.hpp>
 
 #include <cstdint>

@@ -1,12 +1,11 @@
 // Everything in control/: the decision core of the tail-latency controller, which does no I/O and reads no clock.
 #pragma once
 
-#include <gpusched/control/admission.hpp>
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/carryover.hpp>
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/estimators.hpp>
-#include <gpusched/control/host.hpp>
+#include <gpusched/control/host_description.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/control/mig_tables.hpp>
 #include <gpusched/control/observation.hpp>
@@ -16,4 +15,5 @@
 #include <gpusched/control/state.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/control/tail_model.hpp>
+#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/control/windows.hpp>

@@ -1,10 +1,9 @@
 // Options of the controller.
 #pragma once
 
-#include <gpusched/control/host.hpp>
+#include <gpusched/control/host_description.hpp>
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::control {
@@ -37,10 +36,29 @@ constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
     field("predict", &ControllerFlags::predict);
 }
 
-/// The flags of the paper's ablation, `static`, `guards`, `placement`, `mig` or `full`; or `ours`, which is `full` with
-/// `predict`.
-/// @throws InvalidInput for another name
-[[nodiscard]] ControllerFlags variant_flags(std::string_view variant);
+/// Which levers the controller has: none (`static`), some of them as in the paper's ablation, all (`full`), or all of them chosen
+/// by a model of the tenant's tail (`ours`).
+enum class Variant : std::uint8_t {
+    static_configuration,  ///< no lever at all
+    guards,                ///< limits of block I/O and quotas
+    placement,             ///< moves and pins
+    mig,                   ///< larger instances and pins
+    full,                  ///< all levers
+    ours                   ///< all, chosen by a model of the tenant's tail
+};
+constexpr auto enum_names(Variant) {
+    return name_table<Variant>({
+        {Variant::static_configuration, "static"},
+        {Variant::guards, "guards"},
+        {Variant::placement, "placement"},
+        {Variant::mig, "mig"},
+        {Variant::full, "full"},
+        {Variant::ours, "ours"},
+    });
+}
+
+/// The flags of a variant.
+[[nodiscard]] ControllerFlags variant_flags(Variant variant) noexcept;
 
 /// Numbers of the policy; durations in windows unless named otherwise.
 struct ControllerOptions {

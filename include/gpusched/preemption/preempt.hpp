@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption {
@@ -110,13 +112,20 @@ struct MinimalSets {
 
 /// Why nothing helped: the node that came closest, and what it lacks with all potential victims gone.
 struct Explanation {
-    NodeId node = none<NodeId>;          ///< none = the task may run on no schedulable node
-    Obstacle obstacle = Obstacle::none;  ///< none = evictions (or nothing) do help
-    std::int64_t missing =
-        0;               ///< milli-cores, MiB, GPUs, of a named resource, or tasks beyond disruption budgets;
-                         ///< 0 where the obstacle is no quantity
-    std::string text{};  ///< in words
+    std::optional<NodeId>
+        node{};  ///< the node that came closest; absent = the task may run on no schedulable node
+    Obstacle obstacle = Obstacle::none;  ///< what is in the way; none = evictions (or nothing) do help
+    /// Milli-cores, MiB, GPUs, of a named resource, or tasks beyond disruption budgets; 0 where the obstacle is no quantity.
+    std::int64_t missing = 0;
+    std::string text{};  ///< the same in words
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
+    field("node", &Explanation::node);
+    field("obstacle", &Explanation::obstacle);
+    field("missing", &Explanation::missing);
+    field("text", &Explanation::text);
+}
 
 /// Where evictions help only if disruption budgets break, these are named (`Obstacle::disruption_budget`). Else closest is the node with the fewest kinds of things missing, then with the fewest GPUs, the least memory, the least
 /// CPU missing, then the first.

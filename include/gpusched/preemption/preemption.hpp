@@ -3,6 +3,7 @@
 
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/named.hpp>
+#include <gpusched/preemption/online.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/preemption/policy.hpp>
 #include <gpusched/preemption/preempt.hpp>

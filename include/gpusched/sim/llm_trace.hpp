@@ -2,10 +2,12 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::sim {
@@ -16,6 +18,12 @@ struct LlmRequest {
     std::int32_t prompt_tokens = 0;
     std::int32_t output_tokens = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<LlmRequest>, F&& field) {
+    field("time_s", &LlmRequest::time_s);
+    field("prompt_tokens", &LlmRequest::prompt_tokens, at_least(0));
+    field("output_tokens", &LlmRequest::output_tokens, at_least(0));
+}
 
 /// Reads a trace of Azure's LLM inference service: CSV with the columns TIMESTAMP (`2023-11-16 18:17:03.9799600`),
 /// ContextTokens and GeneratedTokens, in any order. Rows are sorted by time.

@@ -3,10 +3,10 @@
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/harvest.hpp>
-#include <gpusched/sim/host.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 #include <gpusched/sim/replay.hpp>
 #include <gpusched/sim/resample.hpp>
+#include <gpusched/sim/simulate_host.hpp>
 #include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 #include <gpusched/sim/spot_trace.hpp>

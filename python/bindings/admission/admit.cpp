@@ -35,13 +35,13 @@ struct NamedAdmission {
     /// How many more tasks of which disruption budgets are down than they allow, by name; empty unless `budget_price_s`.
     std::map<std::string, std::int64_t> broken_budgets;
     /// Without a plan: what binds, such as "gpu"; else "none".
-    std::string obstacle;
+    Obstacle obstacle{};
     /// The same in words; empty when admitted.
     std::string reason;
     /// How the search went: "steps", "sets_checked", "plans_found", "unorderable", "domains_considered".
     std::map<std::string, std::int64_t> stats;
-    /// Why the search ended: "completed", "time_limit" or "cancelled".
-    std::string stop_reason;
+    /// Why the search ended.
+    StopReason stop_reason{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedAdmission>, F&& field) {
@@ -106,12 +106,12 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
     out.pods = named_placements(cluster, made.pods);
     for (const auto task : made.lost) out.lost.push_back(cluster.name(task));
     out.broken_budgets = named_budgets(cluster, made.broken_budgets);
-    out.obstacle = gpusched::enum_name(made.obstacle);
+    out.obstacle = made.obstacle;
     out.reason = std::move(made.reason);
     visit_fields(
         std::type_identity<admission::Statistics>{},
         [&](const char* name, auto member, const auto&...) { out.stats[name] = made.stats.*member; });
-    out.stop_reason = gpusched::enum_name(made.stop_reason);
+    out.stop_reason = made.stop_reason;
     return out;
 }
 

@@ -344,7 +344,7 @@ void bind_allocation(py::module_& parent) {
             const auto found =
                 unlocked([&, c = with_task, t = id] { return a::find_obstacles(*c, t, given.old_copy); });
             py::list names;
-            for (const auto obstacle : found) names.append(py::str(std::string(enum_name(obstacle))));
+            for (const auto obstacle : found) names.append(obstacle);
             return names;
         },
         py::arg("cluster"), py::arg("task"),

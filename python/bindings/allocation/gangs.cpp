@@ -43,12 +43,11 @@ struct NamedAllocation {
     /// constraints across domains may have missed something, and for Algorithm 2 unless its entropy is the least.
     bool proven = false;
     /// The binding constraint; None when placed.
-    std::optional<std::string> obstacle;
+    std::optional<Obstacle> obstacle;
     /// The same in words, with figures; None when placed.
     std::optional<std::string> reason;
-    /// "completed", or the limit that ended the search, "time_limit" or "cancelled": a job without a place may have
-    /// one all the same.
-    std::string stop_reason;
+    /// Why the search ended: where a limit ended it, a job without a place may have one all the same.
+    StopReason stop_reason{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedAllocation>, F&& field) {
@@ -85,8 +84,8 @@ struct NamedJointAllocation {
     bool proven = false;
     /// Trials of the local search.
     std::int64_t trials = 0;
-    /// "completed", "time_limit" or "cancelled".
-    std::string stop_reason;
+    /// Why the search ended.
+    StopReason stop_reason{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedJointAllocation>, F&& field) {
@@ -175,7 +174,7 @@ void bind_joint(py::module_& m) {
                   found.cross_traffic,
                   found.proven,
                   found.trials,
-                  enum_name(found.stop_reason)};
+                  found.stop_reason};
             for (std::size_t j = 0; j < arguments.size(); ++j)
                 out.jobs.push_back(named_allocation(*with.cluster, arguments[j].name, found.jobs[j]));
             return out;
@@ -213,10 +212,10 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     out.cross_traffic = found.cross_traffic;
     out.proven = found.proven;
     if (!found.placed) {
-        out.obstacle = enum_name(found.obstacle);
+        out.obstacle = found.obstacle;
         out.reason = found.reason;
     }
-    out.stop_reason = enum_name(found.stop_reason);
+    out.stop_reason = found.stop_reason;
     return py::cast(std::move(out));
 }
 

@@ -4,8 +4,8 @@
 #include "core/call.hpp"
 #include "core/fields.hpp"
 #include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
+#include "model/named.hpp"
 #include "model/plan.hpp"
 
 #include <gpusched/consolidation/bound.hpp>
@@ -53,117 +53,16 @@ Keywords<ConsolidateArguments> explain_keywords() {
         .field("rule", &ConsolidateArguments::own_rule, rule_text);
 }
 
-struct NamedChange {
-    /// The node, open to moves, on which the task lacks least, and where nothing else is in the way if there is one; '' = no open node
-    /// is of a kind that it accepts.
-    std::string node;
-    /// What it lacks there, in thousandths of a GPU; of one GPU for a fraction.
-    std::int64_t gpu_milli = 0;
-    /// What it lacks there, in thousandths of a core.
-    std::int64_t cpu_milli = 0;
-    /// What it lacks there.
-    std::int64_t memory_mib = 0;
-    /// What else is in the way there: it would not fit even if it lacked none of these; '' = nothing.
-    std::string obstacle;
-    /// A node on which it fits as it is, but onto which nothing may move; '' = there is none.
-    std::string closed_node;
-    /// Why nothing may move onto that: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself', 'cordoned'.
-    std::string closed_by;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedChange>, F&& field) {
-    field("node", &NamedChange::node);
-    field("gpu_milli", &NamedChange::gpu_milli);
-    field("cpu_milli", &NamedChange::cpu_milli);
-    field("memory_mib", &NamedChange::memory_mib);
-    field("obstacle", &NamedChange::obstacle);
-    field("closed_node", &NamedChange::closed_node);
-    field("closed_by", &NamedChange::closed_by);
-}
-struct NamedBlocker {
-    /// The task's name.
-    std::string task;
-    /// Why it must stay: 'daemon', 'locked', 'standby', 'cpu_local', 'exempt node', 'max_disrupted is 0', 'core member', or
-    /// '' for a task that may move but has nowhere to go.
-    std::string fixed_by;
-    /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands
-    /// in the way of most, and how many nodes that is. Obstacles on nodes of its kind come before those of other
-    /// kinds.
-    std::string obstacle;
-    /// On how many nodes that obstacle stands.
-    std::size_t nodes_with_obstacle = 0;
-    /// Of how many.
-    std::size_t nodes_looked_at = 0;
-    /// Nodes on which it would fit, but which the rule refuses.
-    std::size_t nodes_refused = 0;
-    /// The least that would have to change for it to find a place.
-    NamedChange change{};
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedBlocker>, F&& field) {
-    field("task", &NamedBlocker::task);
-    field("fixed_by", &NamedBlocker::fixed_by);
-    field("obstacle", &NamedBlocker::obstacle);
-    field("nodes_with_obstacle", &NamedBlocker::nodes_with_obstacle);
-    field("nodes_looked_at", &NamedBlocker::nodes_looked_at);
-    field("nodes_refused", &NamedBlocker::nodes_refused);
-    field("change", &NamedBlocker::change);
-}
-struct NodeExplanation {
-    /// The node's name.
-    std::string node;
-    /// What became of a node.
-    std::string fate;
-    /// The tasks of its own that keep it occupied.
-    std::vector<NamedBlocker> blockers;
-    /// tasks that the plan moves onto the node
-    std::vector<std::string> received;
-    /// the same in words, with names
-    std::string text;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NodeExplanation>, F&& field) {
-    field("node", &NodeExplanation::node);
-    field("fate", &NodeExplanation::fate);
-    field("blockers", &NodeExplanation::blockers);
-    field("received", &NodeExplanation::received);
-    field("text", &NodeExplanation::text);
-}
-
-NamedChange named(const Cluster& cluster, const c::LeastChange& change) {
-    const auto name = [&](NodeId node) { return node == none<NodeId> ? std::string() : cluster.name(node); };
-    return {name(change.node),
-            change.gpu_milli,
-            change.cpu_milli,
-            change.memory_mib,
-            change.obstacle == Obstacle::none ? "" : gpusched::enum_name(change.obstacle),
-            name(change.closed_node),
-            gpusched::enum_name(change.closed_by)};
-}
-
-NodeExplanation named(const Cluster& cluster, const c::Explanation& e) {
-    NodeExplanation result{cluster.name(e.node), gpusched::enum_name(e.fate), {}, {}, e.text};
-    for (const auto& b : e.blockers)
-        result.blockers.push_back({cluster.name(b.task), gpusched::enum_name(b.fixed_by),
-                                   b.fixed_by == c::FixedBy::nothing ? gpusched::enum_name(b.obstacle) : "",
-                                   b.nodes_with_obstacle, b.nodes_looked_at, b.nodes_refused,
-                                   named(cluster, b.change)});
-    for (const auto task : e.received) result.received.push_back(cluster.name(task));
-    return result;
-}
-
 void bind_explain(py::module_& m) {
-    using L = NamedChange;
-    py::class_<L> change(m, "LeastChange", doc("consolidation::LeastChange").c_str());
+    py::class_<Named<c::LeastChange>> change(m, "LeastChange", doc("consolidation::LeastChange").c_str());
     define_record(change);
-    using B = NamedBlocker;
-    py::class_<B> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
+    py::class_<Named<c::Blocker>> blocker(m, "Blocker", doc("consolidation::Blocker").c_str());
     define_record(blocker);
-    using E = NodeExplanation;
+    using E = Named<c::Explanation>;
     py::class_<E> explanation(m, "Explanation",
                               "Why a node did or did not become empty; `str` tells it in words.");
     define_record(explanation);
-    explanation.def("__str__", [](const E& e) { return e.text; });
+    explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(
         explanation, "to_pandas", "_frames.explanation_to_pandas",
         "A pandas frame with one row for each blocker, and the node and its fate in every row.");
@@ -179,8 +78,8 @@ void bind_explain(py::module_& m) {
             collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
             const auto o = read_options(keywords, "explain", given, cluster, problems);
             const auto spec = plan_argument(plan);
-            return unlocked(
-                [&] { return named(*cluster, c::explain(*cluster, resolve(spec, *cluster), found, o)); });
+            return with_names(
+                *cluster, unlocked([&] { return c::explain(*cluster, resolve(spec, *cluster), found, o); }));
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
@@ -190,12 +89,8 @@ void bind_explain(py::module_& m) {
             Problems problems;
             const auto o = read_options(keywords, "explain_clear", given, cluster, problems);
             const auto spec = plan_argument(plan);
-            return unlocked([&] {
-                std::vector<NodeExplanation> found;
-                for (const auto& e : c::explain_clear(*cluster, resolve(spec, *cluster), o))
-                    found.push_back(named(*cluster, e));
-                return found;
-            });
+            return with_names(
+                *cluster, unlocked([&] { return c::explain_clear(*cluster, resolve(spec, *cluster), o); }));
         },
         py::arg("cluster"), py::arg("plan"),
         keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());
@@ -247,9 +142,9 @@ void bind_consolidation(py::module_& parent) {
             std::optional<ChosenPolicies> policies;
             if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = policies ? c::consolidate_by_name(*cluster, policies->names, arguments,
-                                                                      context, policies->known)
-                                             : c::consolidate(*cluster, arguments, context);
+                const auto result =
+                    policies ? c::consolidate(*cluster, policies->names, arguments, context, policies->known)
+                             : c::consolidate(*cluster, arguments, context);
                 return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
                                  result.stop_reason};
             });

@@ -69,7 +69,7 @@ struct NamedFrontier {
     /// 'counting' or 'lp'; empty where no bounds were asked for.
     std::string bound_method;
     /// Why the search ended.
-    std::string stop_reason;
+    StopReason stop_reason{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedFrontier>, F&& field) {
@@ -79,7 +79,7 @@ constexpr void visit_fields(std::type_identity<NamedFrontier>, F&& field) {
 }
 
 NamedFrontier named(const Cluster& cluster, const c::Frontier& frontier, c::Objective objective) {
-    NamedFrontier result{{}, frontier.bound_method, gpusched::enum_name(frontier.stop_reason)};
+    NamedFrontier result{{}, frontier.bound_method, frontier.stop_reason};
     for (const auto& point : frontier.points) {
         const auto& stats = point.result.stats;
         const bool gpus = objective == c::Objective::gpus && !frontier.bound_method.empty();

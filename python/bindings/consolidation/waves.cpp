@@ -3,8 +3,8 @@
 #include "core/arguments.hpp"
 #include "core/fields.hpp"
 #include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
+#include "model/named.hpp"
 #include "model/plan.hpp"
 
 #include <gpusched/consolidation/explain_move.hpp>
@@ -26,71 +26,11 @@ struct MoveArguments : c::Options {
     RuleChoice own_rule = py::none();
 };
 
-struct NamedMove {
-    /// The task's name.
-    std::string task;
-    /// The node where it is, after the plan; empty where it runs nowhere.
-    std::string from_node;
-    /// The node that was asked for.
-    std::string to_node;
-    /// 'possible', 'is_there', 'not_placed', 'task_stays', 'node_closed', 'obstacle' or 'refused'; of moves
-    /// that `order_into_waves` drops also 'no_turn'.
-    std::string fate;
-    /// Why the task must stay; as in `Blocker`.
-    std::string fixed_by;
-    /// Why the node receives nothing: 'vacated by the plan', 'empty before the plan', 'exempt', 'to be cleared itself' or 'cordoned'.
-    std::string closed_by;
-    /// The first constraint in the way, 'none' where there is none.
-    std::string obstacle;
-    /// Tasks that could leave the node for it, the fewest of those that are easier to place.
-    std::vector<std::string> victims;
-    /// What the move adds to the cost of the plan; negative for a task that goes back to its first node.
-    std::int64_t cost = 0;
-    /// What it adds to the weight of the vacated nodes.
-    std::int64_t weight = 0;
-    /// 1000 x `weight` - `price` x `cost`; a node that was empty before the plan counts `open_price` x its weight.
-    std::int64_t value_milli = 0;
-    /// the same in words, with names
-    std::string text;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedMove>, F&& field) {
-    field("task", &NamedMove::task);
-    field("from_node", &NamedMove::from_node);
-    field("to_node", &NamedMove::to_node);
-    field("fate", &NamedMove::fate);
-    field("fixed_by", &NamedMove::fixed_by);
-    field("closed_by", &NamedMove::closed_by);
-    field("obstacle", &NamedMove::obstacle);
-    field("victims", &NamedMove::victims);
-    field("cost", &NamedMove::cost);
-    field("weight", &NamedMove::weight);
-    field("value_milli", &NamedMove::value_milli);
-    field("text", &NamedMove::text);
-}
-
-NamedMove named(const Cluster& cluster, const c::MoveExplanation& e) {
-    NamedMove result{cluster.name(e.task),
-                     e.from == none<NodeId> ? std::string() : cluster.name(e.from),
-                     cluster.name(e.to),
-                     gpusched::enum_name(e.fate),
-                     gpusched::enum_name(e.fixed_by),
-                     gpusched::enum_name(e.closed_by),
-                     gpusched::enum_name(e.obstacle),
-                     {},
-                     e.cost,
-                     e.weight,
-                     e.value_milli,
-                     e.text};
-    for (const auto task : e.victims) result.victims.push_back(cluster.name(task));
-    return result;
-}
-
 struct NamedOrder {
     /// A valid plan of the moves that can be made, hops among them.
     NamedPlan plan;
     /// Of each move that the plan does not make what is in its way when the plan is done, in the order of the list; `str` tells it.
-    std::vector<NamedMove> dropped;
+    std::vector<Named<c::MoveExplanation>> dropped;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedOrder>, F&& field) {
@@ -131,10 +71,10 @@ c::WantedMove wanted_move(const std::string& owner, py::handle value, const Clus
 }
 
 void bind_explain_move(py::module_& m) {
-    py::class_<NamedMove> move(
+    py::class_<Named<c::MoveExplanation>> move(
         m, "MoveExplanation", "What one move would meet, and what it would change; `str` tells it in words.");
     define_record(move);
-    move.def("__str__", [](const NamedMove& e) { return e.text; });
+    move.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     const auto keywords =
         Keywords<MoveArguments>()
             .fields<c::Options>({"open_price", "max_disrupted", "protect_core_members", "clear", "exempt",
@@ -158,9 +98,9 @@ void bind_explain_move(py::module_& m) {
             problems.throw_if_any();
             o.rule = chosen_rule(o.own_rule, cluster);
             const auto spec = o.plan.is_none() ? PlanSpec() : plan_argument(o.plan);
-            return unlocked([&] {
-                return named(*cluster, c::explain_move(*cluster, which, to, o, resolve(spec, *cluster)));
-            });
+            return with_names(*cluster, unlocked([&] {
+                return c::explain_move(*cluster, which, to, o, resolve(spec, *cluster));
+            }));
         },
         py::arg("cluster"), py::arg("task"), py::arg("node"),
         keywords.documented("explain_move(cluster, task, node", doc("consolidation::explain_move")).c_str());
@@ -214,16 +154,14 @@ void bind_order_into_waves(py::module_& m) {
             collect(problems, [&] { c::validate(o, *cluster); });
             problems.throw_if_any();
             o.rule = chosen_rule(o.own_rule, cluster);
-            return unlocked([&] {
-                const auto ordered = c::order_into_waves(*cluster, wanted, o);
-                NamedOrder result{
-                    NamedPlan{to_spec(ordered.result.plan, *cluster, c::to_stats(ordered.result.stats)),
-                              ordered.result.stop_reason},
-                    {}};
-                for (const auto& dropped : ordered.dropped)
-                    result.dropped.push_back(named(*cluster, dropped.why));
-                return result;
-            });
+            const auto ordered = unlocked([&] { return c::order_into_waves(*cluster, wanted, o); });
+            NamedOrder result{
+                NamedPlan{to_spec(ordered.result.plan, *cluster, c::to_stats(ordered.result.stats)),
+                          ordered.result.stop_reason},
+                {}};
+            for (const auto& dropped : ordered.dropped)
+                result.dropped.push_back(with_names(*cluster, dropped.why));
+            return result;
         },
         py::arg("cluster"), py::arg("moves"),
         keywords.documented("order_into_waves(cluster, moves", order_text).c_str());

@@ -6,11 +6,13 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
+#include <gpusched/core/fields.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,17 +20,44 @@ namespace gpusched::python {
 
 /// An action with names.
 struct NamedAction {
-    Name<control::ActionKind> kind;
-    std::string lever, tenant, target, text;
-    int value = 0;
+    control::ActionKind kind{};  ///< What is done.
+    control::Lever lever{};      ///< Which of the controller's levers does it.
+    std::string tenant;          ///< For whose sake.
+    std::string target;          ///< Whom it hits.
+    std::int32_t value = 0;      ///< MB/s or percent.
+    std::string text;            ///< The same in words.
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedAction>, F&& field) {
+    field("kind", &NamedAction::kind);
+    field("lever", &NamedAction::lever);
+    field("tenant", &NamedAction::tenant);
+    field("target", &NamedAction::target);
+    field("value", &NamedAction::value);
+    field("text", &NamedAction::text);
+}
+/// An event with names.
 struct NamedEvent {
-    std::string tenant, before, after;
-    Name<control::Cause> cause;
-    std::string reason, text;
-    int row = 0;
-    double loss = 0;
+    std::string tenant;  ///< Whose.
+    control::Row row{};  ///< Of the transition table in docs/control.md; "remark" where it is no transition.
+    control::Phase before{};  ///< State before.
+    control::Phase after{};   ///< State after.
+    control::Cause cause{};   ///< What the trouble is put down to.
+    std::string reason;       ///< Why.
+    double loss = 0;          ///< Predicted, of the tenant's throughput over the hour.
+    std::string text;         ///< The same in words.
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedEvent>, F&& field) {
+    field("tenant", &NamedEvent::tenant);
+    field("row", &NamedEvent::row);
+    field("before", &NamedEvent::before);
+    field("after", &NamedEvent::after);
+    field("cause", &NamedEvent::cause);
+    field("reason", &NamedEvent::reason);
+    field("loss", &NamedEvent::loss);
+    field("text", &NamedEvent::text);
+}
 
 inline std::string config_text(const py::object& options) {
     return py::isinstance<py::str>(options) ? OptionType<std::string>::read("document", options)
@@ -49,23 +78,21 @@ struct Controller {
         : options(std::move(o)), state(control::initial_state(options)),
           hash(control::options_hash(options)) {}
 
+    [[nodiscard]] const std::string& name(std::int32_t tenant) const {
+        return options.host.tenants[static_cast<std::size_t>(tenant)].name;
+    }
     [[nodiscard]] std::vector<NamedAction> named(const std::vector<control::Action>& actions) const {
         std::vector<NamedAction> out;
-        const auto name = [&](std::int32_t i) {
-            return options.host.tenants[static_cast<std::size_t>(i)].name;
-        };
         for (const auto& a : actions)
-            out.push_back({std::string(enum_name(a.kind)), std::string(enum_name(a.lever)), name(a.tenant),
-                           name(a.target), control::describe(options, a), a.value});
+            out.push_back(
+                {a.kind, a.lever, name(a.tenant), name(a.target), a.value, control::describe(options, a)});
         return out;
     }
     [[nodiscard]] std::vector<NamedEvent> events() const {
         std::vector<NamedEvent> out;
         for (const auto& e : result.events)
-            out.push_back({options.host.tenants[static_cast<std::size_t>(e.tenant)].name,
-                           std::string(enum_name(e.from)), std::string(enum_name(e.to)),
-                           std::string(enum_name(e.cause)), e.reason, control::describe(options, e),
-                           static_cast<int>(e.row), e.loss});
+            out.push_back({name(e.tenant), e.row, e.from, e.to, e.cause, e.reason, e.loss,
+                           control::describe(options, e)});
         return out;
     }
     void step(const std::string& signals) {
@@ -82,7 +109,7 @@ struct Controller {
             const auto& t = state.tenants[i];
             const auto& gpu = options.host.gpus[static_cast<std::size_t>(t.place.current.gpu)];
             py::dict row;
-            row["phase"] = enum_name(t.phase);
+            row["phase"] = t.phase;
             row["counter"] = t.counter;
             row["ema_ms"] = t.seen.ema.known ? py::object(py::float_(t.seen.ema.value)) : py::none();
             row["gpu"] = t.place.current.gpu;

@@ -51,26 +51,12 @@ control::ControllerOptions with_layout(const py::object& options, const py::obje
 }
 
 void bind_controller(py::module_& m) {
-    using A = NamedAction;
-    auto action = py::class_<A>(m, "Action", "One of at most two actions of a window.");
-    define_record(
-        action,
-        attribute("kind", &A::kind,
-                  "\"throttle_io\", \"release_io\", \"set_quota\", \"pin\" or \"reconfigure\"."),
-        attribute("lever", &A::lever, doc("control::Lever")),
-        attribute("tenant", &A::tenant, "For whose sake."), attribute("target", &A::target, "Whom it hits."),
-        attribute("value", &A::value, "MB/s or percent."), attribute("text", &A::text, "The same in words."));
-    action.def("__str__", [](const A& a) { return a.text; });
-    using E = NamedEvent;
-    auto event = py::class_<E>(m, "Event", "A transition or remark of a window.");
-    define_record(
-        event, attribute("tenant", &E::tenant, "Whose."),
-        attribute("row", &E::row, "Of the transition table in docs/control.md; 0 for remarks."),
-        attribute("before", &E::before, "State before."), attribute("after", &E::after, "State after."),
-        attribute("cause", &E::cause, doc("control::Cause")), attribute("reason", &E::reason, "Why."),
-        attribute("loss", &E::loss, "Predicted, of the tenant's throughput over the hour."),
-        attribute("text", &E::text, "The same in words."));
-    event.def("__str__", [](const E& e) { return e.text; });
+    py::class_<NamedAction> action(m, "Action", "One of at most two actions of a window.");
+    define_record(action);
+    action.def("__str__", [](const NamedAction& a) { return a.text; });
+    py::class_<NamedEvent> event(m, "Event", "A transition or remark of a window.");
+    define_record(event);
+    event.def("__str__", [](const NamedEvent& e) { return e.text; });
 
     py::class_<Controller>(m, "Controller",
                            "The decision core with its state and audit log: one window in, actions out.")
@@ -125,14 +111,8 @@ void bind_controller(py::module_& m) {
                    counted(self.next, "window") + ">";
         });
 
-    using R = control::AuditReplay;
-    auto replay = py::class_<R>(m, "AuditReplay", doc("control::AuditReplay").c_str());
-    define_record(
-        replay, attribute("windows", &R::windows, "Lines that came out the same."),
-        attribute("actions", &R::actions, "Actions in them."),
-        attribute("first_difference", &R::first_difference, doc("control::AuditReplay::first_difference")),
-        attribute("expected", &R::expected, "That line, as recorded."),
-        attribute("found", &R::found, "What replaying it gave."));
+    py::class_<control::AuditReplay> replay(m, "AuditReplay", doc("control::AuditReplay").c_str());
+    define_record(replay);
     m.def(
         "replay_audit",
         [](const std::string& log, const Document& options) {
@@ -145,8 +125,8 @@ void bind_controller(py::module_& m) {
                        "\n\n`log`: text; `options`: a configuration, dict or text.")
             .c_str());
     m.def(
-        "variant_flags", [](const std::string& variant) -> Typed<"dict[str, bool]"> {
-            return dict_from(control::variant_flags(variant));
+        "variant_flags", [](const Name<control::Variant>& variant) -> Typed<"dict[str, bool]"> {
+            return dict_from(control::variant_flags(OptionType<control::Variant>::read("variant", variant)));
         },
         py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
 }

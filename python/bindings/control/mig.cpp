@@ -14,14 +14,35 @@ namespace {
 using Layout = MigLayoutValue;
 using Instance = MigInstanceName;
 
-/// A profile that owns its texts.
+/// A profile that owns its texts, with its starts as a list.
 struct Profile {
-    std::string key, name;
-    int id = 0, nvml_index = 0, compute_slices = 0, memory_slices = 0, memory_mib = 0, max_count = 0,
-        sm_count = 0;
-    std::vector<int> starts;
-    bool media = false;
+    std::string
+        key;  ///< "1g", "1g+me", "1g.2mem", "2g", "2g+me", "3g", "4g" or "7g"; the same for all parts.
+    std::string name;         ///< The vendor's, such as "3g.20gb".
+    int id = 0;               ///< Profile id of `nvidia-smi mig -lgip`.
+    int nvml_index = 0;       ///< Argument of nvmlDeviceGetGpuInstanceProfileInfo.
+    int compute_slices = 0;   ///< Of the GPU's seven (A30: four).
+    int memory_slices = 0;    ///< How many of the GPU's memory slices an instance occupies.
+    int memory_mib = 0;       ///< 0 where no published figure is known.
+    int max_count = 0;        ///< Instances of this profile at a time.
+    int sm_count = 0;         ///< Streaming multiprocessors; not proportional to slices on Hopper.
+    std::vector<int> starts;  ///< Memory slices where it may start.
+    bool media = false;       ///< With media engines ("+me"): at most one such instance per GPU.
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Profile>, F&& field) {
+    field("key", &Profile::key);
+    field("name", &Profile::name);
+    field("id", &Profile::id);
+    field("nvml_index", &Profile::nvml_index);
+    field("compute_slices", &Profile::compute_slices);
+    field("memory_slices", &Profile::memory_slices);
+    field("memory_mib", &Profile::memory_mib);
+    field("max_count", &Profile::max_count);
+    field("sm_count", &Profile::sm_count);
+    field("starts", &Profile::starts);
+    field("media", &Profile::media);
+}
 
 Profile profile_of(const control::MigProfile& p) {
     Profile out{
@@ -45,19 +66,8 @@ std::vector<std::string_view> views(const std::vector<std::string>& texts) {
 }  // namespace
 
 void bind_mig(py::module_& m) {
-    using P = Profile;
-    auto profile = py::class_<P>(m, "MigProfile", doc("control::MigProfile").c_str());
-    const auto of = [](const char* name) { return doc(std::string("control::MigProfile::") + name); };
-    define_record(profile, attribute("key", &P::key, of("key")), attribute("name", &P::name, of("name")),
-                  attribute("id", &P::id, of("id")),
-                  attribute("nvml_index", &P::nvml_index, of("nvml_index")),
-                  attribute("compute_slices", &P::compute_slices, "Of the GPU's seven (A30: four)."),
-                  attribute("memory_slices", &P::memory_slices, of("memory_slices")),
-                  attribute("memory_mib", &P::memory_mib, of("memory_mib")),
-                  attribute("max_count", &P::max_count, of("max_count")),
-                  attribute("sm_count", &P::sm_count, of("sm_count")),
-                  attribute("starts", &P::starts, "Memory slices where it may start."),
-                  attribute("media", &P::media, of("media")));
+    py::class_<Profile> profile(m, "MigProfile", doc("control::MigProfile").c_str());
+    define_record(profile);
     py::class_<Layout>(m, "MigLayout",
                        "A part and the instances of one GPU, a value: calls return new layouts.")
         .def_property_readonly(

@@ -3,7 +3,7 @@
 #include "core/keywords.hpp"
 #include "core/records.hpp"
 
-#include <gpusched/control/admission.hpp>
+#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <optional>
@@ -18,27 +18,44 @@ using Newcomer = control::Newcomer;
 
 /// A place with the profile's key.
 struct NamedPlace {
-    int gpu = 0, slice = 0;
-    std::string profile;
-    double score = 0, worst_ratio = 0;
+    std::int32_t gpu = 0;    ///< Index of the GPU.
+    std::string profile;     ///< Key of the instance.
+    std::int32_t slice = 0;  ///< Its first memory slice.
+    double score = 0;        ///< The scorer's; lower is better.
+    /// The highest predicted p99 / target, of protected tenants and of the newcomer.
+    double worst_ratio = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedPlace>, F&& field) {
+    field("gpu", &NamedPlace::gpu);
+    field("profile", &NamedPlace::profile);
+    field("slice", &NamedPlace::slice);
+    field("score", &NamedPlace::score);
+    field("worst_ratio", &NamedPlace::worst_ratio);
+}
 struct NamedAnswer {
-    Name<control::AdmissionVerdict> verdict;
-    Newcomer newcomer{};
-    std::optional<NamedPlace> place{};
+    control::AdmissionVerdict verdict{};  ///< What became of the newcomer.
+    Newcomer newcomer{};                  ///< Who asked.
+    std::optional<NamedPlace> place{};    ///< Where it is to go; None where it was not admitted.
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<NamedAnswer>, F&& field) {
+    field("verdict", &NamedAnswer::verdict);
+    field("newcomer", &NamedAnswer::newcomer);
+    field("place", &NamedAnswer::place);
+}
 
-NamedPlace named(const Controller& controller, const control::AdmissionPlace& place) {
-    const auto& gpu = controller.options.host.gpus[static_cast<std::size_t>(place.gpu)];
+std::optional<NamedPlace> named(const Controller& controller,
+                                const std::optional<control::AdmissionPlace>& place) {
+    if (!place) return std::nullopt;
+    const auto& gpu = controller.options.host.gpus[static_cast<std::size_t>(place->gpu)];
     const auto& device = control::mig_device(gpu.device);
-    return {place.gpu, int{place.instance.start}, std::string(device.profiles[place.instance.profile].key),
-            place.score, place.worst_ratio};
+    return NamedPlace{place->gpu, std::string(device.profiles[place->instance.profile].key),
+                      place->instance.start, place->score, place->worst_ratio};
 }
 
 NamedAnswer named(const Controller& controller, const control::AdmissionAnswer& answer) {
-    NamedAnswer out{std::string(enum_name(answer.verdict)), answer.newcomer, {}};
-    if (answer.verdict == control::AdmissionVerdict::admitted) out.place = named(controller, answer.place);
-    return out;
+    return {answer.verdict, answer.newcomer, named(controller, answer.place)};
 }
 
 /// The window that the state was last stepped with.
@@ -47,57 +64,27 @@ const control::Observation& last_window(const Controller& controller) {
     return *controller.seen;
 }
 
-const Keywords<Newcomer>& newcomer_options() {
-    static const auto options = Keywords<Newcomer>()
-                                    .field("id", &Newcomer::id)
-                                    .field("service_class", &Newcomer::service_class)
-                                    .field("profile", &Newcomer::profile)
-                                    .field("pcie_bytes_per_s", &Newcomer::pcie_bytes_per_s)
-                                    .field("io_bytes_per_s", &Newcomer::io_bytes_per_s)
-                                    .field("tau_ms", &Newcomer::tau_ms)
-                                    .field("alone_ms", &Newcomer::alone_ms);
-    return options;
-}
-
-void bind_newcomers(py::module_& m) {
-    using N = Newcomer;
-    const auto of = [](const char* name) { return doc(std::string("control::Newcomer::") + name); };
-    auto newcomer = py::class_<N>(m, "Newcomer", doc("control::Newcomer").c_str());
-    newcomer.def(
-        py::init([](const py::kwargs& keywords) { return newcomer_options().read("Newcomer", keywords); }),
-        newcomer_options().documented("__init__(self", doc("control::Newcomer")).c_str());
-    define_record(newcomer, attribute("id", &N::id, of("id")),
-                  attribute("service_class", &N::service_class, of("service_class")),
-                  attribute("profile", &N::profile, of("profile")),
-                  attribute("pcie_bytes_per_s", &N::pcie_bytes_per_s, of("pcie_bytes_per_s")),
-                  attribute("io_bytes_per_s", &N::io_bytes_per_s, of("io_bytes_per_s")),
-                  attribute("tau_ms", &N::tau_ms, of("tau_ms")),
-                  attribute("alone_ms", &N::alone_ms, of("alone_ms")));
-    using P = NamedPlace;
-    auto place = py::class_<P>(m, "AdmissionPlace", doc("control::AdmissionPlace").c_str());
-    define_record(place, attribute("gpu", &P::gpu, "Index of the GPU."),
-                  attribute("profile", &P::profile, "Key of the instance."),
-                  attribute("slice", &P::slice, "Its first memory slice."),
-                  attribute("score", &P::score, doc("control::AdmissionPlace::score")),
-                  attribute("worst_ratio", &P::worst_ratio, doc("control::AdmissionPlace::worst_ratio")));
-    using A = NamedAnswer;
-    auto answer = py::class_<A>(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
-    define_record(answer, attribute("verdict", &A::verdict, "\"admitted\", \"queued\" or \"rejected\"."),
-                  attribute("newcomer", &A::newcomer, "Who asked."),
-                  attribute("place", &A::place, "Where it is to go; None where it was not admitted."));
+void bind_records(py::module_& m) {
+    static const auto options = Keywords<Newcomer>().fields();
+    py::class_<Newcomer> newcomer(m, "Newcomer", doc("control::Newcomer").c_str());
+    newcomer.def(py::init([](const py::kwargs& keywords) { return options.read("Newcomer", keywords); }),
+                 options.documented("__init__(self", doc("control::Newcomer")).c_str());
+    define_record(newcomer);
+    py::class_<NamedPlace> place(m, "AdmissionPlace", doc("control::AdmissionPlace").c_str());
+    define_record(place);
+    py::class_<NamedAnswer> answer(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
+    define_record(answer);
 }
 
 }  // namespace
 
 void bind_tenant_admission(py::module_& m) {
-    bind_newcomers(m);
+    bind_records(m);
     m.def(
         "find_place",
-        [](const Controller& controller, const Newcomer& newcomer) -> std::optional<NamedPlace> {
-            const auto found =
-                control::find_place(controller.state, last_window(controller), controller.options, newcomer);
-            if (!found) return std::nullopt;
-            return named(controller, *found);
+        [](const Controller& controller, const Newcomer& newcomer) {
+            return named(controller, control::find_place(controller.state, last_window(controller),
+                                                         controller.options, newcomer));
         },
         py::arg("controller"), py::arg("newcomer"),
         documented("find_place(controller, newcomer)",

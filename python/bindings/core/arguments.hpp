@@ -3,27 +3,16 @@
 
 #include "core/keywords.hpp"
 
-#include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 
 #include <pybind11/typing.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace gpusched::python {
-
-/// The text of a Python type, as a template argument.
-template <std::size_t n>
-struct TypeText {
-    char text[n] = {};
-    constexpr TypeText() = default;
-    constexpr TypeText(const char (&chars)[n]) { std::copy_n(chars, n, text); }  // NOLINT: implicit
-};
 
 /// A Python object that signatures and stubs show with this type. Nothing checks that it is one: arguments are checked where
 /// they are read, with messages of our own. Classes of the package may be named without their module.
@@ -41,44 +30,11 @@ class Typed : public py::object {
     static bool check_(py::handle value) { return value.ptr() != nullptr; }
 };
 
-namespace detail {
-
-/// `Literal['a', 'b']` for the names of an enumeration, measured (`out` null) or written; answers its length.
-template <NamedEnum E>
-constexpr std::size_t write_literal(char* out) {
-    std::size_t size = 0;
-    const auto put = [&](std::string_view text) {
-        for (const char c : text) {
-            if (out != nullptr) out[size] = c;
-            ++size;
-        }
-    };
-    put("Literal[");
-    bool first = true;
-    for (const auto& row : enum_names(E{})) {
-        put(first ? "'" : ", '");
-        put(row.name);
-        put("'");
-        first = false;
-    }
-    put("]");
-    return size;
-}
-
-template <NamedEnum E>
-constexpr auto literal_type() {
-    TypeText<write_literal<E>(nullptr) + 1> type{};
-    write_literal<E>(type.text);
-    return type;
-}
-
-}  // namespace detail
-
-/// The name of an enumerator: signatures list the names of all.
-template <NamedEnum E>
-using Name = Typed<detail::literal_type<E>()>;
-
 // Arguments.
+
+/// The name of an enumerator, for `OptionType<E>` to read, whose messages list the names of all.
+template <NamedEnum E>
+using Name = Typed<literal_type<E>>;
 using Integer = Typed<"int">;
 using Number = Typed<"float">;
 using Flag = Typed<"bool">;

@@ -2,6 +2,8 @@
 // functions that each unit adds to the module.
 #pragma once
 
+#include "core/enumerations.hpp"
+
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

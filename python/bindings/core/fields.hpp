@@ -19,17 +19,12 @@ inline py::dict dict_of(const std::string& field, py::handle value) {
     return py::reinterpret_borrow<py::dict>(value);
 }
 
-/// The fields of a table as a dict; enumerators by their names.
+/// The fields of a table as a dict.
 template <Described T>
 py::dict dict_from(const T& object) {
     py::dict result;
-    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
-        const auto& value = object.*member;
-        if constexpr (NamedEnum<std::remove_cvref_t<decltype(value)>>)
-            result[name] = enum_name(value);
-        else
-            result[name] = value;
-    });
+    visit_fields(std::type_identity<T>{},
+                 [&](const char* name, auto member, const auto&...) { result[name] = object.*member; });
     return result;
 }
 

@@ -188,12 +188,7 @@ struct OptionType<E> {
         bad_option(field, value, "one of " + expectation + did_you_mean(text, names));
     }
     static std::string literal(E value) { return "'" + std::string(enum_name(value)) + "'"; }
-    static std::string type() {
-        std::string names;
-        for (const auto& [enumerator, name] : enum_names(E{}))
-            names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
-        return "Literal[" + names + "]";
-    }
+    static std::string type() { return literal_type<E>.text; }
 };
 
 /// Nodes by name, of the cluster that the call is about.

@@ -11,31 +11,37 @@
 
 namespace gpusched::python {
 
+/// How a type of records stands in Python: the struct whose table names its attributes, the values of these in the order of the
+/// table, and what reads one of them. `T` itself where it has a table; specialised for what stands for another struct.
+template <class T>
+struct RecordOf {
+    using Table = T;
+    static py::tuple values(const T& record) {
+        py::list values;
+        visit_fields(std::type_identity<T>{},
+                     [&](const char*, auto member, const auto&...) { values.append(record.*member); });
+        return py::tuple(values);
+    }
+    static T record(const py::tuple& values) {
+        T record{};
+        std::size_t i = 0;
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
+            record.*member = values[i++].template cast<std::remove_cvref_t<decltype(record.*member)>>();
+        });
+        return record;
+    }
+    template <class Member>
+    static auto attribute(std::size_t, Member member) {
+        return [member](const T& record) -> const auto& { return record.*member; };
+    }
+};
+
 namespace detail {
 
-/// The values of a record's fields, in the order of its table.
-template <Described T>
-py::tuple values_of(const T& record) {
-    py::list values;
-    visit_fields(std::type_identity<T>{},
-                 [&](const char*, auto member, const auto&...) { values.append(record.*member); });
-    return py::tuple(values);
-}
-
-template <Described T>
-T record_of(const py::tuple& values) {
-    T record{};
-    std::size_t i = 0;
-    visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
-        record.*member = values[i++].template cast<std::remove_cvref_t<decltype(record.*member)>>();
-    });
-    return record;
-}
-
-template <Described T>
+template <Described Table>
 std::string repr_of(const py::object& self) {
     std::string text;
-    visit_fields(std::type_identity<T>{}, [&](const char* name, auto, const auto&...) {
+    visit_fields(std::type_identity<Table>{}, [&](const char* name, auto, const auto&...) {
         text += (text.empty() ? "" : ", ") + std::string(name) + "=" +
                 py::repr(self.attr(name)).template cast<std::string>();
     });
@@ -52,75 +58,27 @@ struct OwnerOf<V T::*> {
 
 }  // namespace detail
 
-/// Adds to `type` a read-only attribute per field of the table of `T`, documented as in the header, and all that follows from
-/// them: equality, copies, pickling and `repr`.
-template <Described T>
+/// Adds to `type` a read-only attribute per field of its table, documented as in the header, and all that follows from them:
+/// equality, copies, pickling and `repr`.
+template <class T>
 void define_record(py::class_<T>& type) {
-    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+    using R = RecordOf<T>;
+    std::size_t position = 0;
+    visit_fields(std::type_identity<typename R::Table>{}, [&](const char* name, auto member, const auto&...) {
         using Owner = typename detail::OwnerOf<decltype(member)>::type;
-        type.def_readonly(name, member, doc(detail::documented_name<Owner>() + "::" + name).c_str());
+        type.def_property_readonly(name, R::attribute(position++, member),
+                                   doc(detail::documented_name<Owner>() + "::" + name).c_str());
     });
     type.def("__eq__",
              [](const T& record, const py::object& other) -> py::object {
                  if (!py::isinstance<T>(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 return py::bool_(detail::values_of(record).equal(detail::values_of(other.cast<const T&>())));
+                 return py::bool_(R::values(record).equal(R::values(other.cast<const T&>())));
              })
         .def("__copy__", [](const T& record) { return record; })
         .def(
             "__deepcopy__", [](const T& record, const py::dict&) { return record; }, py::arg("memo"))
-        .def("__repr__", &detail::repr_of<T>)
-        .def(py::pickle(&detail::values_of<T>, &detail::record_of<T>));
-}
-
-/// One attribute of a record.
-template <class T, class V>
-struct Attribute {
-    const char* name;
-    V T::*member;
-    std::string text;
-};
-
-/// @param text its documentation; from the header if empty
-template <class T, class V>
-Attribute<T, V> attribute(const char* name, V T::*member, std::string text) {
-    return {name, member, std::move(text)};
-}
-
-/// Adds the attributes to `type`, and all that follows from them. They may belong to a base of `T`.
-template <class T, class... Owner, class... V>
-void define_record(py::class_<T>& type, const Attribute<Owner, V>&... attributes) {
-    (type.def_readonly(attributes.name, attributes.member, attributes.text.c_str()), ...);
-    const auto members = std::make_tuple(attributes.member...);
-    const auto state = [members](const T& record) {
-        return std::apply([&](auto... member) { return py::make_tuple(record.*member...); }, members);
-    };
-    type.def("__eq__",
-             [state](const T& record, const py::object& other) -> py::object {
-                 if (!py::isinstance<T>(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 return py::bool_(state(record).equal(state(other.cast<const T&>())));
-             })
-        .def("__copy__", [](const T& record) { return record; })
-        .def(
-            "__deepcopy__", [](const T& record, const py::dict&) { return record; }, py::arg("memo"))
-        .def(py::pickle(state, [members](const py::tuple& values) {
-            T record{};
-            std::size_t i = 0;
-            std::apply(
-                [&](auto... member) {
-                    ((record.*member = values[i++].cast<std::remove_cvref_t<decltype(record.*member)>>()),
-                     ...);
-                },
-                members);
-            return record;
-        }));
-    const auto names = std::array<std::string, sizeof...(V)>{attributes.name...};
-    type.def("__repr__", [names](const py::object& self) {
-        std::string text;
-        for (const auto& name : names)
-            text += (text.empty() ? "" : ", ") + name + "=" +
-                    py::repr(self.attr(name.c_str())).template cast<std::string>();
-        return py::str(py::type::of(self).attr("__name__")).template cast<std::string>() + "(" + text + ")";
-    });
+        .def("__repr__", &detail::repr_of<typename R::Table>)
+        .def(py::pickle(&R::values, &R::record));
 }
 
 }  // namespace gpusched::python

@@ -73,12 +73,12 @@ void bind_import_report(py::module_& m) {
             fields.documented("__init__(self", of("ReadingRow")).c_str());
     row.def_readonly("kind", &ReadingRow::kind, of("ReadingRow::kind").c_str())
         .def_readonly("what", &ReadingRow::what, of("ReadingRow::what").c_str())
-        .def_property_readonly(
-            "fidelity", [](const ReadingRow& r) -> Name<io::Fidelity> { return enum_name(r.fidelity); },
+        .def_readonly(
+            "fidelity", &ReadingRow::fidelity,
             "How it was read: exact, approximated, ignored (the snapshot does not say it) or left_out (the "
             "whole object).")
-        .def_property_readonly(
-            "errs", [](const ReadingRow& r) -> Name<io::Errs> { return enum_name(r.errs); },
+        .def_readonly(
+            "errs", &ReadingRow::errs,
             "Which way the snapshot errs: too_strict refuses what the cluster's scheduler would allow, "
             "too_lax the reverse.")
         .def_readonly("count", &ReadingRow::count, of("ReadingRow::count").c_str())

@@ -134,9 +134,7 @@ void bind_model_class(py::module_& m) {
     array("value", &M::value, "The value of each entry of the matrix.");
     array("row_group", &M::row_group, "The group of each row, as an index into `group_names`.");
     model.def_readonly("name", &M::name, "The model's name.")
-        .def_property_readonly(
-            "sense", [](const M& self) -> Name<milp::Sense> { return enum_name(self.sense); },
-            "'minimise' or 'maximise'.")
+        .def_readonly("sense", &M::sense, "The direction of the objective.")
         .def_readonly("offset", &M::offset, "A constant added to the objective.")
         .def_readonly("row_names", &M::row_names, "Names of the rows.")
         .def_readonly("col_names", &M::column_names, "Names of the columns.")
@@ -235,10 +233,7 @@ void bind_milp(py::module_& parent) {
     define_record(violation);
     using S = milp::Solution;
     py::class_<S, std::shared_ptr<S>> solution(m, "Solution", doc("milp::Solution").c_str());
-    solution
-        .def_property_readonly(
-            "status", [](const S& s) -> Name<milp::Status> { return enum_name(s.status); },
-            doc("milp::Status").c_str())
+    solution.def_readonly("status", &S::status, doc("milp::Status").c_str())
         .def_property_readonly(
             "objective", [](const S& s) { return none_if_nan(s.objective); },
             "With the model's offset; None where there is no solution.")

@@ -136,9 +136,7 @@ void bind_plan(py::module_& m) {
         .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
         .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
         .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
-        .def_property_readonly(
-            "how", [](const PlanSpec::Move& x) -> Name<MoveMode> { return enum_name(x.how); },
-            doc("MoveMode").c_str())
+        .def_readonly("how", &PlanSpec::Move::how, doc("MoveMode").c_str())
         .def_readonly("chain", &PlanSpec::Move::chain,
                       "The number of its ejection chain; None = it is not said.")
         .def_property_readonly(
@@ -220,12 +218,8 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
             doc("Bound").c_str())
-        .def_property_readonly(
-            "stop_reason", [](const NamedPlan& p) -> Typed<"str | None"> {
-                if (!p.stop_reason) return py::none();
-                return py::str(enum_name(*p.stop_reason));
-            },
-            "Why the algorithm returned; None for a plan that was read.")
+        .def_readonly("stop_reason", &NamedPlan::stop_reason,
+                      "Why the algorithm returned; None for a plan that was read.")
         .def_property_readonly(
             "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
             "What the plan was made for, as `consolidate` takes it; None = no goal.")

@@ -103,14 +103,13 @@ JsonObjects spread(const TaskView& t) {
 Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
     const auto& wish = t.wishes().network_affinity;
     if (!wish) return py::none();
-    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = enum_name(wish->mode));
+    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = wish->mode);
 }
 
 Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
     py::list result;
     for (const auto& wish : t.wishes().hardware_affinity)
-        result.append(
-            py::dict(py::arg("level") = enum_name(wish.level), py::arg("qos") = enum_name(wish.qos)));
+        result.append(py::dict(py::arg("level") = wish.level, py::arg("qos") = wish.qos));
     return result;
 }
 
@@ -132,7 +131,7 @@ JsonObjects node_affinity(const TaskView& t) {
     const auto matches = [](const std::vector<NodeMatch>& all) {
         py::list result;
         for (const auto& match : all)
-            result.append(py::dict(py::arg("key") = match.key, py::arg("operator") = enum_name(match.op),
+            result.append(py::dict(py::arg("key") = match.key, py::arg("operator") = match.op,
                                    py::arg("values") = match.values));
         return result;
     };
@@ -185,16 +184,12 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("gpu_models", gpu_models, "Acceptable models; empty = any.")
         .def_property_readonly("priority", one(&T::priority), "Higher is more important.")
         .def_property_readonly(
-            "priority_class",
-            [](const TaskView& t) -> Name<PriorityClass> {
-                return enum_name(t.table().priority_class[t.at()]);
-            },
+            "priority_class", [](const TaskView& t) { return t.table().priority_class[t.at()]; },
             doc("PriorityClass").c_str())
         .def_property_readonly("locked", flag(&T::locked), doc("TaskSpec::locked").c_str())
         .def_property_readonly("preemptible", flag(&T::preemptible), "May be evicted.")
         .def_property_readonly(
-            "how", [](const TaskView& t) -> Name<Mobility> { return enum_name(t.table().how(t.id)); },
-            doc("Mobility").c_str())
+            "how", [](const TaskView& t) { return t.table().how(t.id); }, doc("Mobility").c_str())
         .def_property_readonly("standby", flag(&T::standby), doc("TaskSpec::standby").c_str())
         .def_property_readonly("daemon", flag(&T::daemon), doc("TaskSpec::daemon").c_str())
         .def_property_readonly(
@@ -275,7 +270,7 @@ void bind_tasks(py::module_& m) {
             [](const TaskSequence& s) -> Strings {
                 py::list column(s.size());
                 for (std::size_t i = 0; i < s.size(); ++i)
-                    column[i] = py::str(enum_name(s.cluster->inventory().tasks.priority_class[i]));
+                    column[i] = s.cluster->inventory().tasks.priority_class[i];
                 return column;
             },
             "'HP', 'LP' or 'other' of every task.")

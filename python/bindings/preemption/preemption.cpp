@@ -2,16 +2,14 @@
 #include "preemption/preemption.hpp"
 #include "core/call.hpp"
 #include "core/python_function.hpp"
-#include "core/records.hpp"
+#include "model/named.hpp"
 #include "model/plan.hpp"
 #include "model/task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/model/detail/device_sets.hpp>
 #include <gpusched/preemption/detail/cost.hpp>
-#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/online.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -23,24 +21,6 @@ namespace gpusched::python {
 namespace {
 
 namespace p = preemption;
-
-struct PreemptionExplanation {
-    /// The node that came closest; None = none may run it.
-    std::optional<std::string> node;
-    /// What is in the way; "none" = something helps.
-    std::string obstacle;
-    /// milli-cores, MiB or GPUs; 0 where the obstacle is no quantity
-    std::int64_t missing = 0;
-    /// in words
-    std::string text;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<PreemptionExplanation>, F&& field) {
-    field("node", &PreemptionExplanation::node);
-    field("obstacle", &PreemptionExplanation::obstacle);
-    field("missing", &PreemptionExplanation::missing);
-    field("text", &PreemptionExplanation::text);
-}
 
 /// A cost function written in Python.
 struct PythonCost {
@@ -91,185 +71,70 @@ GpuMask mask_of(const Cluster& cluster, NodeId node, const std::vector<int>& gpu
     return gpu_mask(gpus, cluster.gpu_count(node) + gpu_count(cluster.devices(node)), bad, bad);
 }
 
-/// A cluster that changes, and the C++ index that follows it, asked by names. While it decides it is out of bounds for cost
-/// functions and other threads, which run in Python meanwhile; what only reads is not.
-struct Index {
-    Index(const Cluster& snapshot, IndexArguments options)
-        : cluster(snapshot), live([&] {
-              if (const auto now = std::exchange(options.now, std::nullopt)) cluster.set_now(*now);
-              return p::PreemptionIndex(options, options.most_shapes);
-          }()) {
-        cluster.commit();
-        cluster.keep_events();
+/// The decision that a caller gives by names.
+p::Decision decision_of(const Cluster& cluster, const NamedDecision& named) {
+    const auto node = cluster.find_node(named.node);
+    p::Decision decision;
+    decision.node = node;
+    decision.gpus = mask_of(cluster, node, named.gpus);
+    for (const auto& victim : named.victims) decision.victims.push_back(cluster.find_task(victim));
+    for (const auto& again : named.replaced) {
+        const auto to = cluster.find_node(again.node);
+        decision.replaced.push_back({cluster.find_task(again.task), to, mask_of(cluster, to, again.gpus)});
     }
-
-    Cluster cluster;
-    p::PreemptionIndex live;
-    struct Receiving {
-        bool schedulable = true;
-        std::vector<Taint> taints{};
-    };
-    std::map<NodeId, Receiving> gone{};  // nodes that have failed, and whom they received
-    bool deciding = false;
-
-    [[nodiscard]] const Cluster& c() const { return cluster; }
-    void require_idle() const {
-        if (deciding)
-            throw InvalidInput("PreemptionIndex: a decision is being made; expected events and further "
-                               "questions after it, not from its cost function or another thread");
-    }
-    [[nodiscard]] Cluster& idle() {
-        require_idle();
-        return cluster;
-    }
-
-    void place(TaskId task, NodeId node, GpuMask gpus) {
-        require_idle();
-        check(task, node, gpus);
-        cluster.assign(task, node, gpus);
-        cluster.commit();
-    }
-    void remove(TaskId task) {
-        require_idle();
-        if (cluster.is_placed(task)) cluster.remove(task);
-        cluster.commit();
-    }
-    void fail_gpu(NodeId node, int gpu, bool failed) {
-        require_idle();
-        if (gpu < 0 || gpu >= cluster.gpu_count(node))
-            throw InvalidInput(bad_value("gpu", std::to_string(gpu),
-                                         "a GPU of node " + gpusched::quoted(cluster.name(node)) +
-                                             ", which has " + std::to_string(cluster.gpu_count(node))));
-        auto spec = cluster.node_spec(node);
-        std::erase(spec.failed_gpus, gpu);
-        if (failed) spec.failed_gpus.push_back(gpu);
-        std::sort(spec.failed_gpus.begin(), spec.failed_gpus.end());
-        cluster.update_node(cluster.handle(node), spec);
-    }
-    void fail_node(NodeId node, bool failed) {
-        require_idle();
-        if (failed)
-            while (!cluster.tasks_on(node).empty()) cluster.remove(*cluster.tasks_on(node).begin());
-        cluster.commit();
-        if (failed == gone.contains(node)) return;
-        auto spec = cluster.node_spec(node);
-        if (failed) {
-            // Without taints: a cordon by a taint would let tasks in that tolerate it.
-            gone[node] = {spec.schedulable, std::exchange(spec.taints, {})};
-            spec.schedulable = false;
-        } else {
-            spec.schedulable = gone[node].schedulable;
-            spec.taints = gone[node].taints;
-        }
-        cluster.update_node(cluster.handle(node), spec);
-        if (!failed) gone.erase(node);
-    }
-    void apply(const p::Decision& decision, TaskId preemptor) {
-        require_idle();
-        check(preemptor, decision.node, decision.gpus);
-        for (const auto& again : decision.replaced) check(again.task, again.node, again.gpus);
-        for (const auto victim : decision.victims)
-            if (cluster.is_placed(victim)) cluster.remove(victim);
-        cluster.assign(preemptor, decision.node, decision.gpus);
-        for (const auto& again : decision.replaced) cluster.assign(again.task, again.node, again.gpus);
-        cluster.commit();
-    }
-    void check(TaskId task, NodeId node, GpuMask gpus) const {
-        const auto& inv = cluster.inventory();
-        const auto wanted = int{inv.tasks.gpu_count[index(task)]};
-        const auto devices = gpus & cluster.devices(node);
-        const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
-        if (!gpusched::detail::are_of_one_class(inv, extras, node, devices))
-            throw InvalidInput("gpus: devices that task " + gpusched::quoted(cluster.name(task)) +
-                               " does not ask for; expected " + std::to_string(extras.device_count) +
-                               " of one class that it accepts, of node " +
-                               gpusched::quoted(cluster.name(node)));
-        gpus &= ~devices;
-        if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster.gpu_count(node))) != 0)
-            throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
-                               gpusched::quoted(cluster.name(task)) + "; expected " + std::to_string(wanted) +
-                               " of node " + gpusched::quoted(cluster.name(node)));
-        if (gone.contains(node))
-            throw InvalidInput("node " + gpusched::quoted(cluster.name(node)) +
-                               ": has failed; expected one that runs");
-    }
-
-    const p::Decision* decide(TaskId task) {
-        struct Deciding {
-            bool& flag;
-            explicit Deciding(bool& f) : flag(f) { flag = true; }
-            Deciding(const Deciding&) = delete;
-            Deciding& operator=(const Deciding&) = delete;
-            ~Deciding() { flag = false; }
-        };
-        require_idle();
-        const Deciding now(deciding);
-        return live.decide(cluster, task);
-    }
-};
+    return decision;
+}
 
 void bind_index(py::module_& m) {
+    using Index = p::OnlinePreemption;
     const auto options =
         decision_options<IndexArguments>().field("most_shapes", &IndexArguments::most_shapes,
                                                  "How many shapes of preemptors are kept, at least 1; beyond "
                                                  "them the one not asked for longest makes room.");
-    const auto text = [](const char* name) {
-        return doc(std::string("preemption::PreemptionIndex::") + name);
+    const auto documented_as = [](const char* signature) {
+        const std::string_view text(signature);
+        return documented(text, doc("preemption::OnlinePreemption::" + std::string(text, 0, text.find('('))));
     };
     py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
         .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
                  auto o = options.read("PreemptionIndex", keywords);
                  use_functions(o, cluster);
-                 return std::make_unique<Index>(*cluster, o);
+                 return std::make_unique<Index>(*cluster, o, o.most_shapes);
              }),
              py::arg("cluster"),
              options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
         .def(
             "place",
             [](Index& i, const std::string& task, const std::string& node, const Integers& gpus) {
-                const auto at = i.c().find_node(node);
-                i.place(i.c().find_task(task), at, mask_of(i.c(), at, gpu_numbers(gpus)));
+                const auto at = i.cluster().find_node(node);
+                i.place(i.cluster().find_task(task), at, mask_of(i.cluster(), at, gpu_numbers(gpus)));
             },
             py::arg("task"), py::arg("node"), py::arg("gpus"),
-            documented("place(self, task, node, gpus)", "A task started on a node, or moved there.").c_str())
+            documented_as("place(self, task, node, gpus)").c_str())
         .def(
-            "remove", [](Index& i, const std::string& task) { i.remove(i.c().find_task(task)); },
-            py::arg("task"),
-            documented("remove(self, task)",
-                       "A task ended or was evicted; nothing happens if it does not run.")
-                .c_str())
+            "remove", [](Index& i, const std::string& task) { i.remove(i.cluster().find_task(task)); },
+            py::arg("task"), documented_as("remove(self, task)").c_str())
         .def(
             "fail_gpu",
             [](Index& i, const std::string& node, const Integer& gpu, bool failed) {
                 const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
-                i.fail_gpu(i.c().find_node(node), number, failed);
+                i.fail_gpu(i.cluster().find_node(node), number, failed);
             },
             py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
-            documented(
-                "fail_gpu(self, node, gpu, failed=True)",
-                "A GPU failed, or was repaired, also one that had failed in the snapshot. Tasks on it stay.")
-                .c_str())
+            documented_as("fail_gpu(self, node, gpu, failed=True)").c_str())
         .def(
             "fail_node",
             [](Index& i, const std::string& node, bool failed) {
-                i.fail_node(i.c().find_node(node), failed);
+                i.fail_node(i.cluster().find_node(node), failed);
             },
             py::arg("node"), py::arg("failed") = true,
-            documented("fail_node(self, node, failed=True)",
-                       "A node vanished, or came back empty. Its tasks become pending.")
-                .c_str())
+            documented_as("fail_node(self, node, failed=True)").c_str())
         .def(
             "set_now",
-            [](Index& i, const Integer& now) {
-                i.idle().set_now(OptionType<std::int64_t>::read("now", now));
-            },
-            py::arg("now"),
-            documented(
-                "set_now(self, now)",
-                "Time goes on. Costs are asked again everywhere: O(nodes) at each shape's next decision.")
-                .c_str())
+            [](Index& i, const Integer& now) { i.set_now(OptionType<std::int64_t>::read("now", now)); },
+            py::arg("now"), documented_as("set_now(self, now)").c_str())
         .def(
-            "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.c()); },
+            "cluster", [](const Index& i) { return std::make_shared<Cluster>(i.cluster()); },
             documented("cluster(self)", "A copy of the snapshot as it is now: what was reported is in it. A "
                                         "node that has failed is cordoned "
                                         "there.")
@@ -277,7 +142,7 @@ void bind_index(py::module_& m) {
         .def(
             "failed_gpus",
             [](const Index& i, const std::string& node) {
-                return i.c().node_spec(i.c().find_node(node)).failed_gpus;
+                return i.cluster().node_spec(i.cluster().find_node(node)).failed_gpus;
             },
             py::arg("node"),
             documented("failed_gpus(self, node)",
@@ -285,25 +150,24 @@ void bind_index(py::module_& m) {
                 .c_str())
         .def(
             "has_failed",
-            [](const Index& i, const std::string& node) { return i.gone.contains(i.c().find_node(node)); },
-            py::arg("node"),
-            documented("has_failed(self, node)", "Whether the node has vanished, as `fail_node` said.")
-                .c_str())
+            [](const Index& i, const std::string& node) { return i.has_failed(i.cluster().find_node(node)); },
+            py::arg("node"), documented_as("has_failed(self, node)").c_str())
         .def_property_readonly(
-            "proven", [](const Index& i) { return i.live.proven(); }, "No limit was hit so far.")
+            "proven", [](const Index& i) { return i.index().proven(); }, "No limit was hit so far.")
         .def_property_readonly(
-            "shapes", [](const Index& i) { return i.live.shapes(); }, text("shapes").c_str())
+            "shapes", [](const Index& i) { return i.index().shapes(); },
+            doc("preemption::PreemptionIndex::shapes").c_str())
         .def(
             "decide",
             [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
-                const auto id = i.c().find_task(task);
+                const auto id = i.cluster().find_task(task);
                 const auto* const d = i.decide(id);
                 if (d == nullptr) {
-                    if (!i.live.proven())
+                    if (!i.index().proven())
                         warn_of_limit(StopReason::completed, "evictions may help all the same");
                     return std::nullopt;
                 }
-                return named_decision(i.c(), id, *d, i.live.proven());
+                return named_decision(i.cluster(), id, *d, i.index().proven());
             },
             py::arg("task"),
             documented(
@@ -313,26 +177,13 @@ void bind_index(py::module_& m) {
         .def(
             "apply",
             [](Index& i, const NamedDecision& decision) {
-                const auto node = i.c().find_node(decision.node);
-                p::Decision d;
-                d.node = node;
-                d.gpus = mask_of(i.c(), node, decision.gpus);
-                for (const auto& victim : decision.victims) d.victims.push_back(i.c().find_task(victim));
-                for (const auto& again : decision.replaced) {
-                    const auto to = i.c().find_node(again.node);
-                    d.replaced.push_back({i.c().find_task(again.task), to, mask_of(i.c(), to, again.gpus)});
-                }
-                i.apply(d, i.c().find_task(decision.task));
+                i.apply(decision_of(i.cluster(), decision), i.cluster().find_task(decision.task));
             },
-            py::arg("decision"),
-            documented("apply(self, decision)",
-                       "Carries out a decision: victims leave, the preemptor starts, and so do victims that "
-                       "are placed again.")
-                .c_str())
+            py::arg("decision"), documented_as("apply(self, decision)").c_str())
         .def("__repr__", [](const Index& i) {
             return "<gpusched.preemption.PreemptionIndex: " +
-                   counted(static_cast<std::int64_t>(i.c().node_count()), "node") + ", " +
-                   counted(static_cast<std::int64_t>(i.live.shapes()), "shape") + ">";
+                   counted(static_cast<std::int64_t>(i.cluster().node_count()), "node") + ", " +
+                   counted(static_cast<std::int64_t>(i.index().shapes()), "shape") + ">";
         });
 }
 
@@ -362,7 +213,7 @@ NamedDecision named_decision(const Cluster& cluster, TaskId task, const preempti
                       cluster.name(d.node),
                       {},
                       gpu_list(d.gpus),
-                      enum_name(d.topology),
+                      d.topology,
                       d.score,
                       d.priority_sum,
                       static_cast<double>(d.cost) / 1000,
@@ -395,10 +246,10 @@ void bind_preemption(py::module_& parent) {
     using D = NamedDecision;
     auto decision = py::class_<D>(m, "Decision", doc("preemption::Decision").c_str());
     define_record(decision);
-    using E = PreemptionExplanation;
+    using E = Named<p::Explanation>;
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
-    explanation.def("__str__", [](const E& e) { return e.text; });
+    explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
                             "A pandas frame with one row: node, obstacle, missing and text.");
     define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
@@ -463,10 +314,7 @@ void bind_preemption(py::module_& parent) {
             auto o = options.read("explain", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
             use_functions(o, with_task);
-            const auto e = p::explain(*with_task, id, o);
-            PreemptionExplanation out{std::nullopt, enum_name(e.obstacle), e.missing, e.text};
-            if (e.node != none<NodeId>) out.node = with_task->name(e.node);
-            return out;
+            return with_names(*with_task, p::explain(*with_task, id, o));
         },
         py::arg("cluster"), py::arg("task"),
         options

@@ -27,8 +27,8 @@ struct NamedDecision {
     std::vector<std::string> victims;
     /// The GPUs that it takes.
     std::vector<int> gpus;
-    /// Of these GPUs: "numa", "socket" or "cross".
-    Name<topology::GpuLocality> topology;
+    /// Of these GPUs.
+    topology::GpuLocality topology{};
     /// Equation 1; absent for spot policies and without victims
     std::optional<double> score;
     /// of the victims

@@ -132,7 +132,7 @@ void bind_lease(py::module_& m) {
                         "seed\n    The same seed draws the same evictions everywhere.")
                  .c_str())
         .def_property_readonly(
-            "state", [](const Lease& l) -> Name<p::StandbyState> { return enum_name(l.live.state()); },
+            "state", [](const Lease& l) { return l.live.state(); },
             "\"active\" (the owner runs), \"standby\" (its GPUs may be borrowed) or \"resuming\" (borrowers "
             "are "
             "leaving).")

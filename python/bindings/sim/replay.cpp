@@ -92,8 +92,7 @@ void bind_outcome(py::module_& m) {
         .def_property_readonly(
             "timeline", [](const Outcome& r) { return r.timeline; }, "What happened, by arrival.")
         .def_property_readonly(
-            "stop_reason", [](const Outcome& r) -> Name<StopReason> { return enum_name(r.stop_reason); },
-            "Why the replay ended.")
+            "stop_reason", [](const Outcome& r) { return r.stop_reason; }, "Why the replay ended.")
         .def("__repr__",
              [](const Outcome& r) {
                  return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +

@@ -181,7 +181,7 @@ Frame frame(const SpotTrace& trace) {
     py::list names, classes;
     for (const auto& job : trace.jobs) {
         names.append(py::str(job.pod.name));
-        classes.append(py::str(enum_name(job.pod.priority_class)));
+        classes.append(job.pod.priority_class);
     }
     using J = sim::SpotJob;
     py::dict columns;
@@ -334,8 +334,7 @@ void bind_spot_result(py::module_& m) {
         .def_readonly("consolidations", &R::consolidations, "Those that moved anything.")
         .def_readonly("decision_us", &R::decision_us, of("decision_us").c_str())
         .def_property_readonly(
-            "stop_reason", [](const R& r) -> Name<StopReason> { return enum_name(r.stop_reason); },
-            "Why the replay ended.")
+            "stop_reason", [](const R& r) { return r.stop_reason; }, "Why the replay ended.")
         .def("__copy__", [](const R& r) { return r; })
         .def(
             "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))

@@ -46,7 +46,7 @@ py::dict task_columns(const Trace& trace) {
         return py::str(models);
     });
     columns["priority_class"] =
-        list_of(trace, [](const TraceTask& t) { return py::str(enum_name(t.task.priority_class)); });
+        list_of(trace, [](const TraceTask& t) { return py::cast(t.task.priority_class); });
     columns["creation_time"] = array_of(trace, [](const TraceTask& t) { return t.creation_time; });
     columns["deletion_time"] = array_of(trace, [](const TraceTask& t) { return seconds(t.deletion_time); });
     columns["scheduled_time"] = array_of(trace, [](const TraceTask& t) { return seconds(t.scheduled_time); });

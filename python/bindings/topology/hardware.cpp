@@ -37,8 +37,8 @@ JsonObjects vertices(const HardwareGraph& graph) {
     py::list out;
     for (const auto v : graph.vertices()) {
         const auto& info = graph.vertex(v);
-        py::dict entry(py::arg("kind") = enum_name(info.kind), py::arg("id") = info.id,
-                       py::arg("status") = enum_name(info.status), py::arg("used_by") = info.used_by);
+        py::dict entry(py::arg("kind") = info.kind, py::arg("id") = info.id, py::arg("status") = info.status,
+                       py::arg("used_by") = info.used_by);
         if (info.kind == topology::HardwareKind::gpu) {
             entry["uuid"] = info.uuid;
             entry["model"] = info.model;
@@ -52,7 +52,7 @@ JsonObjects vertices(const HardwareGraph& graph) {
 Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
     py::list out;
     for (const auto e : graph.edges())
-        out.append(py::make_tuple(graph.source(e), graph.target(e), enum_name(graph.edge(e).relation),
+        out.append(py::make_tuple(graph.source(e), graph.target(e), graph.edge(e).relation,
                                   graph.edge(e).bandwidth_gb_s));
     return out;
 }
@@ -225,9 +225,7 @@ void bind_graph(py::module_& m) {
                 .c_str())
         .def(
             "locality",
-            [](const HardwareGraph& g, const Integers& gpus) -> Name<topology::GpuLocality> {
-                return enum_name(g.locality(mask_argument(gpus)));
-            },
+            [](const HardwareGraph& g, const Integers& gpus) { return g.locality(mask_argument(gpus)); },
             py::arg("gpus"),
             documented("locality(self, gpus)", "How close these GPUs are: \"numa\", \"socket\" or \"cross\".")
                 .c_str())
@@ -267,7 +265,7 @@ void bind_graph(py::module_& m) {
             [](HardwareGraph & g, const HardwareGraph& observed) -> Typed<"list[tuple[str, int]]"> {
                 py::list changes;
                 for (const auto& change : g.reconcile(observed))
-                    changes.append(py::make_tuple(enum_name(change.kind), change.gpu));
+                    changes.append(py::make_tuple(change.kind, change.gpu));
                 return changes;
             },
             py::arg("observed"),

@@ -14,7 +14,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 from .. import control, sim
 from .._tables import Row, format_table
@@ -24,7 +24,7 @@ from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
-VARIANTS = ("static", "guards", "placement", "mig", "full", "ours")
+VARIANTS = get_args(sim.HostVariant)
 
 
 def explain_columns(p: Parser, columns: Mapping[str, str]) -> None:

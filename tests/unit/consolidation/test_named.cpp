@@ -41,7 +41,7 @@ TEST_CASE("presets by name give the presets' plans") {
             for (const bool clear : {false, true}) {
                 con::Options options{.preset = preset, .seed = 7, .objective = objective};
                 if (clear) options.clear = std::vector{NodeId{0}, NodeId{3}};
-                const auto by_name = con::consolidate_by_name(cluster, {}, options);
+                const auto by_name = con::consolidate(cluster, con::PolicyNames{}, options);
                 const auto by_preset = con::consolidate(cluster, options);
                 CHECK(by_name.plan == by_preset.plan);
                 CHECK(by_name.stats == by_preset.stats);
@@ -58,7 +58,7 @@ TEST_CASE("every name makes a policy whose plans are valid") {
     const auto spec = generated(60, 3);
     const auto cluster = Cluster::build(spec);
     const auto valid = [&](const con::PolicyNames& names) {
-        return check(spec, cluster, con::consolidate_by_name(cluster, names).plan).ok;
+        return check(spec, cluster, con::consolidate(cluster, names, {}).plan).ok;
     };
     for (const auto& name : con::partitioners().names()) CHECK(valid({.partitioner = name}));
     for (const auto& name : con::node_orders().names()) CHECK(valid({.node_order = name}));
@@ -98,10 +98,10 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     known.node_orders.add<LastFirst>("last_first");
     CHECK(con::policy_names("node_order", known).back() == "last_first");
     const auto cluster = Cluster::build(generated());
-    const auto by_name = con::consolidate_by_name(cluster, {.node_order = "last_first"}, {}, {}, known);
+    const auto by_name = con::consolidate(cluster, {.node_order = "last_first"}, {}, {}, known);
     CHECK(by_name.plan ==
           con::consolidate(cluster, con::with_node_order(con::presets::best(), LastFirst{})).plan);
-    CHECK_THROWS_MESSAGE(con::consolidate_by_name(cluster, {.node_order = "last_first"}), InvalidInput,
+    CHECK_THROWS_MESSAGE(con::consolidate(cluster, {.node_order = "last_first"}, {}), InvalidInput,
                          "node_order: 'last_first'; expected one of fewest_pods, ");
 }
 
@@ -113,13 +113,12 @@ TEST_CASE("policies by name keep everything else of the preset") {
             const auto typed = con::presets::visit(preset, objective, [&](const auto& policies) {
                 return con::consolidate(cluster, con::with_node_order(policies, con::FewestPods{}));
             });
-            const auto named =
-                con::consolidate_by_name(cluster, names, {.preset = preset, .objective = objective});
+            const auto named = con::consolidate(cluster, names, {.preset = preset, .objective = objective});
             CHECK(named.plan == typed.plan);
             CHECK(named.stats == typed.stats);
             CHECK(con::consolidate(cluster, con::make_policies(preset, names, objective)).plan == typed.plan);
         }
     REQUIRE_THROWS_MESSAGE(
-        con::consolidate_by_name(cluster, {.acceptance = "accept_all"}, {.max_others = 2}), InvalidInput,
+        con::consolidate(cluster, {.acceptance = "accept_all"}, {.max_others = 2}), InvalidInput,
         "max_others: 2; expected the default beside policies of your own: their acceptance takes no limits");
 }

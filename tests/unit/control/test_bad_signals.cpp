@@ -35,7 +35,7 @@ std::vector<Action> run(const ControllerOptions& o, int n, const F& change) {
 }  // namespace
 
 TEST_CASE("a latency beyond what can be measured is missing, whichever policy reads it") {
-    for (const char* variant : {"full", "ours"}) {
+    for (const auto variant : {Variant::full, Variant::ours}) {
         auto o = control_options();
         o.flags = variant_flags(variant);
         CHECK(run(o, 400, [](Observation& seen, int) { seen.tenants[0].p99_ms = wrapped; }).empty());
@@ -48,7 +48,7 @@ TEST_CASE("a latency beyond what can be measured is missing, whichever policy re
 
 TEST_CASE("a wrapped counter of PCIe or block I/O points to nobody") {
     auto o = control_options();
-    o.flags = variant_flags("guards");
+    o.flags = variant_flags(Variant::guards);
     const auto actions = run(o, 400, [](Observation& seen, int) {
         seen.tenants[0].p99_ms = 20;
         seen.roots[0].bytes_per_s = wrapped;
@@ -70,7 +70,7 @@ TEST_CASE("a wrapped counter of PCIe or block I/O points to nobody") {
 
 TEST_CASE("a wrapped rate of requests undoes no change") {
     auto o = control_options();
-    o.flags = variant_flags("guards");
+    o.flags = variant_flags(Variant::guards);
     const auto actions = run(o, 60, [](Observation& seen, int w) {
         seen.tenants[0].p99_ms = w < 4 ? 20 : 14.5;
         seen.tenants[2].sm_active = 0.9;

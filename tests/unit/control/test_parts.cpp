@@ -14,9 +14,9 @@ using namespace gpusched::control;
 TEST_CASE("nobody is moved to another part where the same profile has less memory") {
     const auto& device = mig_device("A100-80GB");
     const auto two = static_cast<std::uint8_t>(device.find("2g"));
-    for (const char* variant : {"placement", "full", "ours"})
+    for (const auto variant : {Variant::placement, Variant::full, Variant::ours})
         for (const bool less : {true, false}) {
-            CAPTURE(variant, less);
+            CAPTURE(enum_name(variant), less);
             auto o = test::control_options();
             o.flags = variant_flags(variant);
             o.flags.guard_io = false;

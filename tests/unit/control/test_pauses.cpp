@@ -56,7 +56,7 @@ struct Timed {
 
 ControllerOptions with(std::initializer_list<bool ControllerFlags::*> flags) {
     auto o = control_options();
-    o.flags = variant_flags("static");
+    o.flags = variant_flags(Variant::static_configuration);
     for (const auto flag : flags) o.flags.*flag = true;
     return o;
 }

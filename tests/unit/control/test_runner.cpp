@@ -55,7 +55,7 @@ struct Log {
 
 TEST_CASE("the runner writes a line before it acts, the log replays, and leases end with it") {
     auto o = test::control_options();
-    o.flags = variant_flags("guards");
+    o.flags = variant_flags(Variant::guards);
     BusySource source{o};
     Recorder actuator;
     StepClock clock;
@@ -77,7 +77,7 @@ TEST_CASE("the runner writes a line before it acts, the log replays, and leases 
 
 TEST_CASE("leases that outlive a disabled controller end with the program, and the log says why") {
     auto o = test::control_options();
-    o.flags = variant_flags("guards");
+    o.flags = variant_flags(Variant::guards);
     o.release_on_disable = false;
     BusySource source{o};
     Recorder actuator;
@@ -95,7 +95,7 @@ TEST_CASE("leases that outlive a disabled controller end with the program, and t
 
 TEST_CASE("how an action ended reaches the decision core with the next window, and people once") {
     auto o = test::control_options();
-    o.flags = variant_flags("guards");
+    o.flags = variant_flags(Variant::guards);
     BusySource source{o};
     Recorder actuator{.end = BackendStatus::no_permission};
     StepClock clock;

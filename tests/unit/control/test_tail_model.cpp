@@ -51,7 +51,7 @@ struct Run {
 
 ControllerOptions ours() {
     auto o = control_options();
-    o.flags = variant_flags("ours");
+    o.flags = variant_flags(Variant::ours);
     o.host.tenants[3].is_protected = false;  // GPU 1 is free
     o.host.tenants[3].gpu = -1;
     return o;

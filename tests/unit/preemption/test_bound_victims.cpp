@@ -78,7 +78,7 @@ TEST_CASE("a budget keeps its tasks under every policy, and breaks only when tha
     }
     const auto why = explain(cluster, p);
     CHECK(why.obstacle == Obstacle::disruption_budget);
-    CHECK(cluster.name(why.node) == "a");
+    CHECK(cluster.name(why.node.value()) == "a");
     CHECK(why.missing == 1);
     CHECK(why.text ==
           "node 'a' comes closest: evictions would make room, but break budgets: 'all of a' by 1 task");

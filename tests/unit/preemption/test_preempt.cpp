@@ -361,7 +361,7 @@ TEST_CASE("what is missing is told of the node that comes closest") {
                   pending("p", 4, 10)};
     auto cluster = Cluster::build(spec);
     auto why = explain(cluster, cluster.find_task("p"));
-    CHECK(cluster.name(why.node) == "near");
+    CHECK(cluster.name(why.node.value()) == "near");
     CHECK(why.obstacle == Obstacle::gpu);
     CHECK(why.missing == 1);
     CHECK(why.text ==
@@ -378,7 +378,7 @@ TEST_CASE("what is missing is told of the node that comes closest") {
     cluster = Cluster::build(spec);
     why = explain(cluster, cluster.find_task("p"));
     CHECK(why.obstacle == Obstacle::not_eligible);
-    CHECK(why.node == none<NodeId>);
+    CHECK_FALSE(why.node);
 }
 
 TEST_CASE("a named resource or a class of devices that is missing is named") {

@@ -1,6 +1,6 @@
 // Requests to a language model: the reader, the generator, and LLM mode of the host simulator.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/host.hpp>
+#include <gpusched/sim/simulate_host.hpp>
 
 #include <support/catch.hpp>
 #include <support/real_data.hpp>
@@ -101,7 +101,7 @@ TEST_CASE("the recorded conversations are read whole", "[data]") {
 }
 
 TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
-    auto s = sim::host_scenario("llm");
+    auto s = sim::host_scenario(sim::HostScenarioName::llm);
     s.duration_s = 399;
     s.background_weight = {0, 0};
     s.t2_bytes_per_s = 0;
@@ -112,7 +112,7 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
     s.prompt_bytes_per_token = 22'000;  // 22 MB at 22 GB/s
     s.prefill_ms = 10;
     s.prefill_ms_per_token = 0.05;
-    const auto run = run_host(s, control::variant_flags("static"), 1);
+    const auto run = run_host(s, control::variant_flags(control::Variant::static_configuration), 1);
     CHECK(run.p50_ms == Catch::Approx(0.6 + 1 + 10 + 50).margin(1e-6));
     CHECK(run.p999_ms == Catch::Approx(run.p50_ms).margin(1e-6));
     // One every two seconds, whatever the trace's own rate; each is decoded in 50 x 8 ms.
@@ -122,11 +122,12 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
     // Prefill waits for nobody's decode, but is slowed by it.
     s.llm_requests_per_s = 5;
     s.decode_slows = 0.5;
-    CHECK(run_host(s, control::variant_flags("static"), 1).p50_ms > 61.6 + 60 * 0.4);
+    CHECK(run_host(s, control::variant_flags(control::Variant::static_configuration), 1).p50_ms >
+          61.6 + 60 * 0.4);
 }
 
 TEST_CASE("LLM mode refuses traces that go back in time") {
-    auto s = sim::host_scenario("llm");
+    auto s = sim::host_scenario(sim::HostScenarioName::llm);
     s.llm_requests = {{1, 5, 5}, {0.5, 5, 5}};
     CHECK_THROWS_WITH(sim::validate(s), Catch::Matchers::ContainsSubstring("at: llm_requests: 1"));
 }

@@ -108,7 +108,7 @@ class VictimChoice {
 inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
                             bool after_plan) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
-    const auto to = "node " + gpusched::quoted(cluster.name(e.to));
+    const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
     switch (e.fate) {
     case MoveFate::not_placed:
         return text + " runs nowhere";
@@ -147,10 +147,11 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
 inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
                                     std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
                                     TaskId task, NodeId node, const Options& options) {
-    MoveExplanation result{.task = task, .from = after.node_of(task), .to = node, .victims = {}, .text = {}};
+    MoveExplanation result{
+        .task = task, .from_node = after.node_of(task), .to_node = node, .victims = {}, .text = {}};
     if (!after.is_placed(task) || !cluster.is_placed(task)) {
         result.fate = MoveFate::not_placed;
-    } else if (result.from == node) {
+    } else if (result.from_node == node) {
         result.fate = MoveFate::is_there;
     } else if (!scope.movable[index(task)]) {
         result.fate = MoveFate::task_stays;
@@ -167,7 +168,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
         if (result.fate == MoveFate::obstacle)
             result.victims = VictimChoice(cluster, after, scope, rule, task, node).fewest();
         const auto home = cluster.node_of(task);
-        const bool had_moved = result.from != home || after.gpus_of(task) != cluster.gpus_of(task);
+        const bool had_moved = result.from_node != home || after.gpus_of(task) != cluster.gpus_of(task);
         const auto cost = cluster.inventory().tasks.move_cost[index(task)];
         // On its first node it is back where it was only if it finds its GPUs there.
         const bool back = node == home && gpus_fit(after, task, node, cluster.gpus_of(task));
@@ -176,7 +177,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
         const auto count = [&](NodeId at, int sign) {
             (cluster.occupants(at) > 0 ? vacated : opened) += sign * weight_of(cluster, at, options);
         };
-        if (after.occupants(result.from) == 1) count(result.from, 1);
+        if (after.occupants(result.from_node) == 1) count(result.from_node, 1);
         if (after.occupants(node) == 0) count(node, -1);
         result.weight = vacated + opened;
         result.value_milli = value_milli(vacated, result.cost, options.price) +

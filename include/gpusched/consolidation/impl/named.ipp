@@ -126,9 +126,8 @@ GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& name
     return policies;
 }
 
-GPUSCHED_INLINE Result consolidate_by_name(const Cluster& cluster, const PolicyNames& names,
-                                           const Options& options, const Context& context,
-                                           const Registries& known) {
+GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
+                                   const Context& context, const Registries& known) {
     validate(options, cluster);
     const auto policies = make_policies(options.preset, names, options.objective, known);
     auto beside = options;  // the preset and the objective have had their effect

@@ -64,7 +64,7 @@ GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluste
     if (possible) why.fate = MoveFate::no_turn;
     why.text = in_words(cluster, why, options, true);
     if (possible)
-        why.text += after.occupants(why.from) == 1 && !scope.may_vacate[index(why.from)]
+        why.text += after.occupants(why.from_node) == 1 && !scope.may_vacate[index(why.from_node)]
                         ? "; its node must stay in use"
                         : "; others that move in the same waves, jobs and disruption budgets leave it none";
     return why;

@@ -2,29 +2,22 @@
 
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
 
 namespace GPUSCHED_NAMESPACE::control {
 
-GPUSCHED_INLINE ControllerFlags variant_flags(std::string_view variant) {
-    static constexpr std::array<std::string_view, 6> names{"static", "guards", "placement",
-                                                           "mig",    "full",   "ours"};
-    if (std::find(names.begin(), names.end(), variant) == names.end())
-        throw InvalidInput(bad_name("variant", variant, names));
+GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
     ControllerFlags flags;
-    flags.predict = variant == "ours";
-    if (variant == "full" || variant == "ours") return flags;
-    flags.guard_io = flags.guard_mps = variant == "guards";
-    flags.place = variant == "placement";
-    flags.mig = variant == "mig";
+    flags.predict = variant == Variant::ours;
+    if (variant == Variant::full || variant == Variant::ours) return flags;
+    flags.guard_io = flags.guard_mps = variant == Variant::guards;
+    flags.place = variant == Variant::placement;
+    flags.mig = variant == Variant::mig;
     flags.pin = flags.place || flags.mig;
-    if (variant == "static") flags.relax = flags.rollback = flags.admission = false;
+    if (variant == Variant::static_configuration) flags.relax = flags.rollback = flags.admission = false;
     return flags;
 }
 

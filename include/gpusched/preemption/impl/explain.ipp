@@ -88,7 +88,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
         }
         result.text = describe(node, what);
     }
-    if (keeps_budgets && result.node != none<NodeId>) {
+    if (keeps_budgets && result.node) {
         auto breaking = options;
         breaking.break_budgets = true;
         if (const auto found = preempt(cluster, task, breaking).decision) {
@@ -102,8 +102,8 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
             result.text = describe(found->node, "evictions would make room, but break budgets: " + budgets);
         }
     }
-    if (result.node == none<NodeId>)
-        result = {none<NodeId>, Obstacle::not_eligible, 0,
+    if (!result.node)
+        result = {std::nullopt, Obstacle::not_eligible, 0,
                   "no schedulable node has an accepted GPU model, the labels and no taint that keeps the "
                   "task away"};
     return result;

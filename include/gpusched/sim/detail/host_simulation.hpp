@@ -3,7 +3,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/sim/host.hpp>
+#include <gpusched/sim/simulate_host.hpp>
 
 #include <algorithm>
 #include <array>

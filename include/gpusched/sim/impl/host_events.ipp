@@ -15,12 +15,12 @@ GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
         return;
     }
     s.next_state = exponential(rng, o_.state_s[0]);
-    s.next_arrival = exponential(rng, 1 / o_.rates_per_s[0]);
+    s.next_arrival = exponential(rng, 1 / o_.mmpp_rates[0]);
 }
 
 GPUSCHED_INTERNAL void HostSimulation::next_arrival(Service& s) {
     if (!llm()) {
-        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.rates_per_s[s.arrival_state]);
+        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.mmpp_rates[s.arrival_state]);
         return;
     }
     if (++s.next_request == o_.llm_requests.size()) {
@@ -101,7 +101,7 @@ GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
     } else if (s.next_state == first) {
         s.arrival_state = 1 - s.arrival_state;
         s.next_state = now_ + exponential(s.requests_rng, o_.state_s[s.arrival_state]);
-        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.rates_per_s[s.arrival_state]);
+        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.mmpp_rates[s.arrival_state]);
     } else if (s.change_ends == first) {
         end_change(s);
     } else {

@@ -1,4 +1,4 @@
-// Admission: where a new tenant may be placed without harm to those that are there, and who waits meanwhile.
+// Admission of tenants to a host: where a new one may be placed without harm to those that are there, and who waits meanwhile.
 #pragma once
 
 #include <gpusched/control/step.hpp>
@@ -21,6 +21,16 @@ struct Newcomer {
     double tau_ms = 0;               ///< target of its p99; 0 for none
     double alone_ms = 0;  ///< with a target, above 0: its p99 in such an instance with an idle root
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Newcomer>, F&& field) {
+    field("id", &Newcomer::id);
+    field("service_class", &Newcomer::service_class);
+    field("profile", &Newcomer::profile);
+    field("pcie_bytes_per_s", &Newcomer::pcie_bytes_per_s, within(0.0, 1e15));
+    field("io_bytes_per_s", &Newcomer::io_bytes_per_s, within(0.0, 1e15));
+    field("tau_ms", &Newcomer::tau_ms, within(0.0, 1e7));
+    field("alone_ms", &Newcomer::alone_ms, within(0.0, 1e7));
+}
 
 /// A place for a newcomer.
 struct AdmissionPlace {
@@ -63,11 +73,11 @@ constexpr auto enum_names(AdmissionVerdict) {
     });
 }
 
-/// An answer, with the place where there is one.
+/// What became of a newcomer, and where it is to go.
 struct AdmissionAnswer {
     AdmissionVerdict verdict = AdmissionVerdict::queued;
     Newcomer newcomer{};
-    AdmissionPlace place{};
+    std::optional<AdmissionPlace> place{};  ///< where it is to go; absent unless it is admitted
 };
 
 /// Newcomers for whom there is no place yet: first come, first served within a class, and never more than a number of
@@ -108,5 +118,5 @@ class AdmissionQueue {
 }  // namespace GPUSCHED_NAMESPACE::control
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/admission.ipp>
+#include <gpusched/control/impl/tenant_admission.ipp>
 #endif

@@ -1,9 +1,11 @@
-// Host simulator: a latency-sensitive tenant between a bandwidth hog and a compute hog, under the controller.
+// simulate_host: a latency-sensitive tenant between a bandwidth hog and a compute hog, under the controller.
 #pragma once
 
 #include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 
 #include <cstddef>
@@ -11,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct RequestClass {
     double bytes = 0;
     double compute_ms = 0;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<RequestClass>, F&& field) {
+    field("share", &RequestClass::share, within(0, 1));
+    field("bytes", &RequestClass::bytes, within(0.0, double(largest_quantity)));
+    field("compute_ms", &RequestClass::compute_ms, within(0.0, 1e6));
+}
 
 /// What happens to requests during a structural change.
 enum class PauseMode : std::uint8_t {
@@ -63,8 +70,8 @@ struct HostScenario {
     double beta = 0.6;                     ///< SM_eff = SM / (1 + beta quota) while T3 computes
     bool quota_live = true;                ///< false: a quota holds from T3's next start on
 
-    std::vector<double> rates_per_s{40, 80};  ///< arrivals in the two states
-    std::vector<double> state_s{20, 4};       ///< mean times in them
+    std::vector<double> mmpp_rates{40, 80};  ///< arrivals per second in the two states
+    std::vector<double> state_s{20, 4};      ///< mean times in them
     std::vector<RequestClass> classes{{0.67, 4e6, 6.0}, {0.20, 20e6, 10.8}, {0.13, 36e6, 13.3}};
     double noise_sigma = 0.035;     ///< of the logarithm of compute times
     double serial_fraction = 0.82;  ///< f of S = K (f + (1 - f) SM_2g / SM_eff)
@@ -99,12 +106,83 @@ struct HostScenario {
     std::int32_t persistence = 3;  ///< windows above the threshold before anything is done
     std::int32_t dwell = 256;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<HostScenario>, F&& field) {
+    field("device", &HostScenario::device);
+    field("start_profile", &HostScenario::start_profile);
+    field("start_slice", &HostScenario::start_slice);
+    field("duration_s", &HostScenario::duration_s, more_than(0.0, 1e6));
+    field("window_s", &HostScenario::window_s, within(0.1, 60.0));
+    field("tau_ms", &HostScenario::tau_ms, more_than(0.0, 1e6));
+    field("threshold_ms", &HostScenario::threshold_ms, more_than(0.0, 1e6));
+    field("root_bytes_per_s", &HostScenario::root_bytes_per_s, more_than(0.0, 1e13));
+    field("background_weight", &HostScenario::background_weight, within(0.0, 0.95));
+    field("t2_weight", &HostScenario::t2_weight, within(0, 1000));
+    field("t2_bytes_per_s", &HostScenario::t2_bytes_per_s, within(0.0, 1e13));
+    field("t2_on_s", &HostScenario::t2_on_s, more_than(0.0, 1e7));
+    field("t2_off_s", &HostScenario::t2_off_s, more_than(0.0, 1e7));
+    field("t2_bytes_per_io_byte", &HostScenario::t2_bytes_per_io_byte, more_than(0.0, 1000.0));
+    field("t3_on_s", &HostScenario::t3_on_s, more_than(0.0, 1e7));
+    field("t3_off_s", &HostScenario::t3_off_s, more_than(0.0, 1e7));
+    field("beta", &HostScenario::beta, within(0, 100));
+    field("quota_live", &HostScenario::quota_live);
+    field("mmpp_rates", &HostScenario::mmpp_rates, more_than(0.0, 1e5));
+    field("state_s", &HostScenario::state_s, more_than(0.0, 1e7));
+    field("classes", &HostScenario::classes);
+    field("noise_sigma", &HostScenario::noise_sigma, within(0, 3));
+    field("serial_fraction", &HostScenario::serial_fraction, within(0, 1));
+    field("servers", &HostScenario::servers, within(1, 64));
+    field("host_base_ms", &HostScenario::host_base_ms, within(0, 10'000));
+    field("host_jitter_ms", &HostScenario::host_jitter_ms, within(0, 10'000));
+    field("io_jitter_ms", &HostScenario::io_jitter_ms, within(0, 10'000));
+    field("pause_s", &HostScenario::pause_s, within(0, 3600));
+    field("pause_sigma_s", &HostScenario::pause_sigma_s, within(0, 600));
+    field("pause_mode", &HostScenario::pause_mode);
+    field("counter_noise", &HostScenario::counter_noise, within(-1, 5));
+    field("failure_rate", &HostScenario::failure_rate, within(0, 1));
+    field("neighbours", &HostScenario::neighbours);
+    field("second_service", &HostScenario::second_service);
+    field("llm_requests", &HostScenario::llm_requests);
+    field("llm_requests_per_s", &HostScenario::llm_requests_per_s, more_than(0.0, 1e5));
+    field("prefill_ms", &HostScenario::prefill_ms, within(0, 100'000));
+    field("prefill_ms_per_token", &HostScenario::prefill_ms_per_token, within(0, 100'000));
+    field("prompt_bytes_per_token", &HostScenario::prompt_bytes_per_token, within(0.0, 1e9));
+    field("decode_ms_per_token", &HostScenario::decode_ms_per_token, within(0, 100'000));
+    field("decode_slows", &HostScenario::decode_slows, within(0, 100));
+    field("io_levels_mb_s", &HostScenario::io_levels_mb_s);
+    field("quota_levels", &HostScenario::quota_levels);
+    field("persistence", &HostScenario::persistence);
+    field("dwell", &HostScenario::dwell);
+}
 
-/// A scenario by name: `table3`; harder: `noisy_counters`, `no_counters`, `quota_at_restart`, `neighbours`, `faults`,
-/// `two_services`; `mixed`, which is all of them at once on another part with other loads, frozen before the policy
-/// `ours` was written; `llm`, on a generated trace (put a real one in `llm_requests`).
-/// @throws InvalidInput for another name
-[[nodiscard]] HostScenario host_scenario(std::string_view name);
+/// The scenarios that have a name: `table3`, harder ones, and `llm`.
+enum class HostScenarioName : std::uint8_t {
+    table3,  ///< the defaults, fitted to the paper's Table 3
+    noisy_counters,
+    no_counters,
+    quota_at_restart,
+    neighbours,
+    faults,
+    two_services,
+    mixed,  ///< all that is harder at once, on another part with other loads; frozen before the variant `ours` was written
+    llm     ///< on a generated trace; a recorded one goes to `llm_requests`
+};
+constexpr auto enum_names(HostScenarioName) {
+    return name_table<HostScenarioName>({
+        {HostScenarioName::table3, "table3"},
+        {HostScenarioName::noisy_counters, "noisy_counters"},
+        {HostScenarioName::no_counters, "no_counters"},
+        {HostScenarioName::quota_at_restart, "quota_at_restart"},
+        {HostScenarioName::neighbours, "neighbours"},
+        {HostScenarioName::faults, "faults"},
+        {HostScenarioName::two_services, "two_services"},
+        {HostScenarioName::mixed, "mixed"},
+        {HostScenarioName::llm, "llm"},
+    });
+}
+
+/// The scenario of that name; every field may be changed.
+[[nodiscard]] HostScenario host_scenario(HostScenarioName name);
 
 /// @throws InvalidInput with every field out of range
 void validate(const HostScenario& scenario);
@@ -117,19 +195,29 @@ void validate(const HostScenario& scenario);
 
 /// One run.
 struct HostRun {
-    std::int64_t arrived = 0, completed = 0, missed = 0, shed = 0;
-    std::int64_t decoded = 0;  ///< in LLM mode: of those completed (first token), whose last token came too
+    std::int64_t arrived = 0;    ///< requests of protected tenants
+    std::int64_t completed = 0;  ///< of these
+    std::int64_t missed = 0;     ///< completed later than the target
+    std::int64_t shed = 0;       ///< lost in a pause
+    std::int64_t decoded = 0;    ///< in LLM mode: of those completed (first token), whose last token came too
     /// Time in windows with a p99 above the target, of all protected tenants. The p99 is that of three windows, as the
     /// controller sees it, but requests that are lost, or wait for the end of a pause, count as above.
     double violation_s = 0;
     double excess_ms = 0;  ///< how far p99s of windows were above the target, on average over all windows
     double slice_s = 0;    ///< compute slices held by protected tenants, times seconds
-    double miss_rate = 0;  ///< of arrived requests; those shed count as missed
-    double miss_rate_completed = 0;                          ///< of completed ones
-    double p50_ms = 0, p95_ms = 0, p99_ms = 0, p999_ms = 0;  ///< of completed ones
-    double t2_bytes = 0, t3_work_s = 0;
-    std::int32_t structural_actions = 0, throttles = 0, quota_changes = 0, rollbacks = 0;
-    double structural_actions_per_hour = 0;
+    double miss_rate = 0;  ///< missed or shed, of those completed or shed, 0 to 1
+    double miss_rate_completed = 0;          ///< missed, of those completed, 0 to 1
+    double p50_ms = 0;                       ///< median latency of completed requests
+    double p95_ms = 0;                       ///< their 95th percentile
+    double p99_ms = 0;                       ///< their 99th percentile
+    double p999_ms = 0;                      ///< their 99.9th percentile
+    double t2_bytes = 0;                     ///< that T2 moved over PCIe
+    double t3_work_s = 0;                    ///< seconds in which T3 computed, times its quota
+    std::int32_t structural_actions = 0;     ///< changes of instance or place, rollbacks included
+    std::int32_t throttles = 0;              ///< limits of block I/O
+    std::int32_t quota_changes = 0;          ///< changes of the MPS quota
+    std::int32_t rollbacks = 0;              ///< structural changes that were undone
+    double structural_actions_per_hour = 0;  ///< the same per hour
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
@@ -179,7 +267,8 @@ constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
 /// Runs over several seeds, throughput against the static variant under the same seeds.
 struct HostResult {
     std::vector<HostRun> runs{};
-    std::vector<double> throughput{};         ///< completed requests of T1 / static's
+    std::vector<double>
+        throughput{};  ///< completed requests of T1 / those of the static variant under the same seed
     std::vector<double> system_throughput{};  ///< mean of the three tenants' work / static's
 };
 template <class F>
@@ -189,9 +278,9 @@ constexpr void visit_fields(std::type_identity<HostResult>, F&& field) {
     field("system_throughput", &HostResult::system_throughput);
 }
 
-/// @param variant a name of `control::variant_flags`
+/// Runs a variant of the controller, and the static one beside it, under each seed.
 /// @throws InvalidInput when something is out of range
-[[nodiscard]] HostResult simulate_host(const HostScenario& scenario, std::string_view variant,
+[[nodiscard]] HostResult simulate_host(const HostScenario& scenario, control::Variant variant,
                                        std::span<const std::uint64_t> seeds);
 
 /// Mean queueing delay of a single server by Kingman's approximation: rho / (1 - rho) (ca^2 + cs^2) / 2 E[S].
@@ -211,7 +300,7 @@ constexpr void visit_fields(std::type_identity<HostResult>, F&& field) {
 }  // namespace GPUSCHED_NAMESPACE::sim
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/host.ipp>
 #include <gpusched/sim/impl/host_events.ipp>
 #include <gpusched/sim/impl/host_simulation.ipp>
+#include <gpusched/sim/impl/simulate_host.ipp>
 #endif

@@ -1,6 +1,6 @@
 // The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
 #include <gpusched/core/errors.hpp>
-#include <gpusched/sim/host.hpp>
+#include <gpusched/sim/simulate_host.hpp>
 
 #include <support/catch.hpp>
 
@@ -10,16 +10,18 @@
 #include <vector>
 
 using namespace gpusched;
+using control::Variant;
 using control::variant_flags;
 using sim::host_scenario;
+using sim::HostScenarioName;
 using sim::run_host;
 
 TEST_CASE("requests are conserved, and a seed says everything") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
     scenario.pause_mode = sim::PauseMode::shed;
-    const auto run = run_host(scenario, variant_flags("full"), 5);
-    const auto again = run_host(scenario, variant_flags("full"), 5);
+    const auto run = run_host(scenario, variant_flags(Variant::full), 5);
+    const auto again = run_host(scenario, variant_flags(Variant::full), 5);
     CHECK(run.arrived >= run.completed + run.shed);
     CHECK(run.arrived - run.completed - run.shed < 200);  // those in flight at the end
     CHECK(run.shed > 0);
@@ -32,43 +34,44 @@ TEST_CASE("requests are conserved, and a seed says everything") {
     CHECK(run.miss_rate == Catch::Approx(static_cast<double>(run.missed + run.shed) /
                                          static_cast<double>(run.completed + run.shed)));
     // Arrivals do not depend on what the controller does.
-    CHECK(run_host(scenario, variant_flags("static"), 5).arrived == run.arrived);
-    CHECK(run_host(scenario, variant_flags("static"), 6).arrived != run.arrived);
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 5).arrived == run.arrived);
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 6).arrived != run.arrived);
 }
 
 TEST_CASE("without neighbours a request takes host, transfer and compute time") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 200;
     scenario.background_weight = {0, 0};
     scenario.t2_bytes_per_s = 0;
     scenario.beta = 0;
     scenario.noise_sigma = scenario.host_jitter_ms = scenario.io_jitter_ms = 0;
-    scenario.rates_per_s = {0.5, 0.5};
+    scenario.mmpp_rates = {0.5, 0.5};
     scenario.classes = {{1, 22e6, 6}};
-    const auto run = run_host(scenario, variant_flags("static"), 1);
+    const auto run = run_host(scenario, variant_flags(Variant::static_configuration), 1);
     // 0.6 + 22 MB at 22 GB/s + 6, as computed on 2g
     CHECK(run.p50_ms == Catch::Approx(7.6).margin(1e-6));
     scenario.start_profile = "7g";
-    CHECK(run_host(scenario, variant_flags("static"), 1).p50_ms ==
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).p50_ms ==
           Catch::Approx(1.6 + 6 * (0.82 + 0.18 * 28 / 98)).margin(1e-6));
     // A background flow of weight .35 that asks for as much takes .35 / 1.35 of the root.
     scenario.start_profile = "2g";
     scenario.background_weight = {0.35, 0.35};
-    CHECK(run_host(scenario, variant_flags("static"), 1).p50_ms == Catch::Approx(6.6 + 1.35).margin(1e-6));
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).p50_ms ==
+          Catch::Approx(6.6 + 1.35).margin(1e-6));
 }
 
 TEST_CASE("static is worst and full is best, at few actions and little throughput") {
     const std::vector<std::uint64_t> seeds{21, 22, 23};
-    const auto scenario = host_scenario("table3");
+    const auto scenario = host_scenario(HostScenarioName::table3);
     const auto mean = [](const std::vector<sim::HostRun>& runs, double sim::HostRun::*field) {
         double sum = 0;
         for (const auto& run : runs) sum += run.*field;
         return sum / static_cast<double>(runs.size());
     };
-    const auto worst = sim::simulate_host(scenario, "static", seeds);
-    const auto best = sim::simulate_host(scenario, "full", seeds);
-    for (const auto* variant : {"guards", "placement", "mig"}) {
-        INFO(variant);
+    const auto worst = sim::simulate_host(scenario, Variant::static_configuration, seeds);
+    const auto best = sim::simulate_host(scenario, Variant::full, seeds);
+    for (const auto variant : {Variant::guards, Variant::placement, Variant::mig}) {
+        INFO(enum_name(variant));
         const auto between = sim::simulate_host(scenario, variant, seeds);
         for (const auto field : {&sim::HostRun::miss_rate, &sim::HostRun::p99_ms}) {
             CHECK(mean(between.runs, field) < mean(worst.runs, field));
@@ -83,33 +86,32 @@ TEST_CASE("static is worst and full is best, at few actions and little throughpu
 }
 
 TEST_CASE("threshold and persistence decide when the controller acts, the target what is missed") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
-    const auto plain = run_host(scenario, variant_flags("full"), 0);
-    const auto alone = run_host(scenario, variant_flags("static"), 0);
+    const auto plain = run_host(scenario, variant_flags(Variant::full), 0);
+    const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 0);
     CHECK(plain.structural_actions > 0);
     auto patient = scenario;
     patient.persistence = 1000;
-    CHECK(run_host(patient, variant_flags("full"), 0).structural_actions == 0);
+    CHECK(run_host(patient, variant_flags(Variant::full), 0).structural_actions == 0);
     auto never = scenario;
     never.threshold_ms = 1000;
-    const auto idle = run_host(never, variant_flags("full"), 0);
+    const auto idle = run_host(never, variant_flags(Variant::full), 0);
     CHECK(idle.structural_actions + idle.throttles + idle.quota_changes == 0);
     CHECK(idle.missed == alone.missed);  // against the target still
     never.tau_ms = 12;
-    CHECK(run_host(never, variant_flags("static"), 0).missed > alone.missed);
-    CHECK(sim::host_options(never, variant_flags("full")).host.tenants[0].tau_ms == 1000);
+    CHECK(run_host(never, variant_flags(Variant::static_configuration), 0).missed > alone.missed);
+    CHECK(sim::host_options(never, variant_flags(Variant::full)).host.tenants[0].tau_ms == 1000);
     never.threshold_ms = 0;
     CHECK_THROWS_WITH(sim::validate(never),
-                      Catch::Matchers::ContainsSubstring("threshold_ms: 0; expected above 0"));
+                      Catch::Matchers::ContainsSubstring("threshold_ms: 0; expected more than 0"));
     patient.persistence = 0;
-    CHECK_THROWS_WITH(run_host(patient, variant_flags("full"), 0),
+    CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0),
                       Catch::Matchers::ContainsSubstring("persistence: 0"));
 }
 
 TEST_CASE("scenarios and formulas reject what cannot be") {
-    CHECK_THROWS_WITH(host_scenario("easy"), Catch::Matchers::ContainsSubstring("scenario: 'easy'"));
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.classes[0].share = 0.5;
     scenario.servers = 0;
     try {
@@ -132,28 +134,29 @@ TEST_CASE("scenarios and formulas reject what cannot be") {
 }
 
 TEST_CASE("two protected tenants: requests of both count, and each has its own instance") {
-    auto scenario = host_scenario("two_services");
+    auto scenario = host_scenario(HostScenarioName::two_services);
     scenario.duration_s = 900;
-    const auto one = run_host(host_scenario("table3"), variant_flags("static"), 3);
-    const auto both = run_host(scenario, variant_flags("full"), 3);
+    const auto one =
+        run_host(host_scenario(HostScenarioName::table3), variant_flags(Variant::static_configuration), 3);
+    const auto both = run_host(scenario, variant_flags(Variant::full), 3);
     CHECK(static_cast<double>(both.arrived) > 0.4 * static_cast<double>(one.arrived));
     CHECK(both.arrived - both.completed - both.shed < 400);
     CHECK(both.slice_s >= 2 * 2 * 900 * 0.999);
     // What T4 sends over the other root does not touch T1: T1's arrivals are as without it.
     scenario.second_service = false;
-    const auto alone = run_host(scenario, variant_flags("static"), 3);
+    const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 3);
     scenario.second_service = true;
-    CHECK(run_host(scenario, variant_flags("static"), 3).arrived > alone.arrived);
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 3).arrived > alone.arrived);
 }
 
 TEST_CASE(
     "ours: fewer misses, a lower p99 and less above the target than full, at no more structural changes") {
-    for (const char* name : {"table3", "neighbours"}) {
+    for (const auto name : {HostScenarioName::table3, HostScenarioName::neighbours}) {
         const auto scenario = host_scenario(name);
         for (const std::uint64_t seed : {21, 22}) {
-            INFO(name << ", seed " << seed);
-            const auto full = run_host(scenario, variant_flags("full"), seed);
-            const auto ours = run_host(scenario, variant_flags("ours"), seed);
+            INFO(enum_name(name) << ", seed " << seed);
+            const auto full = run_host(scenario, variant_flags(Variant::full), seed);
+            const auto ours = run_host(scenario, variant_flags(Variant::ours), seed);
             CHECK(ours.miss_rate < full.miss_rate);
             CHECK(ours.p99_ms < full.p99_ms);
             CHECK(ours.excess_ms < full.excess_ms);
@@ -165,21 +168,21 @@ TEST_CASE(
 }
 
 TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each can be run") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 60;
     const auto all = sim::fixed_starts(scenario);
     CHECK(all.size() == 10);  // 1g with two memory slices, 2g, 3g, 4g and 7g on either GPU
     for (const auto& starts : all) {
         scenario.starts = starts;
-        const auto run = run_host(scenario, variant_flags("static"), 3);
+        const auto run = run_host(scenario, variant_flags(Variant::static_configuration), 3);
         CHECK(run.completed > 0);
         CHECK(run.structural_actions == 0);
         const auto& device = control::mig_device(scenario.device);
         CHECK(run.slice_s ==
               Catch::Approx(60.0 * device.profiles[starts[0].instance.profile].compute_slices));
     }
-    CHECK(sim::fixed_starts(host_scenario("neighbours")).size() == 8);  // no 7g
-    const auto pairs = sim::fixed_starts(host_scenario("two_services"));
+    CHECK(sim::fixed_starts(host_scenario(HostScenarioName::neighbours)).size() == 8);  // no 7g
+    const auto pairs = sim::fixed_starts(host_scenario(HostScenarioName::two_services));
     CHECK(pairs.size() > 60);
     for (const auto& starts : pairs) REQUIRE(starts.size() == 2);
 
@@ -199,12 +202,12 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
 }
 
 TEST_CASE("time above the target: all windows or none, and those in which requests are lost or wait") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 300;
     scenario.tau_ms = 0.001;
-    CHECK(run_host(scenario, variant_flags("static"), 1).violation_s == 300);
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).violation_s == 300);
     scenario.tau_ms = 1e5;
-    CHECK(run_host(scenario, variant_flags("static"), 1).violation_s == 0);
+    CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).violation_s == 0);
     // Too slow until it is enlarged, which takes a minute: whether requests are lost then or wait, nobody is served.
     scenario.background_weight = {0, 0};
     scenario.t2_bytes_per_s = scenario.beta = 0;
@@ -215,7 +218,7 @@ TEST_CASE("time above the target: all windows or none, and those in which reques
     scenario.pause_sigma_s = 0;
     for (const auto mode : {sim::PauseMode::shed, sim::PauseMode::queue}) {
         scenario.pause_mode = mode;
-        const auto run = run_host(scenario, variant_flags("mig"), 21);
+        const auto run = run_host(scenario, variant_flags(Variant::mig), 21);
         REQUIRE(run.structural_actions == 1);
         CHECK(run.violation_s >= 60);
         CHECK(run.violation_s <= 80);
@@ -223,12 +226,12 @@ TEST_CASE("time above the target: all windows or none, and those in which reques
 }
 
 TEST_CASE("requests held up by a pause do not undo the change that made it") {
-    auto scenario = host_scenario("table3");
+    auto scenario = host_scenario(HostScenarioName::table3);
     scenario.pause_mode = sim::PauseMode::queue;
     scenario.duration_s = 1200;
-    for (const char* variant : {"full", "ours"}) {
+    for (const auto variant : {Variant::full, Variant::ours}) {
         const auto run = run_host(scenario, variant_flags(variant), 21);
-        INFO(variant);
+        INFO(enum_name(variant));
         CHECK(run.structural_actions >= 1);
         CHECK(run.rollbacks == 0);
     }

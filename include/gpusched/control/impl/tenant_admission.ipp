@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/control/admission.hpp>
+#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
 
@@ -16,10 +16,7 @@ namespace admission_detail {
 
 inline void validate(const Newcomer& n, const Host& host) {
     Problems problems;
-    check_range(problems, "pcie_bytes_per_s", n.pcie_bytes_per_s, 0, 1e15);
-    check_range(problems, "io_bytes_per_s", n.io_bytes_per_s, 0, 1e15);
-    check_range(problems, "tau_ms", n.tau_ms, 0, 1e7);
-    check_range(problems, "alone_ms", n.alone_ms, 0, 1e7);
+    check_fields(problems, n);
     if (n.tau_ms > 0 && n.alone_ms == 0)
         problems.add(bad_value("alone_ms", number_text(n.alone_ms), "above 0 where there is a target"));
     std::vector<std::string_view> known;
@@ -117,12 +114,10 @@ GPUSCHED_INLINE AdmissionAnswer AdmissionQueue::offer(const ControllerState& sta
         ahead += other.service_class <= newcomer.service_class;
         of_class += other.service_class == newcomer.service_class;
     }
-    std::optional<AdmissionPlace> place;
-    if (ahead == 0 && seen.window != admitted_in_) place = find_place(state, seen, options, newcomer);
-    if (place) {
+    if (ahead == 0 && seen.window != admitted_in_) answer.place = find_place(state, seen, options, newcomer);
+    if (answer.place) {
         admitted_in_ = seen.window;
         answer.verdict = AdmissionVerdict::admitted;
-        answer.place = *place;
     } else if (of_class >= capacity_ || (newcomer.tau_ms > 0 && newcomer.alone_ms > newcomer.tau_ms)) {
         answer.verdict = AdmissionVerdict::rejected;
     } else {
@@ -141,7 +136,7 @@ GPUSCHED_INLINE std::optional<AdmissionAnswer> AdmissionQueue::next(const Contro
         const auto place = find_place(state, seen, options, waiting_[k]);
         if (!place) continue;
         admitted_in_ = seen.window;
-        AdmissionAnswer answer{AdmissionVerdict::admitted, std::move(waiting_[k]), *place};
+        AdmissionAnswer answer{AdmissionVerdict::admitted, std::move(waiting_[k]), place};
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
         return answer;
     }

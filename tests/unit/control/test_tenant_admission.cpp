@@ -1,5 +1,5 @@
 // Admission: where a newcomer may go, and the queue of those who may not yet.
-#include <gpusched/control/admission.hpp>
+#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 

@@ -1,14 +1,10 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <string_view>
+#include <cmath>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::sim {
@@ -35,7 +31,7 @@ inline void mixed_scenario(HostScenario& s) {
     s.t3_on_s = 200;
     s.t3_off_s = 150;
     s.beta = 0.8;
-    s.rates_per_s = {60, 150};
+    s.mmpp_rates = {60, 150};
     s.state_s = {15, 5};
     s.classes = {{0.6, 3e6, 4.0}, {0.3, 24e6, 7.0}, {0.1, 60e6, 9.5}};
     s.serial_fraction = 0.7;
@@ -74,34 +70,38 @@ inline void check_starts(Problems& problems, const HostScenario& s, const contro
     }
 }
 
-constexpr std::array<std::string_view, 9> scenario_names{"table3",           "noisy_counters", "no_counters",
-                                                         "quota_at_restart", "neighbours",     "faults",
-                                                         "two_services",     "mixed",          "llm"};
-
 }  // namespace scenario_detail
 
-GPUSCHED_INLINE HostScenario host_scenario(std::string_view name) {
-    using namespace scenario_detail;
+GPUSCHED_INLINE HostScenario host_scenario(HostScenarioName name) {
     HostScenario s;
-    if (name == "table3") return s;
-    if (name == "noisy_counters")
+    switch (name) {
+    case HostScenarioName::table3:
+        break;
+    case HostScenarioName::noisy_counters:
         s.counter_noise = 0.5;
-    else if (name == "no_counters")
+        break;
+    case HostScenarioName::no_counters:
         s.counter_noise = -1;
-    else if (name == "quota_at_restart")
+        break;
+    case HostScenarioName::quota_at_restart:
         s.quota_live = false;
-    else if (name == "neighbours")
+        break;
+    case HostScenarioName::neighbours:
         s.neighbours = true;
-    else if (name == "faults")
+        break;
+    case HostScenarioName::faults:
         s.failure_rate = 0.3;
-    else if (name == "two_services")
+        break;
+    case HostScenarioName::two_services:
         s.second_service = true;
-    else if (name == "mixed")
-        mixed_scenario(s);
-    else if (name == "llm")
-        llm_scenario(s);
-    else
-        throw InvalidInput(bad_name("scenario", name, scenario_names));
+        break;
+    case HostScenarioName::mixed:
+        scenario_detail::mixed_scenario(s);
+        break;
+    case HostScenarioName::llm:
+        scenario_detail::llm_scenario(s);
+        break;
+    }
     return s;
 }
 
@@ -115,50 +115,17 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
     else
         check_range(problems, "start_slice", s.start_slice, 0, device.memory_slices - 1);
     scenario_detail::check_starts(problems, s, device);
-    const auto above = [&](std::string_view field, double value, double top) {
-        if (!(value > 0 && value <= top))
-            problems.add(bad_value(field, number_text(value), "above 0, at most " + number_text(top)));
-    };
-    above("duration_s", s.duration_s, 1e6);
-    check_range(problems, "window_s", s.window_s, 0.1, 60);
-    above("tau_ms", s.tau_ms, 1e6);
-    if (s.threshold_ms) above("threshold_ms", *s.threshold_ms, 1e6);
-    above("root_bytes_per_s", s.root_bytes_per_s, 1e13);
+    check_fields(problems, s);
     check_range(problems, "background_weight", s.background_weight.size(), 2u, 2u, "length");
-    for (const double w : s.background_weight) check_range(problems, "background_weight", w, 0, 0.95);
-    check_range(problems, "t2_weight", s.t2_weight, 0, 1000);
-    check_range(problems, "t2_bytes_per_s", s.t2_bytes_per_s, 0, 1e13);
-    for (const double mean : {s.t2_on_s, s.t2_off_s, s.t3_on_s, s.t3_off_s})
-        above("t2_on_s, t2_off_s, t3_on_s, t3_off_s", mean, 1e7);
-    above("t2_bytes_per_io_byte", s.t2_bytes_per_io_byte, 1000);
-    check_range(problems, "beta", s.beta, 0, 100);
-    check_range(problems, "rates_per_s", s.rates_per_s.size(), 2u, 2u, "length");
-    for (const double rate : s.rates_per_s) above("rates_per_s", rate, 1e5);
+    check_range(problems, "mmpp_rates", s.mmpp_rates.size(), 2u, 2u, "length");
     check_range(problems, "state_s", s.state_s.size(), 2u, 2u, "length");
-    for (const double mean : s.state_s) above("state_s", mean, 1e7);
     double shares = 0;
     for (const auto& c : s.classes) {
-        check_range(problems, "share", c.share, 0, 1);
-        check_range(problems, "bytes", c.bytes, 0, double(largest_quantity));
-        check_range(problems, "compute_ms", c.compute_ms, 0, 1e6);
+        check_fields(problems, c, "classes");
         shares += c.share;
     }
     if (!(std::abs(shares - 1) < 1e-9))
         problems.add(bad_value("classes", number_text(shares), "shares that sum to 1"));
-    check_range(problems, "noise_sigma", s.noise_sigma, 0, 3);
-    check_range(problems, "serial_fraction", s.serial_fraction, 0, 1);
-    check_range(problems, "servers", s.servers, 1, 64);
-    for (const double ms : {s.host_base_ms, s.host_jitter_ms, s.io_jitter_ms})
-        check_range(problems, "host_base_ms, host_jitter_ms, io_jitter_ms", ms, 0, 1e4);
-    check_range(problems, "pause_s", s.pause_s, 0, 3600);
-    check_range(problems, "pause_sigma_s", s.pause_sigma_s, 0, 600);
-    check_range(problems, "counter_noise", s.counter_noise, -1, 5);
-    check_range(problems, "failure_rate", s.failure_rate, 0, 1);
-    above("llm_requests_per_s", s.llm_requests_per_s, 1e5);
-    check_range(problems, "prompt_bytes_per_token", s.prompt_bytes_per_token, 0, 1e9);
-    check_range(problems, "decode_slows", s.decode_slows, 0, 100);
-    for (const double ms : {s.prefill_ms, s.prefill_ms_per_token, s.decode_ms_per_token})
-        check_range(problems, "prefill_ms, prefill_ms_per_token, decode_ms_per_token", ms, 0, 1e5);
     for (std::size_t k = 0; k < s.llm_requests.size(); ++k) {
         const auto& r = s.llm_requests[k];
         const double before = k == 0 ? 0 : s.llm_requests[k - 1].time_s;
@@ -226,13 +193,14 @@ GPUSCHED_INLINE control::ControllerOptions host_options(const HostScenario& scen
     return detail::HostSimulation(scenario, flags, 0, nullptr).options();
 }
 
-GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, std::string_view variant,
+GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, control::Variant variant,
                                          std::span<const std::uint64_t> seeds) {
+    constexpr auto unmanaged = control::Variant::static_configuration;
     const auto flags = control::variant_flags(variant);
     HostResult out;
     for (const auto seed : seeds) {
-        const auto base = run_host(scenario, control::variant_flags("static"), seed);
-        const auto run = variant == "static" ? base : run_host(scenario, flags, seed);
+        const auto base = run_host(scenario, control::variant_flags(unmanaged), seed);
+        const auto run = variant == unmanaged ? base : run_host(scenario, flags, seed);
         const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1.0; };
         const double t1 = ratio(static_cast<double>(run.completed), static_cast<double>(base.completed));
         out.throughput.push_back(t1);
