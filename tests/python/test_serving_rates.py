@@ -817,7 +817,8 @@ def test_rates_of_the_call_alone() -> None:
     with pytest.raises(gs.InvalidInput, match="rate or requests is missing"):
         serving.plan_serving(document, rate=5.0)
     del kinds["code"]
-    assert serving.plan_serving(document, rate=5.0).rate == pytest.approx(5)
+    plan = serving.plan_serving(document, rate=5.0)
+    assert plan.rate == pytest.approx(5) and len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
     with pytest.raises(gs.InvalidInput) as caught:
         serving.curve(document, rates=[5, 0, -1])
     assert caught.value.problems == [f"rates[{i}]: {r}; expected a finite number above 0" for i, r in ((1, 0), (2, -1))]
@@ -828,10 +829,13 @@ def test_rates_of_the_call_alone() -> None:
 def test_the_console_blames_the_rate_for_the_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "request.json"
     file.write_text(json.dumps(request()))
-    for words in (["plan-serving", str(file), "--rate", "0"], ["plan-serving", str(file), "--rate", "chat=0"]):
-        assert cli.main(words) == 2
-        told = capsys.readouterr().err
-        assert told.startswith("gpusched: --rate: ") and str(file) not in told
+    for text, told in (
+        ("0", "--rate: 0; expected a finite number above 0"),
+        ("chat=0", "--rate: expected a rate above 0 for some kind of requests"),
+        ("chat=-2", "--rate['chat']: -2; expected a finite number of at least 0"),
+    ):
+        assert cli.main(["plan-serving", str(file), "--rate", text]) == 2
+        assert capsys.readouterr().err == f"gpusched: {told}\n"
     for words, told in (
         (["plan-serving", str(file), "--rate", "chat=10,chat=5"], "argument --rate: 'chat=10,chat=5': 'chat' appears twice"),
         (["serving-curve", str(file), "--targets", "ttft_p90=1,ttft_p90=2"], "argument --targets: 'ttft_p90=1,ttft_p90=2': 'ttft_p90' "),

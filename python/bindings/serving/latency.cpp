@@ -31,7 +31,8 @@ void bind_serving_latency(py::module_& m) {
         "simulate_latency",
         [options](const Request& request, const PlannedServing& plan, const py::kwargs& keywords) {
             const auto o = options.read("simulate_latency", keywords);
-            const auto asked = read_serving_request(request);
+            const auto asked =
+                read_serving_request(request, o.rate > 0 ? py::object(py::float_(1.0)) : py::none());
             return unlocked([&] { return s::simulate_latency(asked, plan.replicas, o); });
         },
         py::arg("request"), py::arg("plan"),

@@ -161,7 +161,7 @@ class Parser(argparse.ArgumentParser):
 
     def by_option(self, problem: str) -> str:
         """What the library says of a value, with the option that it was given by."""
-        field = re.match(r"(\w+)(?=(\[\d+\])?: )", problem)
+        field = re.match(r"(\w+)(?=(\[[^\]]*\])?: )", problem)
         if field is None or field[1] not in self.options:
             return problem
         return self.options[field[1]] + problem[field.end() :]

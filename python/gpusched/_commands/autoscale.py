@@ -67,7 +67,10 @@ def read_trace(path: str) -> list[tuple[float, int, int]]:
 
 def find_replica(model: serving.LanguageModel, option: str, name: str) -> tuple[serving.GpuType, serving.Deployment]:
     """A GPU type of the catalogue and a deployment of one stage on it, such as `H100 1x4`."""
-    gpu = serving.gpu_type(name.rpartition(" ")[0])
+    type_name, _, shape = name.rpartition(" ")
+    if not type_name or "x" not in shape:
+        raise InvalidInput(f"{option}: {name!r}; expected a GPU type and a deployment of one stage, such as 'H100 1x4'")
+    gpu = serving.gpu_type(type_name)
     known = {d.name: d for d in serving.enumerate_deployments(model, [gpu], [gpu.per_machine], max_stages=1)}
     if name not in known:
         there = ", ".join(known) or "there is none"
@@ -79,24 +82,24 @@ def autoscale_options(p: Parser) -> None:
     trace = p.add_argument("trace", metavar="TRACE.csv", help="requests: columns time_s, input, output, or those of Azure's traces of language models")
     trace.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="OUT.json", help="write the figures of every day and policy here (default: nowhere)")
-    p.add_argument("--model", default="Llama-3-70B", metavar="NAME", help="language model")
+    p.add_argument("--model", field="name", default="Llama-3-70B", metavar="NAME", help="language model")
     p.add_argument("--prefill", default="A100-80GB 1x4", metavar="DEPLOYMENT", help="of a prefill replica: GPU type and tensor-parallel group")
     p.add_argument("--decode", metavar="DEPLOYMENT", help="of a decode replica (default: as --prefill)")
-    p.add_argument("--ttft", type=float, default=2.0, metavar="SECONDS", help="target: time to the first token")
-    p.add_argument("--tpot", type=float, default=0.06, metavar="SECONDS", help="target: time per further token")
+    p.add_argument("--ttft", field="ttft_s", type=float, default=2.0, metavar="SECONDS", help="target: time to the first token")
+    p.add_argument("--tpot", field="tpot_s", type=float, default=0.06, metavar="SECONDS", help="target: time per further token")
     p.add_argument("--percent", type=float, default=90.0, metavar="X", help="per cent of the requests that meet each target, 50 .. 99.9")
     p.add_argument(
         "--policies", type=names, default=list(POLICIES), metavar="P1,P2,...",
         help=f"of {', '.join(POLICIES)} (default: all)",
     )  # fmt: skip
     p.add_argument("--mean-rate", type=float, metavar="R", help="stretch the trace along a daily curve of so many requests per second (default: as recorded)")
-    p.add_argument("--swing", type=float, default=0.5, metavar="X", help="of the curve: 0.5 is three times as many at the peak as in the night, 0 .. 0.95")
-    p.add_argument("--peak-hour", type=float, default=15.0, metavar="H", help="of the curve, 0 .. 24")
-    p.add_argument("--hours", type=float, default=24.0, metavar="H", help="of the curve: how long, above 0, at most 240")
+    p.add_argument("--swing", type=float, metavar="X", help="of the curve: 0.5 is three times as many at the peak as in the night, 0 .. 0.95 (default: 0.5)")
+    p.add_argument("--peak-hour", type=float, metavar="H", help="of the curve, 0 .. 24 (default: 15)")
+    p.add_argument("--hours", type=float, metavar="H", help="of the curve: how long, above 0, at most 240 (default: 24)")
     p.add_argument("--days", type=int, default=1, metavar="N", help="days along the curve, each with a level and a surge of its own")
     p.add_argument("--start-s", type=float, default=180.0, metavar="SECONDS", help="from a decision to a replica that serves")
     p.add_argument("--interval-s", type=float, default=60.0, metavar="SECONDS", help="between decisions")
-    p.add_argument("--target-utilization", type=float, default=0.6, metavar="X", help="set point of utilization and token_rate, 0.05 .. 1")
+    p.add_argument("--target-utilization", field="utilization", type=float, default=0.6, metavar="X", help="set point of utilization and token_rate, 0.05 .. 1")
 
 
 def autoscale(args: argparse.Namespace) -> int:
@@ -117,9 +120,14 @@ def autoscale(args: argparse.Namespace) -> int:
     with problems.collect():
         if args.days < 1:
             raise InvalidInput(f"--days: {args.days}; expected at least 1")
+    curve = {name: value for name in ("mean_rate", "swing", "peak_hour", "hours") if (value := getattr(args, name)) is not None}
     with problems.collect():
         if args.days > 1 and args.mean_rate is None:
             raise InvalidInput("--days: only with --mean-rate: a trace as it was recorded is the same every day")
+    with problems.collect():
+        if curve and args.mean_rate is None:
+            of_curve = ", ".join(f"--{name.replace('_', '-')}" for name in curve)
+            raise InvalidInput(f"{of_curve}: only with --mean-rate, which stretches the trace along a curve")
     with problems.collect():
         model = serving.language_model(args.model)
         gpu, prefill = find_replica(model, "--prefill", args.prefill)
@@ -132,7 +140,7 @@ def autoscale(args: argparse.Namespace) -> int:
     options["times"] = serving.replica_times(model, [gpu], prefill, decode, round(prompt), max(1, round(answer)), longest)
     rows = []
     for seed in range(args.days):
-        rows += day(args, trace, options, seed)
+        rows += day(args.policies, trace, options, curve, seed)
     head = ("policy", "gpu_hours", "windows_met_pct", "requests_met_pct", "ttft_s", "tpot_s", "prefill_h", "decode_h", "starts")
     table = []
     for policy in args.policies:
@@ -151,21 +159,22 @@ def autoscale(args: argparse.Namespace) -> int:
     return OK
 
 
-def day(args: argparse.Namespace, trace: list[tuple[float, int, int]], options: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+def day(
+    policies: list[str], trace: list[tuple[float, int, int]], options: dict[str, Any], curve: dict[str, float], seed: int
+) -> list[dict[str, Any]]:
     """Every policy on one day: the trace as it is, or stretched along a daily curve."""
-    if args.mean_rate is None:
+    if not curve:
         arrivals: Any = trace
         first = len([row for row in trace if row[0] < 600]) / min(600.0, trace[-1][0])
         forecast = options
     else:
-        curve = {"mean_rate": args.mean_rate, "swing": args.swing, "peak_hour": args.peak_hour, "hours": args.hours}
         arrivals = serving.daily_arrivals(trace, seed=seed, **curve)
         expected = [serving.expected_rate(1800.0 * i, **curve) for i in range(48)]
         first = expected[0]
         forecast = {**options, "expected_per_s": expected}
     start = serving.pool_sizes(trace, first, **options)
     rows = []
-    for policy in args.policies:
+    for policy in policies:
         if policy == "static":
             sizes = serving.fewest_fixed(arrivals, **options)
             found = serving.simulate_autoscaling(arrivals, "fixed", start=sizes, **options)
