@@ -169,11 +169,11 @@ TEST_CASE("no place is given twice: who was admitted is seen in the next window,
     CHECK(queue.offer(s.state, s.seen, s.o, {.id = 2}).verdict == AdmissionVerdict::queued);
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
     s.go(1, [&](Observation& x) {
-        x.gpus[static_cast<std::size_t>(first.place.gpu)].layout.add(first.place.instance);
+        x.gpus[static_cast<std::size_t>(first.place->gpu)].layout.add(first.place->instance);
     });
     const auto second = queue.next(s.state, s.seen, s.o);
     REQUIRE(second);
-    CHECK((second->place.gpu != first.place.gpu || second->place.instance != first.place.instance));
+    CHECK((second->place->gpu != first.place->gpu || second->place->instance != first.place->instance));
     CHECK(queue.offer(s.state, s.seen, s.o, {.id = 3}).verdict == AdmissionVerdict::queued);
     CHECK(AdmissionQueue(0).offer(s.state, s.seen, s.o, {.id = 4}).verdict == AdmissionVerdict::admitted);
 }
