@@ -117,12 +117,12 @@ def test_keywords_say_what_the_dict_may_say(cluster: gs.Cluster) -> None:
 
 def test_an_empty_node_has_a_past() -> None:
     """ASI's third criterion goes by the node's own evictions, not by what its present tasks remember."""
-    nodes = [make_node(name, eviction_count=count) for name, count in (("calm", 0), ("volatile", 9), ("middling", 3))]
+    nodes = [make_node(name, eviction_count=count) for name, count in (("calm", 0), ("middling", 3), ("volatile", 9))]
     remembers = {"name": "x", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "calm", "eviction_count": 50}
     with pytest.raises(gs.InvalidInput, match="eviction_count"):
         gs.Cluster.from_json(document(nodes, []))  # version 1 has it for tasks alone
     cluster = gs.Cluster.from_json(document(nodes, [remembers | {"daemon": True}], version=2))
-    assert [node.eviction_count for node in cluster.nodes] == [0, 9, 3] == cluster.nodes.eviction_count.tolist()
+    assert [node.eviction_count for node in cluster.nodes] == [0, 3, 9] == cluster.nodes.eviction_count.tolist()
     assert cluster.to_json()["version"] == 2 and gs.Cluster.from_json(cluster.to_json()) == cluster
     new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
     where = {kind: gs.place(cluster, new | {"priority_class": kind}) for kind in ("HP", "LP")}

@@ -92,13 +92,17 @@ class AnyNodeWeight {
     template <detail::CalledAs<AnyNodeWeight, const Cluster&, NodeId> P>
     AnyNodeWeight(P policy) {  // NOLINT(google-explicit-constructor): a policy of another type
         static_assert(detail::check_node_weight<P>());
+        type_ = &typeid(P);
         call_ = [policy = std::move(policy)](const Cluster& cluster, NodeId node) {
             return static_cast<std::int64_t>(policy(cluster, node));
         };
     }
     std::int64_t operator()(const Cluster& cluster, NodeId node) const { return call_(cluster, node); }
+    /// Of the policy that it was made of.
+    [[nodiscard]] const std::type_info& type() const noexcept { return *type_; }
 
   private:
+    const std::type_info* type_ = nullptr;
     std::function<std::int64_t(const Cluster&, NodeId)> call_;
 };
 

@@ -16,7 +16,8 @@ namespace GPUSCHED_NAMESPACE::io {
 /// `kubernetes.io/hostname` and the taint of cordons. Of a key that any task compares with Gt or Lt, the integers among all
 /// values of labels, selectors and node affinity stay, since their sizes are part of the problem. Order, quantities, times, GPU models, hardware and empty strings stay, so that the result poses
 /// exactly the same problem: a plan for one fits the other, name by name, because both list nodes and tasks in the same
-/// order. Names are numbered in an order drawn with `seed`, so that they do not tell how the old ones sort.
+/// order. New names of nodes, tasks, jobs and budgets sort as the old ones do, because ties go by name; all others are numbered in
+/// an order drawn with `seed`.
 /// What remains may still identify a cluster to somebody who knows its sizes.
 /// Same snapshot and seed, same result. O(n log n) in the number of names.
 [[nodiscard]] ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed);

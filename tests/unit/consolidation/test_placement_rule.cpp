@@ -197,7 +197,7 @@ TEST_CASE("verify asks a rule of the caller's about every arrival") {
 }
 
 TEST_CASE("a table of classes is a rule") {
-    const auto cluster = Cluster::build(two_and_one());
+    const auto cluster = Cluster::build(two_and_one(), IdOrder::as_listed);
     con::AllowedClasses table{.text = "table",
                               .task_class = {0, 1, 1},
                               .node_class = {0, 0, 1},

@@ -70,26 +70,23 @@ GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluste
     return why;
 }
 
-/// Takes moves out of `waiting` that could not be made even if all others that wait had left their nodes, and returns their positions in
-/// the list: they stand in the way of others for nothing.
-GPUSCHED_INTERNAL std::vector<std::size_t> take_hopeless(const Cluster& cluster, const AnyPlacementRule& rule,
-                                                         std::vector<Step>& waiting) {
-    auto left = cluster;
-    left.commit();
-    for (const auto& step : waiting) left.remove(step.task);
+/// The positions in the list of moves that could not be made even if all others that wait had left their nodes: they stand in the way
+/// of others for nothing.
+GPUSCHED_INTERNAL std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& rule,
+                                                         const std::vector<Step>& waiting) {
+    for (const auto& step : waiting) cluster.remove(step.task);
     std::vector<std::size_t> hopeless;
-    std::erase_if(waiting, [&](const Step& step) {
+    for (const auto& step : waiting) {
         // With fewer tasks about, only the wishes for neighbours, and for even numbers, are harder to grant.
-        const auto group = find_group_obstacle(left, step.task, step.to);
+        const auto group = find_group_obstacle(cluster, step.task, step.to);
         const bool possible =
-            left.inventory().eligible(step.task, step.to) &&
-            find_resource_obstacle(left, step.task, step.to) == Obstacle::none &&
+            cluster.inventory().eligible(step.task, step.to) &&
+            find_resource_obstacle(cluster, step.task, step.to) == Obstacle::none &&
             (group == Obstacle::none || group == Obstacle::near || group == Obstacle::spread) &&
-            (!step.these_gpus || gpus_fit(left, step.task, step.to, step.gpus)) &&
-            (!rule.is_static() || rule.allows(left, step.task, step.to));
+            (!step.these_gpus || gpus_fit(cluster, step.task, step.to, step.gpus)) &&
+            (!rule.is_static() || rule.allows(cluster, step.task, step.to));
         if (!possible) hopeless.push_back(step.chain);
-        return !possible;
-    });
+    }
     return hopeless;
 }
 
@@ -123,7 +120,7 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     auto& stats = ordered.result.stats;
     auto after = cluster;
     auto limits = options;
-    // A task that hops and then finds no turn is better left where it is: all is ordered again without its move.
+    // Where moves can never be made, or a task hops and then finds no turn, all is ordered again without these moves.
     for (auto wanted = waiting;;) {
         plan = {};
         stats = {};
@@ -133,15 +130,7 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
         auto may_vacate = scope.may_vacate;
         while (!waiting.empty()) {
             auto order = order_into_waves(after, waiting, closed, limits, may_vacate);
-            if (order.moves.empty()) {
-                const auto hopeless = detail::take_hopeless(after, limits.rule, waiting);
-                if (hopeless.empty()) break;
-                impossible.insert(impossible.end(), hopeless.begin(), hopeless.end());
-                std::erase_if(wanted, [&](const Step& step) {
-                    return std::find(hopeless.begin(), hopeless.end(), step.chain) != hopeless.end();
-                });
-                continue;
-            }
+            if (order.moves.empty()) break;
             for (auto move : order.moves) {
                 move.wave += plan.waves;
                 plan.moves.push_back(move);
@@ -153,15 +142,22 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
             after = std::move(order.after);
             std::erase_if(waiting, [&](const Step& step) { return detail::is_made(after, step); });
         }
+        if (waiting.empty()) break;
+        auto left_out = detail::find_hopeless(after, limits.rule, waiting);
         const auto is_stray = [&](const Step& step) {
             return after.node_of(step.task) != step.from &&
                    std::any_of(waiting.begin(), waiting.end(),
                                [&](const Step& left) { return left.task == step.task; });
         };
-        const auto stray = std::find_if(wanted.begin(), wanted.end(), is_stray);
-        if (stray == wanted.end()) break;
-        impossible.push_back(stray->chain);
-        wanted.erase(stray);
+        if (left_out.empty())
+            if (const auto stray = std::find_if(wanted.begin(), wanted.end(), is_stray);
+                stray != wanted.end())
+                left_out.push_back(stray->chain);
+        if (left_out.empty()) break;
+        impossible.insert(impossible.end(), left_out.begin(), left_out.end());
+        std::erase_if(wanted, [&](const Step& step) {
+            return std::find(left_out.begin(), left_out.end(), step.chain) != left_out.end();
+        });
     }
     for (const auto& step : waiting) impossible.push_back(step.chain);
     std::sort(impossible.begin(), impossible.end());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/detail/public_devices.hpp>
@@ -8,6 +9,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -31,10 +33,11 @@ class Pseudonyms {
         else
             new_names_.try_emplace(name);
     }
-    void number(Rng rng) {
+    /// @param rng for a random order; absent = the new names are in the order of the old ones
+    void number(std::optional<Rng> rng = {}) {
         std::vector<std::size_t> numbers(new_names_.size());
         for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
-        rng.shuffle(std::span(numbers));
+        if (rng) rng->shuffle(std::span(numbers));
         std::size_t i = 0;
         for (auto& [name, replacement] : new_names_) replacement = prefix_ + std::to_string(numbers[i++]);
         numbered_ = true;
@@ -42,7 +45,10 @@ class Pseudonyms {
 
   private:
     std::string prefix_;
-    std::map<std::string, std::string> new_names_;
+    struct Before {
+        bool operator()(const std::string& a, const std::string& b) const { return comes_before(a, b); }
+    };
+    std::map<std::string, std::string, Before> new_names_;
     bool numbered_ = false;
 };
 
@@ -54,9 +60,9 @@ struct Renaming {
     std::set<std::string> compared{};  // keys whose values are compared as numbers: integers are kept
 
     void number(Rng rng) {
+        for (auto* kind : {&nodes, &tasks, &jobs, &budgets}) kind->number();  // ties go by their order
         std::uint64_t stream = 0;
-        for (auto* kind : {&nodes, &tasks, &jobs, &domains, &groups, &keys, &values, &resources, &budgets,
-                           &devices, &subgroups})
+        for (auto* kind : {&domains, &groups, &keys, &values, &resources, &devices, &subgroups})
             kind->number(rng.split(stream++));
     }
     void labels(Labels& labels) {
