@@ -1,5 +1,6 @@
 // admit on random snapshots with every kind of constraint: the checker accepts every plan, costs and bounds are what they are said
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
+#include "support/admissions.hpp"
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 #include "support/subgroups.hpp"
@@ -256,7 +257,7 @@ Case random_case(std::uint64_t seed) {
     pod.pod.priority = rng.between(0, 120);
     if (rng.chance(0.2)) pod.pod.priority_class = PriorityClass::lp;
     if (rng.chance(0.1)) pod.pod.anti_affinity.push_back({"spread0", node_level, 1});
-    auto with = allocation::with_job(Cluster::build(base), {"gang", {pod}});
+    auto with = testing_support::as_listed(allocation::with_job(Cluster::build(base), {"gang", {pod}}));
     Case made{with.cluster.to_spec(), std::move(with.cluster), std::move(with.pods), {}};
     if (rng.chance(0.3)) {
         made.options.move_price_s = made.options.restart_s = made.options.loss_s = 0;

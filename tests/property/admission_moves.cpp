@@ -1,5 +1,6 @@
 // admit by moves alone on random snapshots with every kind of constraint: the checker accepts every plan, nothing is half done, and
 // room that one single move makes is not missed.
+#include "support/admissions.hpp"
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
@@ -65,7 +66,8 @@ TEST_CASE("room for gangs on 4,000 random snapshots") {
         pod.pod.cpu_milli = rng.between(0, 6) * 500;
         if (rng.chance(0.2)) pod.pod.anti_affinity.push_back({"spread0", node_level, 1});
         if (extras) pod.pod.resources["pods"] = 1;
-        const auto with = allocation::with_job(Cluster::build(base), {"gang", {pod}});
+        const auto with =
+            testing_support::as_listed(allocation::with_job(Cluster::build(base), {"gang", {pod}}));
         const auto spec = with.cluster.to_spec();
         allocation::AllocateOptions options;
         if (rng.chance(0.5)) options.mode = NetworkMode::required;

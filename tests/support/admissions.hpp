@@ -26,13 +26,22 @@ inline gpusched::TaskSpec& run(gpusched::ClusterSpec& spec, const std::string& n
     return spec.tasks.back();
 }
 
+/// The same with ids that are positions in its data.
+inline gpusched::allocation::ClusterWithJob as_listed(const gpusched::allocation::ClusterWithJob& with) {
+    gpusched::allocation::ClusterWithJob listed;
+    listed.cluster = gpusched::Cluster::build(with.cluster.to_spec(), gpusched::IdOrder::as_listed);
+    listed.groups = with.groups;
+    for (const auto pod : with.pods) listed.pods.push_back(listed.cluster.find_task(with.cluster.name(pod)));
+    return listed;
+}
+
 /// The cluster with a gang of pods of one size that waits.
 inline gpusched::allocation::ClusterWithJob waiting(const gpusched::ClusterSpec& spec, std::int64_t count,
                                                     std::int64_t gpus, std::int64_t priority = 0) {
     gpusched::allocation::PodRequest pods{.count = count};
     pods.pod.gpu_count = gpus;
     pods.pod.priority = priority;
-    return gpusched::allocation::with_job(gpusched::Cluster::build(spec), {"gang", {pods}});
+    return as_listed(gpusched::allocation::with_job(gpusched::Cluster::build(spec), {"gang", {pods}}));
 }
 
 /// The decision, whose plan the verifier accepts.

@@ -194,7 +194,8 @@ TEST_CASE("a node's own graph goes before its model's, and without one crossings
     bridged.nvlink(0, 2, 300), other.nvlink(1, 3, 300);
     auto two = task("two", 2);
     const auto cluster = Cluster::build(
-        {.nodes = {node("n", 4), node("own", 4), node("plain", 4, "X"), {.name = "none"}}, .tasks = {two}});
+        {.nodes = {node("n", 4), node("own", 4), node("plain", 4, "X"), {.name = "none"}}, .tasks = {two}},
+        IdOrder::as_listed);
     const ByLinks picker(cluster.inventory(),
                          {.by_gpu_model = {{"M", bridged.graph()}}, .by_node = {{"own", other.graph()}}});
     const auto ask = [&](std::size_t n) { return picker(cluster, make_id<TaskId>(0), make_id<NodeId>(n)); };
@@ -211,8 +212,8 @@ TEST_CASE("a node's own graph goes before its model's, and without one crossings
 TEST_CASE("graphs that do not fit the cluster are refused, all at once") {
     auto broken = node("broken", 8);
     broken.failed_gpus = {6, 7};
-    const auto cluster =
-        Cluster::build({.nodes = {node("n", 8), broken, node("m", 2)}, .tasks = {task("t", 2)}});
+    const auto cluster = Cluster::build(
+        {.nodes = {node("n", 8), broken, node("m", 2)}, .tasks = {task("t", 2)}}, IdOrder::as_listed);
     const auto small = Machine::of({0, 0, 0, 0, 0, 0}, {0}, 31.5, 32).graph();
     try {
         ByLinks(cluster.inventory(),

@@ -183,7 +183,7 @@ TEST_CASE("place by name takes filters, pickers and any number of rankers") {
     spec.tasks = {task("running", 1), task("new", 1)};
     spec.tasks[0].node = "n3";
     spec.tasks[0].gpus = {0};
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const auto fresh = make_id<TaskId>(1);
     CHECK(place(cluster, fresh, {.rankers = {"least_allocated"}})->node == make_id<NodeId>(0));
     CHECK(place(cluster, fresh, {.rankers = {"least_allocated"}, .filters = {"any", "occupied"}})->node ==

@@ -51,7 +51,7 @@ TEST_CASE("tasks without GPUs go where cores are to spare, fractions where they 
     spec.tasks = {task("cpu", 0, 1000, 16), task("half", 1, 500, 4), task("running", 1, 500, 4)};
     spec.tasks[2].node = "tight";
     spec.tasks[2].gpus = {3};
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const Workload workload{{{.cpu_milli = 12'000, .gpu_count = 1, .weight = 4},
                              {.cpu_milli = 4'000, .gpu_count = 1, .gpu_share_milli = 500, .weight = 1}}};
     const LeastFillLoss ranker{std::make_shared<const ExpectedFill>(

@@ -171,7 +171,7 @@ TEST_CASE("feasible nodes are those where the task fits, in the cluster's order"
     spec.tasks = {task("here", 8), task("new", 1), task("huge", 9)};
     spec.tasks[0].node = "n1";
     for (int gpu = 0; gpu < 8; ++gpu) spec.tasks[0].gpus.push_back(gpu);
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     CHECK(feasible_nodes(cluster, make_id<TaskId>(1)) == std::vector{make_id<NodeId>(0), make_id<NodeId>(2)});
     CHECK(feasible_nodes(cluster, make_id<TaskId>(2)).empty());
     REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task: #3");
