@@ -87,7 +87,7 @@ inline gpusched::ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bo
         auto pending = spec;
         auto& probe = pending.tasks.back();
         probe.locked = probe.standby = false;
-        const auto cluster = Cluster::build(pending);
+        const auto cluster = Cluster::build(pending, IdOrder::as_listed);
         const auto id = make_id<TaskId>(static_cast<std::size_t>(i));
         const auto node = make_id<NodeId>(rng.below(static_cast<std::uint64_t>(nodes)));
         if (find_obstacle(cluster, id, node) != Obstacle::none) {
