@@ -3,6 +3,7 @@
 #include <gpusched/io/impl/anonymize.ipp>
 #include <gpusched/io/impl/cluster_json.ipp>
 #include <gpusched/io/impl/flextopo.ipp>
+#include <gpusched/io/impl/flextopo_json.ipp>
 #include <gpusched/io/impl/formats.ipp>
 #include <gpusched/io/impl/gpu_links.ipp>
 #include <gpusched/io/impl/hardware_files.ipp>

@@ -63,7 +63,7 @@ COMMANDS: tuple[tuple[str, Callable[[argparse.Namespace], int], Callable[[Parser
     ),
     ("replay-bundle", bundles.replay_bundle, bundles.replay_bundle_options, "run a saved command again and compare the plans"),
     ("export", plans.export, plans.export_options, "write a plan as CSV, as kubectl steps or as Koordinator objects"),
-    ("topology", topology.show_topology, topology.topology_options, "show the network above the nodes, or a machine"),
+    ("topology", topology.topology_command, topology.topology_options, "show the network above the nodes, or a machine; publish a machine"),
     ("anonymize", clusters.anonymize, clusters.anonymize_options, "write a snapshot without the names that tell whose it is"),
     ("control", control.control_host, control.control_options, "control this host, or say what would be done on recorded signals"),
     ("simulate-host", control.simulate_host, control.simulate_host_options, "run the controller on a simulated host"),

@@ -54,6 +54,13 @@ from ._core.serving import (
 from ._cost_curve import draw_curve
 from ._deployment_costs import DeploymentCosts, deployment_costs
 from ._tables import Table, format_table
+from ._workload_monitor import (
+    Shift,
+    WorkloadMonitor,
+    follow_workload,
+    rate_differs_by_chance,
+    shares_differ_by_chance,
+)
 from .errors import InvalidType, repr_text
 
 if TYPE_CHECKING:
@@ -77,8 +84,10 @@ __all__ = [
     "ServingMilp",
     "ServingPlan",
     "ServingSolution",
+    "Shift",
     "Stage",
     "ThroughputEstimate",
+    "WorkloadMonitor",
     "calibrate",
     "closed_form_bound",
     "curve",
@@ -89,6 +98,7 @@ __all__ = [
     "estimate_throughput",
     "expected_rate",
     "fewest_fixed",
+    "follow_workload",
     "gpu_catalogue",
     "gpu_type",
     "greedy_plan",
@@ -99,12 +109,14 @@ __all__ = [
     "plan_serving",
     "plan_to_dict",
     "pool_sizes",
+    "rate_differs_by_chance",
     "read_layer_profile",
     "replan",
     "replica_times",
     "request_to_dict",
     "serving_curve",
     "serving_plan",
+    "shares_differ_by_chance",
     "simulate_autoscaling",
     "simulate_latency",
     "solve_serving_plan",

@@ -10,8 +10,10 @@ from ._core.topology import (
     rack_preset,
     to_dot,
 )
+from ._flextopo_agent import FlexTopoAgent
 
 __all__ = [
+    "FlexTopoAgent",
     "HardwareGraph",
     "NetworkTree",
     "RackPreset",

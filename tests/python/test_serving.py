@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,25 @@ def test_replan() -> None:
     assert kept.starts == 0 and kept.makespan_kept == pytest.approx(kept.plan.makespan)
     assert free.makespan_free is not None and kept.plan.makespan is not None
     assert free.makespan_free <= kept.plan.makespan * (1 + 2e-3)
+
+
+def test_what_no_start_gives_is_known_when_the_search_used_up_the_time() -> None:
+    pytest.importorskip("highspy")
+    import time
+
+    from gpusched._solvers import highs
+
+    limits = []
+
+    def slow(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+        found = highs(model, {**options, "time_limit": 10.0})
+        limits.append(math.inf if options["time_limit"] is None else options["time_limit"])
+        time.sleep(0.6 if len(limits) == 1 else 0.0)
+        return found if limits[-1] > 0 else {"status": "time_limit"}
+
+    plan = serving.plan_serving(request())
+    same = serving.replan(request(), plan, solver=slow, time_limit=0.5)
+    assert same.makespan_kept == pytest.approx(plan.makespan) and same.starts == 0
 
 
 def test_plans_name_their_solver_and_cbc_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/flextopo_json.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hardware_reading.hpp>

@@ -3,6 +3,7 @@
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
@@ -48,9 +49,11 @@ struct SpotReplayOptions {
     bool spot_jobs = true;                    ///< false: LP jobs never arrive
     std::int64_t start_delay_s =
         120;  ///< before an LP pod works: image, start-up, loading its checkpoint; 0 .. 10^9
-    /// Hours between consolidations (`consolidation::consolidate`, preset fast, HP pods alone), >= 0; 0 = never. Moves
-    /// take no time and lose no work.
+    /// Hours between consolidations (`consolidation::consolidate`, HP pods alone), >= 0; 0 = never. Moves take no time and lose no
+    /// work.
     std::int64_t consolidate_every_h = 0;
+    /// The algorithm of these consolidations.
+    consolidation::Preset consolidation_preset = consolidation::Preset::fast;
     /// How long victims take to leave. They hold no GPUs meanwhile, and their work stops at once; the HP job begins to
     /// work when the last of its victims has left.
     preemption::EvictionModel eviction{};
@@ -69,6 +72,7 @@ constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
     field("spot_jobs", &SpotReplayOptions::spot_jobs);
     field("start_delay_s", &SpotReplayOptions::start_delay_s, within(std::int64_t{0}, longest_replay_s));
     field("consolidate_every_h", &SpotReplayOptions::consolidate_every_h, within(0, 1'000'000));
+    field("consolidation_preset", &SpotReplayOptions::consolidation_preset);
     field("eviction", &SpotReplayOptions::eviction);
     field("measure_from_s", &SpotReplayOptions::measure_from_s, within(std::int64_t{0}, longest_replay_s));
     field("measure_until_s", &SpotReplayOptions::measure_until_s);

@@ -6,6 +6,7 @@
 #include "model/plan.hpp"
 
 #include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/flextopo_json.hpp>
 #include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hwloc.hpp>
@@ -134,6 +135,13 @@ void bind_readings(py::module_& parent) {
     bind_reader(m, "read_nccl_topology", hardware, io::read_nccl_topology);
     bind_reader(m, "read_hwloc", hardware, io::read_hwloc);
     bind_reader(m, "read_flextopo", hardware, io::read_flextopo);
+    m.def(
+        "flextopo_to_json",
+        [](const HardwareGraph& graph, const std::string& name) -> JsonObject {
+            return py::module_::import("json").attr("loads")(io::flextopo_to_json(graph, name));
+        },
+        py::arg("graph"), py::arg("name"),
+        documented("flextopo_to_json(graph, name)", doc("io::flextopo_to_json")).c_str());
     m.def(
         "read_this_machine",
         [hardware](const std::string& library, const py::kwargs& keywords) {

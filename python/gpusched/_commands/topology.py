@@ -1,4 +1,4 @@
-"""The command `topology show`."""
+"""The command `topology`: `show`, and `watch` (flextopo.py)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .._words import counted
 from ..errors import BackendError, InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag
+from .flextopo import OPTIONS, watch_options, watch_topology
 from .shared import OK, given, require_writable, say, write_text
 
 LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
@@ -91,7 +92,7 @@ def labelled_network(args: argparse.Namespace) -> io.NetworkReading:
 
 
 def topology_options(p: Parser) -> None:
-    p.add_argument("what", choices=("show",), help="what to do")
+    p.add_argument("what", choices=("show", "watch"), help="show it; or watch a machine, and publish its FlexTopo object whenever it changes")
     p.add_argument(
         "file",
         nargs="?",
@@ -110,7 +111,19 @@ def topology_options(p: Parser) -> None:
         "--no-nodes", dest="nodes", action="store_const", const=False, help="with --dot: the domains alone"
     )
     flag(p, "--cores", "with --dot of a machine: every core")
-    p.add_argument("-o", "--output", metavar="FILE.dot", help="with --dot; default: standard output")
+    p.add_argument("-o", "--output", metavar="FILE", help="with --dot, or of watch; default: standard output")
+    watch_options(p)
+
+
+def topology_command(args: argparse.Namespace) -> int:
+    watch = args.what == "watch"
+    others = ("dot", "cores", "node_labels") if watch else OPTIONS
+    for name in others:
+        if getattr(args, name):
+            raise InvalidInput(f"--{name.replace('_', '-')}: not an option of topology {args.what}")
+    if watch and args.nodes is not None:
+        raise InvalidInput("--no-nodes: not an option of topology watch")
+    return watch_topology(args) if watch else show_topology(args)
 
 
 def show_topology(args: argparse.Namespace) -> int:

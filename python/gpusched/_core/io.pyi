@@ -199,6 +199,7 @@ def read_flextopo(
     interconnect_gb_s: float = 32.0,
     nvlink_gb_s_per_link: float = 25.0,
 ) -> HardwareReading: ...
+def flextopo_to_json(graph: HardwareGraph, name: str) -> dict[str, Any]: ...
 def read_this_machine(
     *,
     library: str = "libhwloc.so.15",

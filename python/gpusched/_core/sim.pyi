@@ -269,6 +269,7 @@ def replay_spot(
     spot_jobs: bool = True,
     start_delay_s: int = 120,
     consolidate_every_h: int = 0,
+    consolidation_preset: Literal["ipc", "fast", "best"] = "fast",
     eviction: EvictionModel | None = None,
     measure_from_s: int = 0,
     measure_until_s: int | None = None,

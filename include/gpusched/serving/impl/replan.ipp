@@ -136,7 +136,8 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     const auto within = [&](int starts) {
         problem.gpus[start].available = starts;
         auto search = options.planner.search;
-        if (search.solve.time_limit)
+        // What no start gives is told whatever the search for the best has used up: it is small, and other starts are measured by it.
+        if (search.solve.time_limit && starts > 0)
             search.solve.time_limit = std::max(0.0, *search.solve.time_limit - budget.elapsed_s());
         auto found = solve_serving_plan(problem, search, solver, context);
         sure = sure && (found.optimal || found.status == milp::Status::infeasible);

@@ -274,7 +274,7 @@ class SpotReplay {
         for (auto& task : spec.tasks)
             if (task.node && task.priority_class == PriorityClass::lp) task.locked = true;
         const auto plan = consolidation::consolidate(Cluster::build(spec, IdOrder::as_listed),
-                                                     {.preset = consolidation::Preset::fast,
+                                                     {.preset = options_.consolidation_preset,
                                                       .seed = options_.seed,
                                                       .threads = 1,
                                                       .bound_method = consolidation::BoundMethod::none})
