@@ -51,6 +51,7 @@ FOREIGN_DETAIL = {
         "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
         "gpusched/model/detail/node_match.hpp": "selectors of nodes, while labels are read",
     },
+    "sim": {"gpusched/model/detail/name_order.hpp": "traces list nodes in the order of their ids"},
     "preemption": {
         "gpusched/allocation/detail/exact_packing.hpp": "whether all pods of a gang fit",
         "gpusched/allocation/detail/small_vector.hpp": "as for consolidation",

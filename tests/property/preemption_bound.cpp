@@ -142,7 +142,6 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
             long double weights = 0;
             for (const auto victim : o.victims) {
                 const auto& v = spec.tasks[index(victim)];
-                o.names.push_back(v.name);
                 sum += v.priority;
                 weights +=
                     v.priority >= 1
@@ -153,7 +152,6 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
                 o.cost += v.gpu_count * v.gpu_share_milli *
                           (spec.now - v.last_checkpoint_time.value_or(v.start_time));
             }
-            std::sort(o.names.begin(), o.names.end());
             o.over = total(beyond_budgets(spec, o.victims));
             const auto t = p.hardware_affinity.empty() ? 0 : topology[o.place];
             const auto w = static_cast<double>(weights), s = static_cast<double>(sum);
@@ -167,8 +165,7 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
     return {options, false};
 }
 
-std::optional<Option> best_of(const Cluster& c, std::vector<Option> options, Policy policy,
-                              bool break_budgets) {
+std::optional<Option> best_of(std::vector<Option> options, Policy policy, bool break_budgets) {
     if (!break_budgets) std::erase_if(options, [](const Option& o) { return o.over > 0; });
     if (policy == Policy::imp) {
         std::map<NodeId, std::pair<std::int64_t, std::int64_t>> least;
@@ -181,7 +178,7 @@ std::optional<Option> best_of(const Cluster& c, std::vector<Option> options, Pol
     }
     const auto key = [&](const Option& o) {
         const double first = policy == Policy::spot_exact ? static_cast<double>(o.cost) : -o.score;
-        return std::tuple(o.over, first, o.count, o.max_priority, o.cost, c.name(o.node), o.names);
+        return std::tuple(o.over, first, o.count, o.max_priority, o.cost, o.node, o.victims);
     };
     std::optional<Option> best;
     for (const auto& o : options)
@@ -270,7 +267,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
                     seen["breaks a budget"] += !broken.empty();
                     ++seen["evicts"];
                     if (exact) {
-                        const auto best = best_of(cluster, options, *policy.named(), break_budgets);
+                        const auto best = best_of(options, *policy.named(), break_budgets);
                         REQUIRE(d.node == best->node);
                         REQUIRE(d.victims == best->victims);
                         REQUIRE(d.cost == best->cost);

@@ -218,9 +218,8 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             std::vector<TaskId> order;
             for (const auto task : cluster.tasks())
                 if (cluster.is_placed(task)) order.push_back(task);
-            std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-                return std::tuple(key(a), cluster.name(a)) < std::tuple(key(b), cluster.name(b));
-            });
+            std::sort(order.begin(), order.end(),
+                      [&](TaskId a, TaskId b) { return std::pair(key(a), a) < std::pair(key(b), b); });
             return order;
         };
         const auto free = [&](const std::vector<TaskId>& left) {

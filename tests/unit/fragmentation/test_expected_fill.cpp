@@ -91,7 +91,7 @@ double fill_by_definition(const Workload& workload, double cpu, double memory, c
 TEST_CASE("expected fill counts what the node can hold of each shape, not whether one more fits") {
     ClusterSpec spec;
     spec.nodes = {node("rich", 4, 64), node("poor", 4, 24), node("broke", 4, 8)};
-    const auto cluster = Cluster::build(spec);
+    const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const ExpectedFill measure({{{.cpu_milli = 12'000, .gpu_count = 1}}}, cluster.inventory(), everything);
     CHECK(measure.fill(cluster, make_id<NodeId>(0)) == Catch::Approx(4.0).margin(1e-3));
     CHECK(measure.fill(cluster, make_id<NodeId>(1)) == Catch::Approx(2.0).margin(1e-3));

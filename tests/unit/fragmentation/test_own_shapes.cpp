@@ -60,7 +60,7 @@ TEST_CASE("the nodes behind a report add up to it") {
         spec.tasks[i].node = spec.nodes[i].name;
         spec.tasks[i].gpus = gpus[i];
     }
-    const auto small = Cluster::build(spec);
+    const auto small = Cluster::build(spec, IdOrder::as_listed);
     CHECK(unusable_nodes(small, {4, 8'000}) ==
           std::vector<UnusableNode>{{NodeId{3}, Cause::insufficient_cpu, 4'000},
                                     {NodeId{2}, Cause::stranded, 2'000},

@@ -156,7 +156,7 @@ TEST_CASE("An anonymised cordon still lets tasks in that tolerate it", "[io]") {
     spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
     spec.tasks = {{.name = "tolerant"}, {.name = "other"}};
     spec.tasks[0].tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
-    const auto after = Cluster::build(io::anonymize(spec, 1));
+    const auto after = Cluster::build(io::anonymize(spec, 1), IdOrder::as_listed);
     CHECK(find_obstacle(after, TaskId{0}, NodeId{0}) == Obstacle::none);
     CHECK(find_obstacle(after, TaskId{1}, NodeId{0}) != Obstacle::none);
 }

@@ -60,12 +60,12 @@ TEST_CASE("a machine as a FlexTopo object, letter by letter", "[io]") {
         R"({"apiVersion": "flextopo.baichuan-inc.com/v1alpha1", "kind": "FlexTopo", "metadata": {"name": "10.0.0.1"},
  "spec": {"nodes": [
   {"id": "socket-0", "type": "Socket", "attributes": {}},
+  {"id": "socket-1", "type": "Socket", "attributes": {}},
   {"id": "numa-0", "type": "NUMANode", "attributes": {}},
   {"id": "coregroup-0", "type": "CoreGroup", "attributes": {"status": "free"}},
   {"id": "core-0", "type": "CPUCore", "attributes": {"status": "free"}},
   {"id": "core-1", "type": "CPUCore", "attributes": {"status": "free"}},
   {"id": "gpu-0", "type": "GPU", "attributes": {"status": "used", "usedBy": "team/pod \"a\""}},
-  {"id": "socket-1", "type": "Socket", "attributes": {}},
   {"id": "numa-1", "type": "NUMANode", "attributes": {}},
   {"id": "gpu-1", "type": "GPU", "attributes": {"status": "failed"}}],
  "edges": [

@@ -125,7 +125,7 @@ TEST_CASE("everything that is wrong with a sweep is told at once", "[serving]") 
     CHECK(told("available: -2") == 1);
     CHECK(told("max_deployments: -1") == 1);
     CHECK(told("deadline: not in a sweep") == 1);
-    CHECK(told("budgets[1]: -1; expected 0 to") == 1);
+    CHECK(told("budgets[1]: -1; expected a finite number of at least 0") == 1);
     CHECK(told("budgets[3]: nan") == 1);
     CHECK(told("budgets[2]: 3 appears twice") == 1);
     CHECK(found.size() == 6);

@@ -27,8 +27,8 @@ GPUSCHED_INTERNAL std::int64_t CoverFinder::hardness(TaskId task) const {
     return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
 }
 
-GPUSCHED_INTERNAL bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
-                                         std::vector<Cover>& covers) {
+GPUSCHED_INLINE bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
+                                       std::vector<Cover>& covers) {
     constexpr std::int64_t most_sets = 2000;
     for_ = task;
     on_ = node;

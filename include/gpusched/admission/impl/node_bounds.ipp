@@ -27,7 +27,7 @@ GPUSCHED_INTERNAL Ranking::Ranking(std::vector<Entry> entries)
     }
 }
 
-GPUSCHED_INTERNAL const Ranking::Entry& Ranking::operator[](std::size_t i) {
+GPUSCHED_INLINE const Ranking::Entry& Ranking::operator[](std::size_t i) {
     const auto sorted = least_from_.size();
     if (i >= sorted) {
         const auto to = std::min(entries_.size(), std::max<std::size_t>(32, 4 * (i + 1)));
@@ -91,8 +91,8 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     return cheapest;
 }
 
-GPUSCHED_INTERNAL NodeBounds::NodeBounds(const Cluster& cluster, const Prices& prices,
-                                         std::int64_t needed_milli)
+GPUSCHED_INLINE NodeBounds::NodeBounds(const Cluster& cluster, const Prices& prices,
+                                       std::int64_t needed_milli)
     : prices_(prices) {
     const auto& inv = cluster.inventory();
     constexpr int widest = 16;  // beyond so many GPUs the bound is that of so many
@@ -271,7 +271,7 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId
     return lacks_others(snapshot, task, node) ? std::max(least, cheapest) : least;
 }
 
-GPUSCHED_INTERNAL Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId task) {
+GPUSCHED_INLINE Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId task) {
     const auto key = request_key(snapshot, task);
     if (const auto known = rankings_.find(key); known != rankings_.end()) return known->second;
     const auto& inv = snapshot.inventory();

@@ -6,7 +6,7 @@
 
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
-GPUSCHED_INTERNAL std::int64_t PodBounds::of_region(std::span<const NodeId> region) {
+GPUSCHED_INLINE std::int64_t PodBounds::of_region(std::span<const NodeId> region) {
     std::vector<std::uint8_t> inside;
     if (!region.empty()) {
         inside.assign(snapshot_.node_slots(), 0);

@@ -14,9 +14,8 @@ GPUSCHED_INTERNAL std::int64_t size_milli(const Cluster& cluster, TaskId task) n
     return std::max<std::int64_t>(100, cluster.inventory().tasks.cpu_milli[index(task)] / 16);
 }
 
-GPUSCHED_INTERNAL Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
-                                 const consolidation::Scope& scope,
-                                 const preemption::detail::GangTable& gangs)
+GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+                               const consolidation::Scope& scope, const preemption::detail::GangTable& gangs)
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
     unbroken.assign(inv.job_names.size(), 0);

@@ -9,8 +9,8 @@
 
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
-GPUSCHED_INTERNAL SearchState::SearchState(const Cluster& snapshot, Cluster copy, const Options& options,
-                                           const Prices& prices, const preemption::detail::GangTable& gangs)
+GPUSCHED_INLINE SearchState::SearchState(const Cluster& snapshot, Cluster copy, const Options& options,
+                                         const Prices& prices, const preemption::detail::GangTable& gangs)
     : work(std::move(copy)), fate(snapshot.task_slots()), broken(snapshot.inventory().job_names.size()),
       snapshot_(snapshot), inv_(snapshot.inventory()), options_(options), prices_(prices), gangs_(gangs),
       gone_(inv_.job_names.size()), gone_in_(inv_.subgroups.size()), down_(inv_.budgets.size()) {

@@ -4,7 +4,7 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-GPUSCHED_INTERNAL void GangTable::read(const Cluster& cluster) {
+GPUSCHED_INLINE void GangTable::read(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     gangs_ = 0;
     first_.assign(inv.job_names.size(), none<TaskId>);
