@@ -64,8 +64,9 @@ def deployment_costs(
 ) -> DeploymentCosts:
     """Requests per $ of every deployment of one replica on one GPU type, and what percentiles of the latency cost.
 
-    The benchmark of arXiv 2502.00722, section 3 (Figures 3, 4, 11, 12 and 13), with estimated throughputs. More replicas serve as many
-    requests per $ as one. Latencies are simulated, each kind of requests alone, with arrivals at `utilization` of what the replica serves.
+    The benchmark of arXiv 2502.00722, section 3 (Figures 3, 4, 11, 12 and 13), with estimated throughputs; `measured` does not count. More
+    replicas serve as many requests per $ as one. Latencies are simulated, each kind of requests alone, with arrivals at `utilization` of
+    what the replica serves.
 
     `request`: as for `plan_serving`, whose budget does not count; `available` says how many GPUs of a type a replica may have.
     `percentiles`: of the latency, 1 to 100; each is a column `dollars_pN`. None: nothing is simulated.

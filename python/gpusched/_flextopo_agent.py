@@ -27,6 +27,8 @@ def with_holders(graph: topology.HardwareGraph, holders: Holders) -> topology.Ha
 
     A GPU that has failed stays so, and its holder is noted. Raises InvalidInput for unknown GPUs and cores, and what two pods hold.
     """
+    if not isinstance(holders, Mapping):
+        raise InvalidInput(f"holders: {repr_text(holders)}; expected a dict by pod")
     vertices, edges = graph.vertices, graph.edges
     numbers = {(v["kind"], str(v["id"])): at for at, v in enumerate(vertices)}
     numbers |= {("gpu", v["uuid"]): at for at, v in enumerate(vertices) if v.get("uuid")}

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,7 @@ def test_gpus_by_uuid_and_what_the_machine_does_not_have() -> None:
         ({"b": {"gpus": [1]}, "c": {"gpus": ["GPU-1"]}}, r"holders\['c'\].gpus: 'GPU-1' is held by 'b' as well"),
         ({"b": [1]}, r"holders\['b'\]: \[1\]; expected gpus and cores"),
         ({"b": {"disks": [1]}}, "expected gpus and cores"),
+        ([("b", 1)], "expected a dict by pod"),
     ):
         machine.pods = pods
         before = agent.graph.vertices
@@ -240,6 +242,17 @@ def test_watch_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert attributes(json.loads(out.read_text()), "gpu-1")["usedBy"] == "team/a"
     assert gs.io.read_flextopo(out).graph.free_gpus == [0]
     assert list(tmp_path.glob("*.new")) == []
+    link = tmp_path / "link.json"
+    link.symlink_to(out)
+    assert cli.main([*words, "-o", str(link)]) == 0
+    assert link.is_symlink() and attributes(json.loads(out.read_text()), "gpu-1")["status"] == "free"
+    capsys.readouterr()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        text = pool.submit(pipe.read_text)
+        assert cli.main([*words, "-o", str(pipe)]) == 0
+        assert json.loads(text.result())["kind"] == "FlexTopo" and pipe.is_fifo()
 
 
 def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,13 +41,16 @@ def apply(document: dict[str, Any]) -> None:
 
 
 def write_whole(path: str, document: dict[str, Any]) -> None:
-    """Readers see the old object or the new one."""
-    beside = f"{path}.new"
+    """Readers of a file see the old object or the new one; what is no file, such as a pipe, is written to."""
+    target = os.path.realpath(path)
+    regular = os.path.isfile(target) or not os.path.exists(target)
+    beside = f"{target}.new" if regular else target
     try:
         with open(beside, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
             file.write("\n")
-        os.replace(beside, path)
+        if regular:
+            os.replace(beside, target)
     except OSError as error:
         raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
 
