@@ -7,8 +7,10 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/core/clock.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -582,4 +584,16 @@ TEST_CASE(
     REQUIRE(hops > 100);
     REQUIRE(dropped > 100);
     REQUIRE(ordered > 5'000);
+}
+
+TEST_CASE("a search may run out of time at any look at the clock") {
+    const auto spec = sim::generate_cluster({.nodes = 300, .seed = 1});
+    const auto cluster = Cluster::build(spec);
+    for (std::int64_t looks = 1; looks < instances<std::int64_t>(12'000); looks += 37) {
+        INFO(looks);
+        ManualClock clock(1000);  // every look at the clock takes a microsecond
+        const auto result = consolidation::consolidate(
+            cluster, {.threads = 1, .time_limit = static_cast<double>(looks) * 1e-6}, {.clock = &clock});
+        REQUIRE(verify::plan(spec, to_spec(result.plan, cluster)).ok);
+    }
 }

@@ -130,9 +130,9 @@ def test_gpus_of_a_task_are_linked() -> None:
     ax = plotting.plot_gpus(on_two_sockets())
     *lines, points = ax.collections
     drawn = {
-        (tuple(line.get_colors()[0]), line.get_linestyle()[0][1] is None): [
+        (tuple(line.get_colors()[0]), line.get_linestyle()[0][1] is None): sorted(
             (tuple(way[0]), tuple(way[-1])) for way in line.get_segments()
-        ]
+        )
         for line in lines
     }
     grey, red = (matplotlib.colors.to_rgba(c) for c in ("#4d4d4d", plotting.allocation.CROSSING))

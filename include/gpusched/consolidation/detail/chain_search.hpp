@@ -231,8 +231,7 @@ class ChainSearch {
     bool make_room_on_chosen(TaskId task, int depth) {
         auto& chosen = levels_[static_cast<std::size_t>(depth)].chosen;
         std::sort(chosen.begin(), chosen.end());
-        for (std::size_t c = 0; c < chosen.size(); ++c) {
-            if (budget_.exhausted()) return false;
+        for (std::size_t c = 0; c < chosen.size() && !budget_.exhausted(); ++c) {
             const auto at = chosen[c].node;
             if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
         }
