@@ -6,6 +6,7 @@
 #include "support/instances.hpp"
 #include "support/subgroups.hpp"
 
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
@@ -142,6 +143,7 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
             long double weights = 0;
             for (const auto victim : o.victims) {
                 const auto& v = spec.tasks[index(victim)];
+                o.names.push_back(v.name);
                 sum += v.priority;
                 weights +=
                     v.priority >= 1
@@ -152,6 +154,7 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
                 o.cost += v.gpu_count * v.gpu_share_milli *
                           (spec.now - v.last_checkpoint_time.value_or(v.start_time));
             }
+            std::sort(o.names.begin(), o.names.end(), comes_before);
             o.over = total(beyond_budgets(spec, o.victims));
             const auto t = p.hardware_affinity.empty() ? 0 : topology[o.place];
             const auto w = static_cast<double>(weights), s = static_cast<double>(sum);
@@ -165,7 +168,8 @@ std::pair<std::vector<Option>, bool> enumerate(const ClusterSpec& spec, const Cl
     return {options, false};
 }
 
-std::optional<Option> best_of(std::vector<Option> options, Policy policy, bool break_budgets) {
+std::optional<Option> best_of(const Cluster& c, std::vector<Option> options, Policy policy,
+                              bool break_budgets) {
     if (!break_budgets) std::erase_if(options, [](const Option& o) { return o.over > 0; });
     if (policy == Policy::imp) {
         std::map<NodeId, std::pair<std::int64_t, std::int64_t>> least;
@@ -178,11 +182,17 @@ std::optional<Option> best_of(std::vector<Option> options, Policy policy, bool b
     }
     const auto key = [&](const Option& o) {
         const double first = policy == Policy::spot_exact ? static_cast<double>(o.cost) : -o.score;
-        return std::tuple(o.over, first, o.count, o.max_priority, o.cost, o.node, o.victims);
+        return std::tuple(o.over, first, o.count, o.max_priority, o.cost);
+    };
+    const auto is_better = [&](const Option& a, const Option& b) {
+        if (key(a) != key(b)) return key(a) < key(b);
+        if (a.node != b.node) return comes_before(c.name(a.node), c.name(b.node));
+        return std::lexicographical_compare(a.names.begin(), a.names.end(), b.names.begin(), b.names.end(),
+                                            comes_before);
     };
     std::optional<Option> best;
     for (const auto& o : options)
-        if (!best || key(o) < key(*best)) best = o;
+        if (!best || is_better(o, *best)) best = o;
     return best;
 }
 
@@ -267,7 +277,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
                     seen["breaks a budget"] += !broken.empty();
                     ++seen["evicts"];
                     if (exact) {
-                        const auto best = best_of(options, *policy.named(), break_budgets);
+                        const auto best = best_of(cluster, options, *policy.named(), break_budgets);
                         REQUIRE(d.node == best->node);
                         REQUIRE(d.victims == best->victims);
                         REQUIRE(d.cost == best->cost);

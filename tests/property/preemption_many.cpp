@@ -6,6 +6,7 @@
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
+#include <gpusched/core/natural_order.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/verify/plan.hpp>
 
@@ -218,8 +219,9 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             std::vector<TaskId> order;
             for (const auto task : cluster.tasks())
                 if (cluster.is_placed(task)) order.push_back(task);
-            std::sort(order.begin(), order.end(),
-                      [&](TaskId a, TaskId b) { return std::pair(key(a), a) < std::pair(key(b), b); });
+            std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
+                return key(a) != key(b) ? key(a) < key(b) : comes_before(cluster.name(a), cluster.name(b));
+            });
             return order;
         };
         const auto free = [&](const std::vector<TaskId>& left) {
