@@ -24,8 +24,8 @@ class Shift(NamedTuple):
     """Total variation between the shares that were expected and those of the windows that confirmed it, 0 .. 1."""
     rate_ratio: float
     """Requests/s in these windows over those before."""
-    request: dict[str, Any]
-    """The request with the workload of these windows, for `replan`."""
+    request: dict[str, Any] | None
+    """The request with the workload of these windows, for `replan`; None where no requests came, which need no plan."""
 
 
 def shares_differ_by_chance(count: int, kinds: int, distance: float) -> float:
@@ -201,7 +201,7 @@ class WorkloadMonitor:
             self._expected = counts / max(int(counts.sum()), 1) * self._expected.sum()
         for (model, kind), amount in zip(self.kinds, self._expected.tolist()):
             self.request["models"][model]["workloads"][kind]["rate" if self.has_rates else "requests"] = amount
-        return Shift(self._end, distance, ratio, core.request_to_dict(self.request))
+        return Shift(self._end, distance, ratio, core.request_to_dict(self.request) if counts.any() else None)
 
 
 def follow_workload(
@@ -215,7 +215,7 @@ def follow_workload(
     """Watches arrivals, and replans whenever their workload has shifted: an iterator of (shift, what was changed).
 
     It takes the next arrival when it is asked for the next shift, so that `arrivals` may be a live stream. Each plan starts from the one
-    before; a shift for which there is no plan leaves the plan as it is.
+    before; a shift for which there is no plan, or to silence, leaves the plan as it is.
 
     `request`, `plan`: the plan that runs, and what it was made for. `arrivals`: (time in seconds, kind of requests), as for
     `WorkloadMonitor.observe`. `monitor`: options of `WorkloadMonitor`. `options`: of `replan`, such as `slack=0.05`.
@@ -223,7 +223,7 @@ def follow_workload(
     watching = WorkloadMonitor(request, **(monitor or {}))
     for time_s, kind in arrivals:
         shift = watching.observe(time_s, kind)
-        if shift is not None:
+        if shift is not None and shift.request is not None:
             changed = core.replan(shift.request, plan, **options)
             if changed.plan.makespan is not None:
                 plan = changed.plan

@@ -160,7 +160,7 @@ def autoscale(args: argparse.Namespace) -> int:
 
 
 def day(
-    policies: list[str], trace: list[tuple[float, int, int]], options: dict[str, Any], curve: dict[str, float], seed: int
+    policies: list[str], trace: list[tuple[float, int, int]], options: dict[str, Any], curve: dict[str, Any], seed: int
 ) -> list[dict[str, Any]]:
     """Every policy on one day: the trace as it is, or stretched along a daily curve."""
     if not curve:

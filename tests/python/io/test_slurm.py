@@ -22,7 +22,7 @@ def test_files_documents_and_lists_are_one_cluster():
     assert gs.io.read_slurm(DOCUMENT).cluster.tasks[0].gpus == reading.cluster.tasks[0].gpus
     split = [{"meta": DOCUMENT["meta"], key: DOCUMENT[key]} for key in ("nodes", "jobs", "partitions")]
     assert gs.io.read_slurm(*split).cluster.tasks[0].gpus == [1, 2, 4, 5]
-    assert gs.io.read_slurm(NODES, TOPOLOGY).cluster.nodes[0].network == ["spine", "leaf1"]
+    assert gs.io.read_slurm(NODES, TOPOLOGY).cluster.nodes["gpu01"].network == ["spine", "leaf1"]
 
 
 def test_readings_are_reported_copied_and_pickled():
