@@ -23,7 +23,7 @@ GPUSCHED_INLINE OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Opti
 
 GPUSCHED_INLINE void OnlinePreemption::require_idle() const {
     if (deciding_)
-        throw InvalidInput("PreemptionIndex: a decision is being made; expected events and further "
+        throw InvalidInput("preemption: a decision is being made; expected events and further "
                            "questions after it, not from its cost function or another thread");
 }
 
