@@ -16,7 +16,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace gpusched;
@@ -27,6 +29,9 @@ namespace {
 void change(Cluster& cluster, int events, std::uint64_t seed) {
     Rng rng(seed);
     std::vector<TaskId> tasks(cluster.tasks().begin(), cluster.tasks().end());
+    if (static_cast<std::size_t>(events) > tasks.size())
+        throw std::invalid_argument("--events: the cluster has only " + std::to_string(tasks.size()) +
+                                    " tasks");
     const auto take = [&] {
         const auto at = rng.below(tasks.size());
         const auto task = tasks[at];
@@ -58,7 +63,7 @@ int main(int argc, char** argv) {
     std::vector<int> events{0, 10, 100, 1000};
     runs.options(line);
     line.option("--events", events, "changes since the plan was made")->check(bench::at_least(0));
-    if (line.smoke()) runs.nodes = 300, runs.seeds = {1}, runs.wanted = {"random.80"};
+    if (line.smoke()) runs.nodes = 300, runs.seeds = {1}, runs.wanted = {"random.80"}, events = {0, 100};
     line.read();
     std::printf(
         "| scenario | seed | nodes | events | best s | fast s | replan s | best GPUs | fast %% | replan %% "

@@ -25,7 +25,10 @@ namespace detail {
 /// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), everything
 /// else byte by byte. Names that differ in leading zeros alone compare as plain text, so that different names never tie.
 [[nodiscard]] constexpr bool comes_before(std::string_view a, std::string_view b) noexcept {
-    std::size_t i = 0, j = 0;
+    std::size_t same = 0;  // most names begin alike: these bytes need no look at numbers
+    while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
+    while (same > 0 && detail::is_digit(a[same - 1])) --same;  // but a number is one from its first digit on
+    std::size_t i = same, j = same;
     while (i < a.size() && j < b.size()) {
         if (detail::is_digit(a[i]) && detail::is_digit(b[j])) {
             const auto x = detail::next_number(a, i), y = detail::next_number(b, j);
