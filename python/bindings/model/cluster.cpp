@@ -84,9 +84,11 @@ void bind_model(py::module_& parent) {
             },
             py::arg("path"))
         .def_property_readonly(
-            "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; }, "All nodes, in the natural order of their names (n2 before n10).")
+            "nodes", [](const ClusterPtr& c) { return NodeSequence{c}; },
+            "All nodes, in the natural order of their names (n2 before n10).")
         .def_property_readonly(
-            "tasks", [](const ClusterPtr& c) { return TaskSequence{c}; }, "All tasks, in the natural order of their names.")
+            "tasks", [](const ClusterPtr& c) { return TaskSequence{c}; },
+            "All tasks, in the natural order of their names.")
         .def_property_readonly(
             "now", [](const Cluster& c) { return c.inventory().now; }, "When this was, in seconds.")
         .def_property_readonly(
