@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
     int seeds = line.smoke() ? 2 : 10;
     std::int64_t days = line.smoke() ? 2 : 60;
     sim::SpotTraceOptions jobs;
-    jobs.nodes = line.smoke() ? 16 : 128;
+    jobs.nodes = line.smoke() ? 16 : 64;
     bool hp_alone = false;
     std::string path;
     line.option("--seeds", seeds, "how many seeds")->check(bench::at_least(1));

@@ -206,3 +206,27 @@ def test_spot_lists_are_read(tmp_path):
     jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,LP\n")
     with pytest.raises(gs.InvalidInput, match=r"job_info_df.csv:2: job_type: expected HP or Spot, found 'LP'"):
         gs.sim.read_spot_trace(nodes, jobs)
+
+
+def test_consolidations_are_those_of_the_preset() -> None:
+    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP tasks locked."""
+    trace = gs.sim.generate_spot_trace(nodes=16, hours=48, seed=3)
+    moves = {}
+    for preset in ("ipc", "fast", "best"):
+        made: list[int] = []
+
+        def observer(now: int, cluster: gs.Cluster, plan: gs.Plan, made: list[int] = made, preset: str = preset) -> None:
+            if len(plan.moves):
+                document = cluster.to_json()
+                for task in document["tasks"]:
+                    task["locked"] = task["priority_class"] == "LP" and task.get("node") is not None
+                alone = gs.consolidate(gs.Cluster.from_json(document), preset=preset, seed=0, threads=1, bound_method="none")
+                assert len(alone.moves) == len(plan.moves) and alone.vacated_nodes == plan.vacated_nodes
+                made.append(len(plan.moves))
+
+        result = gs.sim.replay_spot(trace, consolidate_every_h=6, consolidation_preset=preset, observer=observer)
+        assert sum(made) >= result.moves > 0
+        moves[preset] = made
+    assert moves["ipc"] != moves["fast"]
+    with pytest.raises(gs.InvalidInput, match="consolidation_preset: 'all'; expected one of 'ipc', 'fast', 'best'"):
+        gs.sim.replay_spot(trace, consolidation_preset="all")  # type: ignore[arg-type]

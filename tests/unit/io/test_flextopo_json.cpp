@@ -51,7 +51,7 @@ std::pair<std::multiset<Vertex>, std::multiset<Edge>> table_2(const HardwareGrap
 
 }  // namespace
 
-TEST_CASE("a machine as a FlexTopo object, letter by letter", "[io]") {
+TEST_CASE("a machine as the text of a FlexTopo object", "[io]") {
     HardwareGraph graph(Hardware{"", {{0, 2, 0b01}, {1, 0, 0b10}}}, {.core_group_size = 2});
     graph.allocate(0b01, "team/pod \"a\"");
     graph.set_failed(1);
