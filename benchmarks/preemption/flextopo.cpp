@@ -104,7 +104,7 @@ void hit_rates(int seeds, std::ofstream& json) {
             Hits independent, in_turn;
             for (int seed = 0; seed < seeds; ++seed) {
                 const auto start = make_start(100, static_cast<std::uint64_t>(seed), aligned);
-                auto cluster = Cluster::build(start.spec);
+                auto cluster = Cluster::build(start.spec, IdOrder::as_listed);
                 for (const auto& tasks : start.scale_up)
                     independent.count(preempt(cluster, tasks[0], method.options));
                 for (std::size_t i = 0; i < 50; ++i) {
@@ -201,7 +201,7 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
     for (std::size_t w = 0; w < 2; ++w) {
         for (const auto& method : whole) {
             auto start = make_start(nodes, 1, true);
-            auto cluster = Cluster::build(start.spec);
+            auto cluster = Cluster::build(start.spec, IdOrder::as_listed);
             Churn churn(start, 2);
             std::vector<double> total;
             const int count = std::clamp(static_cast<int>(1'000'000 / nodes), 20, decisions);
@@ -223,7 +223,7 @@ void latencies(std::int64_t nodes, int decisions, std::ofstream& json) {
             auto start = make_start(nodes, 1, true);
             const auto task = start.scale_up[w][0];
             const Options options{.policy = policy, .qos = Qos::best_effort};
-            auto cluster = Cluster::build(start.spec);
+            auto cluster = Cluster::build(start.spec, IdOrder::as_listed);
             cluster.keep_events();
             PreemptionIndex live(options);
             std::vector<double> first, update, decision, sum;
