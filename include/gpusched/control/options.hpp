@@ -99,9 +99,11 @@ struct ControllerOptions {
     double relax_limit = 0.9;    ///< of tau: what may be predicted and found after giving back
 
     double pcie_high = 0.45, pcie_low = 0.30;  ///< of a root's capacity, others' traffic
-    double io_high = 1e9, io_low = 0.5e9;      ///< bytes/s of a NUMA node
-    double irq_high = 4, irq_low = 2;          ///< times the median core
-    double sm_high = 0.6, sm_low = 0.4;        ///< SM or DRAM activity of clients in the instance
+    /// Replays per second of a root that are as much pressure as `pcie_high` of its capacity; 0: replays are not looked at.
+    double replays_high_per_s = 0;
+    double io_high = 1e9, io_low = 0.5e9;  ///< bytes/s of a NUMA node
+    double irq_high = 4, irq_low = 2;      ///< times the median core
+    double sm_high = 0.6, sm_low = 0.4;    ///< SM or DRAM activity of clients in the instance
 
     std::vector<std::int32_t> io_levels_mb_s{500, 250, 100};  ///< falling, each 100 to 500
     std::vector<std::int32_t> quota_levels{75, 50};           ///< falling, each 50 to 100
@@ -138,6 +140,7 @@ constexpr void visit_fields(std::type_identity<ControllerOptions>, F&& field) {
     field("relax_limit", &ControllerOptions::relax_limit, within(0.01, 1.0));
     field("pcie_high", &ControllerOptions::pcie_high);
     field("pcie_low", &ControllerOptions::pcie_low);
+    field("replays_high_per_s", &ControllerOptions::replays_high_per_s, within(0.0, 1e9));
     field("io_high", &ControllerOptions::io_high);
     field("io_low", &ControllerOptions::io_low);
     field("irq_high", &ControllerOptions::irq_high);

@@ -142,6 +142,8 @@ inline void write_observation(Writer& w, const Observation& seen) {
                     [](BackendStatus status) { return status != BackendStatus::ok; }))
         w.key("guards").row(seen.guards);
     w.key("roots").rows(seen.roots);
+    if (std::any_of(seen.nic_bytes_per_s.begin(), seen.nic_bytes_per_s.end(), is_usable))
+        w.key("nic").row(seen.nic_bytes_per_s);
     w.key("numa_io").row(seen.numa_io_bytes_per_s);
     w.key("irq").row(seen.irq_per_s);
     w.key("gpus").rows(seen.gpus);
@@ -201,6 +203,7 @@ inline Observation read_observation(const detail::Json& j) {
     read_list(j.at("feedback"), seen.feedback);
     if (j.contains("guards")) read_list(j.at("guards"), seen.guards);
     read_list(j.at("roots"), seen.roots);
+    if (j.contains("nic")) read_list(j.at("nic"), seen.nic_bytes_per_s);
     read_list(j.at("numa_io"), seen.numa_io_bytes_per_s);
     read_list(j.at("irq"), seen.irq_per_s);
     read_list(j.at("gpus"), seen.gpus);
@@ -217,13 +220,14 @@ inline std::uint64_t hash_in(std::string_view line) {
 }
 
 /// What a line that is no window records.
-enum class Record : std::uint8_t { start, release, outcome, resume };
+enum class Record : std::uint8_t { start, release, outcome, resume, admission };
 constexpr auto enum_names(Record) {
     return name_table<Record>({
         {Record::start, "start"},
         {Record::release, "release"},
         {Record::outcome, "outcome"},
         {Record::resume, "resume"},
+        {Record::admission, "admission"},
     });
 }
 
@@ -254,9 +258,9 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
             hash = j.contains("config") ? std::nullopt : std::optional(options_hash(options));
         } else if (is(Record::release)) {
             options.release_on_disable = true;
-        } else if (!is(Record::outcome) && !is(Record::resume)) {
+        } else if (!is(Record::outcome) && !is(Record::resume) && !is(Record::admission)) {
             throw InvalidInput(
-                bad_value("record", gpusched::quoted(name), "start, release, outcome or resume"));
+                bad_value("record", gpusched::quoted(name), "start, release, outcome, resume or admission"));
         }
     } catch (const nlohmann::json::exception& e) {
         throw InvalidInput(std::string("audit record: ") + e.what());
@@ -336,6 +340,20 @@ GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdi
                                           const std::vector<std::string>& reasons) {
     audit_detail::append_record(line, audit_detail::Record::resume,
                                 {{"verdict", enum_name(verdict)}, {"reasons", reasons}});
+}
+
+GPUSCHED_INLINE void append_admission_record(std::string& line, const AdmissionAnswer& answer,
+                                             const Host& host) {
+    detail::OrderedJson fields;
+    fields["id"] = answer.newcomer.id;
+    fields["verdict"] = enum_name(answer.verdict);
+    if (answer.place) {
+        const auto& device = mig_device(host.gpus[static_cast<std::size_t>(answer.place->gpu)].device);
+        fields["gpu"] = answer.place->gpu;
+        fields["profile"] = device.profiles[answer.place->instance.profile].key;
+        fields["slice"] = answer.place->instance.start;
+    }
+    audit_detail::append_record(line, audit_detail::Record::admission, fields);
 }
 
 GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {

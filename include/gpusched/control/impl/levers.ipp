@@ -288,8 +288,7 @@ GPUSCHED_INTERNAL bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.place.before = t.place.current;
-    t.trial.before_ms =
-        std::max(t.seen.ema.value, is_usable(seen_.tenants[i].p99_ms) ? seen_.tenants[i].p99_ms : 0.0);
+    t.trial.before_ms = std::max(t.seen.ema.value, is_usable(seen_.tenants[i].p99_ms) ? tail_ms(i) : 0.0);
     t.trial.before_flags = t.flags.now.bits();
     t.trial.before_rate = t.seen.rate.known ? t.seen.rate.value : 0;
     t.flags.reference = t.flags.now;

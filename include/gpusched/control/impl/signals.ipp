@@ -119,6 +119,8 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
         const auto g = index++;
         read_gpu(reader, item, path, mig_device(host.gpus[g].device), seen.gpus[g]);
     });
+    seen.nic_bytes_per_s.assign(host.roots.size(), unknown_signal);
+    read_numbers(reader, "nic_bytes_per_s", seen.nic_bytes_per_s, problems);
     read_numbers(reader, "numa_io_bytes_per_s", seen.numa_io_bytes_per_s, problems);
     read_numbers(reader, "irq_per_s", seen.irq_per_s, problems);
     reader.finish();
