@@ -376,7 +376,8 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
         for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
             config = host.config()
             config["live"][name] = value
-            if name in ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "nvml_library") and validator.is_valid(config):
+            seen_by_the_reader_alone = ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "nvml_library")
+            if name in seen_by_the_reader_alone and validator.is_valid(config):
                 continue  # lengths and names are seen by the reader alone
             assert validator.is_valid(config) == accepted(config), (name, value)
 

@@ -401,16 +401,17 @@ TEST_CASE(
             s.set(40);
             s.tree.calls = 0;
             if (!garbage) s.tree.fault_at = call;
-            const char* const names[] = {"/g/t2/io.stat", "/proc/diskstats", "/proc/interrupts"};
-            if (call == 3) {
-                CHECK(unknown == 6);
+            const char* const names[] = {"/proc/net/dev", "/g/t2/io.stat", "/proc/diskstats",
+                                         "/proc/interrupts"};
+            if (call == 4) {
+                CHECK(unknown == 8);
                 return;
             }
             if (garbage) s.tree.texts[names[call]] = "259:0 x\n\x01\xff 1 2";
             s.source->read(s.seen, 12);
-            const double values[] = {s.seen.tenants[1].io_bytes_per_s, s.seen.numa_io_bytes_per_s[0],
-                                     s.seen.irq_per_s[0]};
-            for (int k = 0; k < 3; ++k) CHECK(std::isnan(values[k]) == (k == call));
+            const double values[] = {s.seen.nic_bytes_per_s[0], s.seen.tenants[1].io_bytes_per_s,
+                                     s.seen.numa_io_bytes_per_s[0], s.seen.irq_per_s[0]};
+            for (int k = 0; k < 4; ++k) CHECK(std::isnan(values[k]) == (k == call));
             unknown += std::isnan(values[call]);
             CHECK(s.seen.tenants[1].present);
         }
