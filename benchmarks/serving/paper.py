@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The setting of arXiv 2502.00722 with estimated throughputs: Table 1 prices, four availabilities, three traces, three budgets.
 
-    python benchmarks/serving/paper.py [--smoke] [--only ceilings,cells,replanning,two-models] [--solver NAME] [-o ROWS.jsonl]
+    python benchmarks/serving/paper.py [--smoke] [--only ceilings,cells,replanning,two-models,configurations] [--solver NAME] [-o ROWS.jsonl]
 
 One JSON line per case, then a summary; the ablations (uniform composition, uniform TP, round robin) at availability 1. Gains are
 throughput against the best homogeneous plan, whose GPUs are unlimited within the budget (App. K): `gain` against the paper's
@@ -11,6 +11,7 @@ three baselines (H100, A6000, 4090), `gain_of_six` against all six types. To say
   within      gain over the best plan of one type that is there in sufficient number: below 0 would be a mistake of the planner
 
 and `ceilings` bounds `unlimited` without a solver: replicas may be divided, and every workload goes where a $ serves it best.
+`configurations` lets replicas have a degree for each stage and three GPU types, where the default is a degree for each of two types.
 """
 
 from __future__ import annotations
@@ -225,6 +226,46 @@ def replanning(run: Run, smoke: bool) -> None:
             )
 
 
+SPACES: dict[str, dict[str, Any]] = {
+    "degree per stage": {"mixed_degrees": True},
+    "three types": {"max_types": 3},
+    "both": {"max_types": 3, "mixed_degrees": True},
+}
+
+
+def configurations(run: Run, smoke: bool) -> None:
+    """Section 4.3: a degree for each stage, and more types in a replica, on all cells of 70B (or of the first of --models)."""
+    of = run.models[0]
+    model = serving.language_model(of)
+    print(f"\n{of}: deployments of one replica at availability 1, and seconds to list them")
+    for name, options in {"default": {}, **SPACES}.items():
+        start = time.perf_counter()
+        found = serving.enumerate_deployments(model, [PAPER[n] for n in NAMES], AVAILABLE[0], **options)
+        print(f"  {name:<18} {len(found):>8,}  {time.perf_counter() - start:.2f} s")
+    gains: dict[str, list[float]] = {name: [] for name in SPACES}
+    rows = []
+    for trace in range(1 if smoke else 3):
+        for available in range(1 if smoke else 4):
+            for budget in (15,) if smoke else (15, 30, 60):
+                asked = request({of: workloads(TRACES[trace])}, AVAILABLE[available], budget)
+                default, seconds = run.plan(asked)
+                values: dict[str, Any] = {"default": default.requests_per_s, "default_s": seconds}
+                for name, options in SPACES.items():
+                    plan, seconds = run.plan(asked, deployments=options)
+                    gains[name].append(plan.requests_per_s / default.requests_per_s - 1)
+                    values |= {name: plan.requests_per_s, f"{name}_s": seconds, f"{name}_optimal": plan.optimal}
+                    values[f"{name}_replicas"] = {r.deployment.name: r.count for r in plan.replicas}
+                rows.append(run.row(case=f"configurations-{of}", trace=trace + 1, availability=available + 1, budget=budget, **values))
+    for name in SPACES:
+        summary(f"{of}: {name} against the default", gains[name])
+        used = [d for row in rows for d, n in row[f"{name}_replicas"].items() for _ in range(n)]
+        kinds = [[part.rsplit(" ", 1)[0] for part in d.split("+")] for d in used]
+        mixed = sum(len(set(k)) < len(k) for k in kinds)
+        three = sum(len(set(k)) > 2 for k in kinds)
+        print(f"  of {len(used)} replicas {mixed} mix degrees of a type, {three} have three types; "
+              f"most seconds per plan {max(row[f'{name}_s'] for row in rows):.1f}")  # fmt: skip
+
+
 def two_models(run: Run, smoke: bool) -> None:
     print("\nTwo models, 80 % of the requests to 8B and 20 % to 70B, trace 2")
     models = {"Llama-3-8B": workloads(TRACES[1], 800), "Llama-3-70B": workloads(TRACES[1], 200)}
@@ -241,7 +282,7 @@ def two_models(run: Run, smoke: bool) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one case of each")
-    parser.add_argument("--only", default="ceilings,cells,replanning,two-models")
+    parser.add_argument("--only", default="ceilings,cells,replanning,two-models,configurations")
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
@@ -251,7 +292,9 @@ def main() -> int:
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
     run = Run(args.output, {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}, args.longer, args.models.split(","))
-    parts = {"ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models}
+    parts = {
+        "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models, "configurations": configurations,
+    }  # fmt: skip
     for name in args.only.split(","):
         if name not in parts:
             parser.error(f"--only: {name!r}; expected {', '.join(parts)}")
