@@ -180,7 +180,17 @@ class WhyRefused {
         RatePlanner planner(rich, options_, solver_, context_);
         const auto plan = planner.run();
         if (!plan.has_plan()) return std::nullopt;
-        if (planner.wanted() == RentalGoal::cost) return plan.cost;
+        if (planner.wanted() == RentalGoal::cost) {
+            // With the money of a plan there is that plan; the search is asked again, because it may go another way.
+            for (const double more : {1.0, 1.1, 1.25, 1.5, 2.0}) {
+                rich.budget = plan.cost * more * (1 + 1e-9);
+                if (const auto again = plan_of(rich, options_); again.has_plan())
+                    return rich.budget > request_.budget
+                               ? std::optional(more == 1.0 ? plan.cost : rich.budget)
+                               : std::nullopt;
+            }
+            return std::nullopt;
+        }
         auto little = planner.problem(plan.capacity, plan.separate);
         for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
         const auto least = planner.solve(little, RentalGoal::cost);
@@ -194,20 +204,21 @@ class WhyRefused {
         RatePlanner planner(changed, options_, solver_, context_);
         const auto plan = planner.run();
         if (!plan.has_plan()) return std::nullopt;
-        auto p = planner.problem(plan.capacity, plan.separate);
-        int low = request_.available[g] / p.offers[g].gpus, high = low + 1;
+        const int piece = planner.problem(1, false).offers[g].gpus;
+        int low = request_.available[g] / piece, high = low + 1;
         for (const auto& rented : plan.rentals)
             if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
-        const int rented = high;
+        const auto enough = [&](int pieces) {
+            changed.available[g] = pieces * piece;
+            return plan_of(changed, options_).has_plan();
+        };
+        // Each number that is named was planned with.
+        if (!enough(high)) return std::nullopt;
         while (high - low > 1) {
             const int middle = low + (high - low) / 2;
-            p.offers[g].available = middle;
-            (planner.solve(p, planner.wanted()).has_plan() ? high : low) = middle;
+            (enough(middle) ? high : low) = middle;
         }
-        // Queueing may ask for more than the program.
-        changed.available[g] = high * p.offers[g].gpus;
-        if (high < rented && !plan_of(changed, options_).has_plan()) high = rented;
-        return high * p.offers[g].gpus;
+        return high * piece;
     }
 
     static constexpr int most_gpus = 1'000'000;

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
@@ -117,14 +119,23 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         result.plan = detail::run_explained(planner, request, options.planner, solver, context);
         if (!result.plan.has_plan()) return result;
         result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
-        for (const auto& old : running) result.stops += old.count;
-        for (const auto& now : result.plan.replicas) result.starts += now.count;
-        for (const auto& old : running)
-            for (const auto& now : result.plan.replicas)
-                if (old.model == now.model && old.deployment.stages == now.deployment.stages) {
-                    result.stops -= std::min(old.count, now.count);
-                    result.starts -= std::min(old.count, now.count);
-                }
+        // A deployment may stand in several rows, each for other kinds of requests: all its replicas are alike.
+        std::vector<std::pair<const PlannedReplicas*, int>>
+            more;  // one row of each deployment, replicas beyond what ran
+        const auto add = [&](const PlannedReplicas& replicas, int count) {
+            const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
+                return row.first->model == replicas.model &&
+                       row.first->deployment.stages == replicas.deployment.stages;
+            });
+            if (same == more.end())
+                more.emplace_back(&replicas, count);
+            else
+                same->second += count;
+        };
+        for (const auto& old : running) add(old, -old.count);
+        for (const auto& now : result.plan.replicas) add(now, now.count);
+        for (const auto& [replicas, count] : more)
+            (count > 0 ? result.starts : result.stops) += std::abs(count);
         return result;
     }
 
