@@ -51,9 +51,9 @@ from ._core.serving import (
     solve_serving_plan,
     sweep_budgets,
 )
-from ._cost_curve import draw_curve
 from ._deployment_costs import DeploymentCosts, deployment_costs
-from ._tables import Table, format_table
+from ._drawing.cost_curve import draw_curve
+from ._views.tables import Table, format_table
 from ._workload_monitor import (
     Shift,
     WorkloadMonitor,

@@ -1,5 +1,6 @@
 // Documents in JSON or YAML as Python objects: what the console script reads goes through the library's parsers.
 #include "core/arguments.hpp"
+#include "core/sources.hpp"
 #include "model/plan.hpp"
 
 #include <gpusched/core/errors.hpp>

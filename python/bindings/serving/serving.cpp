@@ -2,8 +2,8 @@
 #include "serving/serving.hpp"
 #include "core/call.hpp"
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
 #include "core/records.hpp"
+#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 
 #include <gpusched/core/checks.hpp>
@@ -216,7 +216,7 @@ void bind_planner(py::module_& m) {
                    ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
-    define_pickling(plan);
+    define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
     const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
@@ -355,7 +355,7 @@ void bind_planner(py::module_& m) {
                ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
                ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
     });
-    define_pickling(result);
+    define_value(result);
     const auto changes = planner_keywords<ReplanArguments, s::ReplanOptions>().without(
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
     m.def(

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .. import _core, serving
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from .arguments import FILES, Parser, names
 from .shared import OK, Problems, require_writable, say, write_json

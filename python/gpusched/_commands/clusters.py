@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import allocation, fragmentation, io, sim
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import FILES, Parser, library_option, names, shapes

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, get_args
 
-from .. import control, sim
-from .._tables import Row, format_table
-from .._words import counted
+from .. import control, host, sim
+from .._views.tables import Row, format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
@@ -160,7 +160,7 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
 def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     require_writable(args.audit, args.config_output, inputs=[args.config])
     with Stop() as stop:
-        controller = control.LiveController(config, audit=args.audit or "")
+        controller = host.LiveController(config, audit=args.audit or "")
         try:
             lines = controller.start()
         except BackendError as error:

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from .. import _core, admission, allocation, preemption
-from .._words import counted
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import FILES, Parser, flag, level, library_option

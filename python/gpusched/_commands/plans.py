@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from .. import consolidation, io, verify
-from .._words import counted
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, choices, goal, library_option, names

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core, serving
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import InvalidInput
 from .arguments import FILES, Parser, budgets, library_option, rate, rates, targets
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json

@@ -1,7 +1,6 @@
 // ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
 #pragma once
 
-#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/empty_nodes.hpp>
 #include <gpusched/consolidation/detail/order_noise.hpp>
@@ -10,6 +9,7 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 
 #include <boost/container/static_vector.hpp>
 

@@ -73,7 +73,7 @@ class OpeningSearch {
                 if (cluster_.occupants(node) == 0 && !try_together(node, found)) break;
             }
     }
-    // Vacates what can be vacated with the empty node in use; undone where that is not worth opening it.
+    // Opens the empty node and vacates other nodes into it; undoes both where the gain is less than the price of opening.
     bool try_together(NodeId node, std::vector<Vacated>& found) {
         work_.on_trial = node;
         work_.index.open(cluster_, node);
