@@ -127,8 +127,15 @@ TEST_CASE("goals that mean nothing are refused") {
     refused({.slots = SlotShape{.gpu_count = 1, .cpu_milli = -1}},
             "goal: slots: cpu_milli: -1; expected at least 0");
     refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal: count: 0; expected at least 1");
-    refused({.empty_nodes = 1, .gpu_model = "H21"},
-            "goal: gpu_model: 'H21'; expected a GPU model of the cluster; did you mean 'H20'?");
+    refused(
+        {.empty_nodes = 1, .gpu_model = "H21"},
+        "goal: gpu_model: 'H21'; expected a GPU model that a node of the cluster has; did you mean 'H20'?");
+    // A model that tasks accept and no node has.
+    auto wishful = stairs();
+    wishful.tasks.front().gpu_models.push_back("H21");
+    REQUIRE_THROWS_MESSAGE(
+        con::consolidate(Cluster::build(wishful), {.goal = Goal{.empty_nodes = 1, .gpu_model = "H21"}}),
+        InvalidInput, "goal: gpu_model: 'H21'; expected a GPU model that a node of the cluster has");
 
     auto options = for_nodes(1);
     options.preset = con::Preset::ipc;

@@ -100,7 +100,8 @@ class OpenMoves {
         chains_.moves = chains_.tasks;
     }
     /// Moves a task if nothing stands in the way.
-    bool place(TaskId task, NodeId node) {
+    /// @param wanted the GPUs that it takes where they suit it; others are for the policy to pick
+    bool place(TaskId task, NodeId node, GpuMask wanted = 0) {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
         if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none) {
@@ -108,7 +109,10 @@ class OpenMoves {
             return false;
         }
         if (work_.rule && !work_.rule.allows(cluster, task, node)) return refuse(&Refusals::refused_by_rule);
-        make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
+        make(task, node,
+             wanted != 0 && gpus_fit(cluster, task, node, wanted)
+                 ? wanted
+                 : allocation::pick_gpus(policies_.picker, cluster, task, node));
         return true;
     }
     /// Moves a task back to where it was in the snapshot, to the same GPUs, if nothing stands in the way.

@@ -4,7 +4,9 @@
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -27,11 +29,17 @@ inline void check_goal(Problems& problems, const Options& options, const Cluster
             problems.add(
                 "goal: slots: nothing is asked for; expected gpu_count, cpu_milli or memory_mib above 0");
     }
-    const auto& models = cluster.inventory().gpu_models;
-    if (!goal.gpu_model.empty() && !models.find(goal.gpu_model))
-        problems.add(
-            bad_value("gpu_model", gpusched::quoted(goal.gpu_model), "a GPU model of the cluster", "goal") +
-            did_you_mean(goal.gpu_model, models));
+    if (!goal.gpu_model.empty()) {
+        const auto& inv = cluster.inventory();  // which also knows models that only tasks accept
+        std::set<std::string_view> models;
+        for (const auto node : cluster.nodes())
+            if (const auto model = inv.nodes.gpu_model[index(node)]; model != none<GpuModelId>)
+                models.insert(inv.gpu_models[index(model)]);
+        if (!models.contains(goal.gpu_model))
+            problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
+                                   "a GPU model that a node of the cluster has", "goal") +
+                         did_you_mean(goal.gpu_model, std::vector(models.begin(), models.end())));
+    }
     if (options.preset == Preset::ipc)
         problems.add(bad_value("preset", enum_name(options.preset), "fast or best beside a goal"));
     if (options.objective != Objective{})
