@@ -221,3 +221,28 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
     }
     CHECK(asked > 100);
 }
+
+TEST_CASE("a goal vacates no node more than is asked for where that takes moves") {
+    struct Case {
+        std::uint64_t seed;
+        std::int64_t count;
+        con::Preset preset;
+    };
+    // Where the last step to the goal used to vacate two nodes at once.
+    for (const auto& [seed, count, preset] :
+         {Case{202, 6, con::Preset::fast}, Case{234, 1, con::Preset::best},
+          Case{250, 11, con::Preset::best}}) {
+        Rng rng(seed);
+        const auto spec =
+            random_cluster(rng, {.min_nodes = 5, .max_nodes = 40, .min_tasks = 10, .max_tasks = 90});
+        const auto cluster = Cluster::build(spec);
+        auto options = for_nodes(count);
+        options.threads = 1;
+        options.preset = preset;
+        const auto found = con::consolidate(cluster, options);
+        INFO("seed " << seed);
+        CHECK(found.plan.goal_reached == true);
+        CHECK(found.stats.goal_after == count);
+        CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+    }
+}

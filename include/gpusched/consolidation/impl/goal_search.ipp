@@ -405,6 +405,42 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
                       -stats.relocation_cost, -stats.moves);
 }
 
+/// Where a plan leaves more nodes empty than are wanted: searches for plans that vacate all its nodes but one, those first without which
+/// most is saved, and offers them to `keep_closer`. A node that saves nothing stays vacated.
+template <class Policies, class Keep>
+void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies& policies,
+                   const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
+                   Keep&& keep_closer) {
+    static constexpr std::size_t most_tries = 8;
+    const auto cost_of = [&](NodeId node) {
+        std::int64_t cost = 0;
+        for (const auto task : cluster.tasks_on(node))
+            if (!cluster.inventory().tasks.daemon[index(task)])
+                cost += cluster.inventory().tasks.move_cost[index(task)];
+        return cost;
+    };
+    for (bool saved = true; saved && best.stats.goal_after > wanted.count();) {
+        const auto cost = best.stats.relocation_cost;
+        auto nodes = best.plan.vacated_nodes;
+        std::stable_sort(nodes.begin(), nodes.end(),
+                         [&](NodeId a, NodeId b) { return cost_of(a) > cost_of(b); });
+        saved = false;
+        for (std::size_t i = 0; i < std::min(nodes.size(), most_tries) && !saved; ++i) {
+            if (budget.exhausted()) return;
+            auto at = options;
+            at.price = std::max<std::int64_t>(1, options.price);
+            at.clear = nodes;
+            at.clear->erase(at.clear->begin() + static_cast<std::ptrdiff_t>(i));
+            auto found =
+                search(cluster, make_scope(cluster, at), with_limits(policies, at), at, executor, budget);
+            found.stats.goal_before = best.stats.goal_before;
+            found.stats.goal_after = wanted.in(apply(cluster, found.plan));
+            keep_closer(std::move(found));
+            saved = best.stats.relocation_cost < cost;
+        }
+    }
+}
+
 /// The plan that comes closest, with nodes that are opened or not, as the options say.
 /// @param start the empty plan
 [[nodiscard]] inline Result closest(const Cluster& cluster, const Wanted& wanted, const AddedWeight& weight,
@@ -429,7 +465,10 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
         found.stats.goal_after = wanted.in(apply(cluster, found.plan));
         keep_closer(std::move(found));
     }
-    if (wanted.is_nodes()) return best;
+    if (wanted.is_nodes()) {
+        leave_surplus(cluster, wanted, policies, options, executor, budget, best, keep_closer);
+        return best;
+    }
     const auto make_slots = [&](Result& found) {
         const auto price = found.stats.price;
         SlotMaker(cluster, scope, wanted, options, budget, found).run();
