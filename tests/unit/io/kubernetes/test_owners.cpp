@@ -251,6 +251,24 @@ TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
     CHECK(row(reading, "Pod", "Workload (Kueue)").fidelity == io::Fidelity::approximated);
 }
 
+TEST_CASE("Moves by eviction take pods of Deployments down, and so count against budgets",
+          "[io][kubernetes]") {
+    const std::vector<std::string> items{node("n0"), owned("a", "ReplicaSet", "web"),
+                                         owned("b", "ReplicationController", "old"),
+                                         owned("c", "StatefulSet", "db")};
+    const auto how = [&](const char* name, bool by_eviction) {
+        const auto reading = read(items, {.moves_by_eviction = by_eviction});
+        return task(reading, name).how;
+    };
+    CHECK(how("a", false) == Mobility::copy);
+    CHECK(how("a", true) == Mobility::restart);
+    CHECK(how("b", true) == Mobility::restart);
+    CHECK(how("c", true) == Mobility::restart);
+    CHECK(
+        row(read(items, {.moves_by_eviction = true}), "Pod", "of a ReplicaSet: restarts, as the options say")
+            .count == 1);
+}
+
 TEST_CASE("Pods of one controller are a job, but no gang", "[io][kubernetes]") {
     std::vector<std::string> items{
         node("n0", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")"}),

@@ -35,7 +35,7 @@ class Gangs {
                 job_sets_[identity_of(object, true).full()] = pods;
                 report_.exact("JobSet", "least number of pods");
             } catch (const Unreadable& bad) {
-                report_.left_out("JobSet", "objects", "cannot be read", bad.why, Errs::too_lax);
+                report_.left_out("JobSet", "objects", "cannot be read", told(object, bad), Errs::too_lax);
             }
         }
         for (const auto& object : objects.of(Kind::leader_worker_set))
@@ -167,7 +167,7 @@ class Gangs {
                                 "what its pods ask for is known from them", name);
             report_.exact("PodGroup", "least number of pods");
         } catch (const Unreadable& bad) {
-            report_.left_out("PodGroup", "objects", "cannot be read", bad.why, Errs::too_lax);
+            report_.left_out("PodGroup", "objects", "cannot be read", told(object, bad), Errs::too_lax);
         }
     }
 
@@ -185,7 +185,7 @@ class Gangs {
                     limited(pods);
             report_.exact("Workload", "pod sets (Kueue)");
         } catch (const Unreadable& bad) {
-            report_.left_out("Workload", "objects", "cannot be read", bad.why, Errs::too_lax);
+            report_.left_out("Workload", "objects", "cannot be read", told(object, bad), Errs::too_lax);
         }
     }
 
