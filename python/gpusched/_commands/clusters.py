@@ -26,7 +26,9 @@ def kubernetes_reading_options(p: Parser, of: str) -> None:
     option("schedulers", f"{of}schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
     option("recreating_owners", f"{of}kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
     option("evict_bare_pods", f"{of}pods without an owner may be evicted; nobody makes them anew")
-    option("close_unready_nodes", f"{of}nodes that are not ready receive nothing, also where no taint says so")
+    option("open_unready_nodes", f"{of}nodes that are not ready receive pods where no taint keeps them off, as from kube-scheduler")
+    option("moves_by_eviction", f"{of}pods of Deployments move by an eviction, as a stock cluster can carry out: they are down in between, and budgets count them")
+    option("gpu_resources", f"{of}resources that are whole GPUs besides those that are known, like metax-tech.com/gpu, with commas between them (default: none)", **of_names)
     option("network_labels", f"{of}labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
 
 

@@ -28,7 +28,8 @@ class Budgets {
             try {
                 read_one(object);
             } catch (const Unreadable& bad) {
-                report_.left_out("PodDisruptionBudget", "objects", "cannot be read", bad.why, Errs::too_lax);
+                report_.left_out("PodDisruptionBudget", "objects", "cannot be read", told(object, bad),
+                                 Errs::too_lax);
             }
         }
         for (std::size_t i = 0; i < pods_.size(); ++i)
