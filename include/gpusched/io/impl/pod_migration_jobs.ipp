@@ -1,10 +1,10 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/io/detail/json_writer.hpp>
 #include <gpusched/io/detail/kubernetes_names.hpp>
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -17,7 +17,7 @@ namespace detail {
 
 /// A double-quoted YAML scalar, which JSON strings are.
 inline std::string yaml(std::string_view text) {
-    JsonWriter writer(0);
+    json::Writer writer(0);
     writer.write(text);
     return std::move(writer).take();
 }

@@ -17,7 +17,7 @@ inline Quantities quantities_at(const Place& object, std::string_view key) {
     Quantities out;
     const auto place = object[key];
     if (!place) return out;
-    if (!place.is(JsonKind::object)) throw Unreadable{place.expected("an object")};
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
     for (const auto& item : place.items()) {
         const auto text = item.text();
         const auto amount = text ? read_quantity(*text) : std::nullopt;

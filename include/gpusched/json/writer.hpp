@@ -1,11 +1,11 @@
-// JsonWriter: from structs to JSON text.
+// Writer: from structs to JSON text.
 #pragma once
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/json_fields.hpp>
+#include <gpusched/json/forms.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -20,14 +20,14 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::json {
 
 /// Appends values to `text()`. With an indent, each field of the document takes a line, and so does each object of
 /// its lists; everything deeper stays on that line.
-class JsonWriter {
+class Writer {
   public:
     /// @param label_levels the label keys that levels of the document may be
-    explicit JsonWriter(int indent, std::span<const std::string> label_levels = {})
+    explicit Writer(int indent, std::span<const std::string> label_levels = {})
         : label_levels_(label_levels), indent_(indent) {}
 
     [[nodiscard]] std::span<const std::string> label_levels() const noexcept { return label_levels_; }
@@ -202,9 +202,9 @@ template <class T>
 std::string write_document(std::string_view format, const T& value, int indent, int version = 1,
                            std::span<const std::string> label_levels = {}) {
     require_range("indent", indent, 0, 16);
-    JsonWriter writer(indent, label_levels);
+    Writer writer(indent, label_levels);
     writer.write_document(format, version, value);
     return std::move(writer).take();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace GPUSCHED_NAMESPACE::json

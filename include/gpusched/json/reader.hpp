@@ -1,12 +1,12 @@
-// JsonReader: from a parsed document to structs, with every mismatch reported.
+// Reader: from a parsed document to structs, with every mismatch reported.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/json_document.hpp>
-#include <gpusched/io/detail/json_fields.hpp>
+#include <gpusched/json/document.hpp>
+#include <gpusched/json/forms.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,15 +24,15 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::json {
 
 /// Reads values by type. What does not fit is reported, and the target keeps its default.
-class JsonReader {
+class Reader {
   public:
-    JsonReader(const JsonDocument& document, Problems& problems, int version = 1)
+    Reader(const Document& document, Problems& problems, int version = 1)
         : document_(document), problems_(problems), version_(version) {}
 
-    [[nodiscard]] const JsonDocument& document() const noexcept { return document_; }
+    [[nodiscard]] const Document& document() const noexcept { return document_; }
     /// Of the format.
     [[nodiscard]] int version() const noexcept { return version_; }
     /// True where the object has the key.
@@ -41,7 +41,7 @@ class JsonReader {
             if (document_.key(document_[child]) == key) return true;
         return false;
     }
-    [[nodiscard]] JsonKind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
+    [[nodiscard]] Kind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
     /// False once something did not fit but a number that was outside the range of its field, and was put into it.
     [[nodiscard]] bool well_formed() const noexcept { return well_formed_; }
@@ -69,19 +69,19 @@ class JsonReader {
             static_assert(!sizeof(T), "no JSON form");
     }
     void read(std::uint32_t at, bool& out) {
-        if (kind(at) != JsonKind::boolean) return expected(at, "true or false");
+        if (kind(at) != Kind::boolean) return expected(at, "true or false");
         out = document_[at].integer != 0;
     }
     void read(std::uint32_t at, double& out) {
-        if (kind(at) == JsonKind::integer)
+        if (kind(at) == Kind::integer)
             out = static_cast<double>(document_[at].integer);
-        else if (kind(at) == JsonKind::real)
+        else if (kind(at) == Kind::real)
             out = document_[at].real;
         else
             expected(at, "a number");
     }
     void read(std::uint32_t at, std::string& out) {
-        if (kind(at) != JsonKind::string) return expected(at, "a string");
+        if (kind(at) != Kind::string) return expected(at, "a string");
         out = document_.string(document_[at]);
     }
     template <class T>
@@ -94,7 +94,7 @@ class JsonReader {
     }
     template <class T>
     void read(std::uint32_t at, std::map<std::string, T>& out) {
-        if (kind(at) != JsonKind::object) return expected(at, "an object");
+        if (kind(at) != Kind::object) return expected(at, "an object");
         for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
             read(child, out[std::string(document_.key(document_[child]))]);
     }
@@ -103,8 +103,8 @@ class JsonReader {
     template <std::integral T>
     void read_integer(std::uint32_t at, T& out, T low, T high) {
         const auto& value = document_[at];
-        const bool real = value.kind == JsonKind::real && value.real == std::trunc(value.real);
-        const bool exact = value.kind == JsonKind::integer || (real && std::abs(value.real) <= 0x1p53);
+        const bool real = value.kind == Kind::real && value.real == std::trunc(value.real);
+        const bool exact = value.kind == Kind::integer || (real && std::abs(value.real) <= 0x1p53);
         const auto number = exact && real ? static_cast<std::int64_t>(value.real) : value.integer;
         if (exact && std::in_range<T>(number) && static_cast<T>(number) >= low &&
             static_cast<T>(number) <= high)
@@ -124,7 +124,7 @@ class JsonReader {
     /// An object with the fields of `T`, those `beside` it, which the caller reads, and keys that begin with "x-".
     template <Described T>
     void read_object(std::uint32_t at, T& out, std::span<const std::string_view> beside = {}) {
-        if (kind(at) != JsonKind::object) return expected(at, "an object");
+        if (kind(at) != Kind::object) return expected(at, "an object");
         static const auto table = make_table<T>();
         std::array<bool, count_fields<T>()> seen{};
         std::size_t next = 0;  // keys mostly come in the order in which they are written
@@ -161,9 +161,9 @@ class JsonReader {
             };
             (by_mark(rules), ...);
         } else if constexpr (gpusched::detail::has_mark<NullIsEmpty, Rules...>) {
-            if (kind(at) != JsonKind::null) read(at, out);
+            if (kind(at) != Kind::null) read(at, out);
         } else if constexpr (gpusched::detail::has_mark<OneOrList, Rules...>) {
-            if (kind(at) == JsonKind::object)
+            if (kind(at) == Kind::object)
                 read(at, out.emplace_back());
             else
                 read(at, out);
@@ -172,7 +172,7 @@ class JsonReader {
         } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
             const auto range = range_of<T>(rules...);
             const auto& value = document_[at];
-            if (value.kind == JsonKind::integer && std::in_range<T>(value.integer) &&
+            if (value.kind == Kind::integer && std::in_range<T>(value.integer) &&
                 (static_cast<T>(value.integer) < range.low || static_cast<T>(value.integer) > range.high)) {
                 add_expected(at, integer_text(range.low, range.high));
                 out = std::clamp(static_cast<T>(value.integer), range.low, range.high);
@@ -183,12 +183,12 @@ class JsonReader {
                 report(at, std::to_string(out) + " needs version " + std::to_string(needed) +
                                "; this document says version " + std::to_string(version_));
         } else if constexpr (requires { out.has_value(); }) {
-            if (kind(at) != JsonKind::null) read_field(at, out.emplace(), rules...);
+            if (kind(at) != Kind::null) read_field(at, out.emplace(), rules...);
         } else if constexpr (requires {
                                  out.reserve(0);
                                  out.emplace_back();
                              } && !std::is_same_v<T, std::string>) {
-            if (kind(at) != JsonKind::array) return expected(at, "an array");
+            if (kind(at) != Kind::array) return expected(at, "an array");
             out.reserve(document_[at].size);
             for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
                 read_field(child, out.emplace_back(), rules...);
@@ -215,7 +215,7 @@ class JsonReader {
         std::string_view key;
         bool required;
         int version;
-        std::function<void(JsonReader&, std::uint32_t, T&)> read;
+        std::function<void(Reader&, std::uint32_t, T&)> read;
     };
     template <class T>
     static constexpr std::size_t count_fields() {
@@ -229,7 +229,7 @@ class JsonReader {
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
             table.push_back({name, gpusched::detail::has_mark<Required, decltype(rules)...>,
                              std::max({1, version_by(rules)...}),
-                             [member, rules...](JsonReader& reader, std::uint32_t at, T& out) {
+                             [member, rules...](Reader& reader, std::uint32_t at, T& out) {
                                  reader.read_field(at, out.*member, rules...);
                              }});
         });
@@ -254,7 +254,7 @@ class JsonReader {
     void read_name(std::uint32_t at, E& out) {
         static constexpr auto names = enum_names(E{});
         for (const auto& [value, name] : names) {
-            if (kind(at) == JsonKind::string && document_.string(document_[at]) == name) {
+            if (kind(at) == Kind::string && document_.string(document_[at]) == name) {
                 out = value;
                 return;
             }
@@ -267,14 +267,14 @@ class JsonReader {
                      std::string(names[i].name) + '"';
         std::vector<std::string_view> all;
         for (const auto& row : names) all.push_back(row.name);
-        if (kind(at) == JsonKind::string && !problems_.full())
+        if (kind(at) == Kind::string && !problems_.full())
             report(at, "expected " + known + ", found " + document_.describe(at) +
                            did_you_mean(document_.string(document_[at]), all));
         else
             expected(at, known);
     }
 
-    const JsonDocument& document_;
+    const Document& document_;
     Problems& problems_;
     int version_;
     bool well_formed_ = true;
@@ -283,11 +283,11 @@ class JsonReader {
 /// Reads the fields of a document of the given format, of a version up to `newest`, which it puts into `version`.
 /// @return false when it is not one, so that nothing was read
 template <class T>
-bool read_fields(const JsonDocument& document, std::string_view format, Problems& problems, T& out,
-                 int newest, int& version) {
+bool read_fields(const Document& document, std::string_view format, Problems& problems, T& out, int newest,
+                 int& version) {
     static constexpr std::array<std::string_view, 2> header{"format", "version"};
-    JsonReader reader(document, problems);
-    if (document[0].kind != JsonKind::object) {
+    Reader reader(document, problems);
+    if (document[0].kind != Kind::object) {
         reader.expected(0, "an object");
     } else {
         // A document of another format would only give a list of unknown fields.
@@ -295,7 +295,7 @@ bool read_fields(const JsonDocument& document, std::string_view format, Problems
         for (std::uint32_t at = 1; at < document[0].end; at = document[at].end) {
             const auto key = document.key(document[at]);
             if (key == "format") {
-                good[0] = document[at].kind == JsonKind::string && document.string(document[at]) == format;
+                good[0] = document[at].kind == Kind::string && document.string(document[at]) == format;
                 if (!good[0]) reader.expected(at, '"' + std::string(format) + '"');
             } else if (key == "version") {
                 version = 0;
@@ -304,7 +304,7 @@ bool read_fields(const JsonDocument& document, std::string_view format, Problems
             }
         }
         if (good[0] && good[1]) {
-            JsonReader(document, problems, version).read_object(0, out, header);
+            Reader(document, problems, version).read_object(0, out, header);
             return true;
         }
         if (problems.empty()) reader.report(0, "fields 'format' and 'version' are missing");
@@ -318,11 +318,11 @@ template <class T>
 T read_document(std::string_view text, std::string_view source, std::string_view format, int newest = 1) {
     Problems problems;
     int version = 0;
-    const auto document = JsonDocument::parse(text, source, problems);
+    const auto document = Document::parse(text, source, problems);
     T out;
     read_fields(document, format, problems, out, newest, version);
     problems.throw_if_any();
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace GPUSCHED_NAMESPACE::json

@@ -7,7 +7,7 @@
 #include <concepts>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::json {
 
 /// Types whose JSON form does not follow from their structure: `read(reader, at, value)` and `write(writer, value)`; where the
 /// value decides which version of the format can say it, `version(value)`.
@@ -100,4 +100,4 @@ int version_for(const T& value, const Rules&... rules) {
     return version;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace GPUSCHED_NAMESPACE::json
