@@ -194,9 +194,9 @@ gpusched_component(
   ROOMS core model topology verify fragmentation allocation consolidation preemption admission
   PUBLIC threads eigen boost)
 gpusched_component(json ROOMS json NEEDS core PRIVATE nlohmann OPTIONAL libyaml)
-gpusched_component(io ROOMS io NEEDS json PRIVATE nlohmann csv OPTIONAL pugixml)
+gpusched_component(io ROOMS io NEEDS json PRIVATE csv OPTIONAL pugixml)
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
 gpusched_component(serving ROOMS serving NEEDS milp PRIVATE csv)
-gpusched_component(control ROOMS control NEEDS core PRIVATE nlohmann)
-gpusched_component(host ROOMS host NEEDS control PRIVATE nlohmann)
+gpusched_component(control ROOMS control NEEDS json)
+gpusched_component(host ROOMS host NEEDS control)
 gpusched_component(sim ROOMS sim NEEDS control PRIVATE csv)

@@ -26,8 +26,8 @@ ALLOWED = {
     "admission": {"core", "model", "allocation", "consolidation", "preemption"},
     "milp": {"core", "model"},
     "serving": {"core", "milp"},
-    "control": {"core"},
-    "host": {"core", "control"},
+    "control": {"core", "json"},
+    "host": {"core", "json", "control"},
     "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
 }
 
@@ -47,7 +47,7 @@ FOREIGN_DETAIL = {
         "gpusched/model/detail/placement_order.hpp": "as for admission",
     },
     "consolidation": {"gpusched/allocation/detail/small_vector.hpp": "Boost's, without a false warning"},
-    "host": {"gpusched/control/detail/json_fields.hpp": "its documents are read and written as those of control"},
+    "host": {"gpusched/control/detail/document_forms.hpp": "its documents name tenants and instances as those of control"},
     "io": {
         "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
         "gpusched/model/detail/node_match.hpp": "selectors of nodes, while labels are read",

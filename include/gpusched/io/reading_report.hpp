@@ -72,6 +72,11 @@ struct AbsentKind {
     std::string undecided{};  ///< what could not be decided without it
     bool operator==(const AbsentKind&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AbsentKind>, F&& field) {
+    field("kind", &AbsentKind::kind);
+    field("undecided", &AbsentKind::undecided);
+}
 
 /// Rows in the order in which they were first met; nothing that was read is missing from them.
 struct ReadingReport {
@@ -79,6 +84,11 @@ struct ReadingReport {
     std::vector<AbsentKind> absent{};
     bool operator==(const ReadingReport&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
+    field("rows", &ReadingReport::rows);
+    field("absent", &ReadingReport::absent);
+}
 
 /// The report as a person reads it: what was left out first, then what was approximated and ignored, then what is exact, then the
 /// kinds that are absent.

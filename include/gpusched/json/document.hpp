@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ namespace GPUSCHED_NAMESPACE::json {
 namespace detail {
 struct Builder;
 }
+
+/// Deepest nesting of arrays and objects; no document needs more.
+inline constexpr std::size_t deepest_nesting = 64;
 
 enum class Kind : std::uint8_t { null, boolean, integer, real, string, array, object };
 
@@ -48,6 +52,9 @@ class Document {
         return std::string_view(strings_).substr(static_cast<std::size_t>(value.integer), value.size);
     }
     [[nodiscard]] std::string_view key(const Value& value) const noexcept { return keys_[value.key]; }
+
+    /// The member of an object; none where it has no such key, or the value is no object.
+    [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t object, std::string_view key) const;
 
     /// JSON pointer (RFC 6901) of a value; empty for the whole document. Walks from the top.
     [[nodiscard]] std::string pointer(std::uint32_t at) const;

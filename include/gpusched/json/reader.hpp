@@ -29,17 +29,17 @@ namespace GPUSCHED_NAMESPACE::json {
 /// Reads values by type. What does not fit is reported, and the target keeps its default.
 class Reader {
   public:
-    Reader(const Document& document, Problems& problems, int version = 1)
-        : document_(document), problems_(problems), version_(version) {}
+    /// @param surroundings what forms must know beside the document
+    Reader(const Document& document, Problems& problems, int version = 1, Surroundings surroundings = {})
+        : document_(document), problems_(problems), version_(version), surroundings_(surroundings) {}
 
     [[nodiscard]] const Document& document() const noexcept { return document_; }
     /// Of the format.
     [[nodiscard]] int version() const noexcept { return version_; }
-    /// True where the object has the key.
-    [[nodiscard]] bool has(std::uint32_t object, std::string_view key) const {
-        for (auto child = object + 1; child < document_[object].end; child = document_[child].end)
-            if (document_.key(document_[child]) == key) return true;
-        return false;
+    [[nodiscard]] const Surroundings& surroundings() const noexcept { return surroundings_; }
+    /// Where a field of an object stands; the object itself where it has none of that name, or is no object.
+    [[nodiscard]] std::uint32_t place_of(std::uint32_t object, std::string_view key) const {
+        return document_.find(object, key).value_or(object);
     }
     [[nodiscard]] Kind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
@@ -94,9 +94,22 @@ class Reader {
     }
     template <class T>
     void read(std::uint32_t at, std::map<std::string, T>& out) {
+        each_member(at,
+                    [&](std::string_view key, std::uint32_t child) { read(child, out[std::string(key)]); });
+    }
+
+    /// Calls `each(key, at)` for the members of an object; anything else is reported.
+    template <class F>
+    void each_member(std::uint32_t at, const F& each) {
         if (kind(at) != Kind::object) return expected(at, "an object");
         for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
-            read(child, out[std::string(document_.key(document_[child]))]);
+            each(document_.key(document_[child]), child);
+    }
+    /// Calls `each(at)` for the elements of an array; anything else is reported.
+    template <class F>
+    void each_element(std::uint32_t at, const F& each) {
+        if (kind(at) != Kind::array) return expected(at, "an array");
+        for (auto child = at + 1; child < document_[at].end; child = document_[child].end) each(child);
     }
 
     /// A number without fraction; `1.0` and `1e3` are such.
@@ -124,6 +137,92 @@ class Reader {
     /// An object with the fields of `T`, those `beside` it, which the caller reads, and keys that begin with "x-".
     template <Described T>
     void read_object(std::uint32_t at, T& out, std::span<const std::string_view> beside = {}) {
+        static_assert(detail::knows_marks<T>(),
+                      "documents do not know a mark of this table; give it a json::MarkedForm");
+        static_assert(detail::checks_ranges<T>(),
+                      "documents cannot check the range of a field of this table");
+        read_members<true>(at, out, beside);
+    }
+    /// An object that may have any other fields, too.
+    template <Described T>
+    void read_part(std::uint32_t at, T& out) {
+        static_assert(detail::knows_marks<T>(),
+                      "documents do not know a mark of this table; give it a json::MarkedForm");
+        static_assert(detail::checks_ranges<T>(),
+                      "documents cannot check the range of a field of this table");
+        read_members<false>(at, out, {});
+    }
+
+    /// Reports fields that an object leaves out although their values, which then are defaults, break their own rules.
+    template <Described T>
+    void require_given(std::uint32_t at, const T& object) {
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+            const auto is_kept = [&](const auto& rule) {
+                using Rule = std::remove_cvref_t<decltype(rule)>;
+                if constexpr (gpusched::detail::RangeRule<Rule> &&
+                              std::is_arithmetic_v<std::remove_cvref_t<decltype(object.*member)>>)
+                    return gpusched::detail::keeps(object.*member, rule);
+                else
+                    return true;
+            };
+            if (!(is_kept(rules) && ...) && !document_.find(at, name)) report_missing(at, name);
+        });
+    }
+    /// Reports a field that an object should have.
+    void report_missing(std::uint32_t at, std::string_view name) {
+        report(at, "field " + gpusched::quoted(name) + " is missing");
+    }
+
+    /// A value by the rules of its field.
+    template <class T, class... Rules>
+    void read_field(std::uint32_t at, T& out, const Rules&... rules) {
+        if constexpr ((HasForm<Rules> || ...)) {
+            const auto by_mark = [&](const auto& rule) {
+                using Mark = std::remove_cvref_t<decltype(rule)>;
+                if constexpr (HasForm<Mark>) MarkedForm<Mark>::read(*this, at, out);
+            };
+            (by_mark(rules), ...);
+        } else if constexpr (detail::has_mark<NullIsEmpty, Rules...>) {
+            if (kind(at) != Kind::null) read(at, out);
+        } else if constexpr (detail::has_mark<OneOrList, Rules...>) {
+            if (kind(at) == Kind::object)
+                read(at, out.emplace_back());
+            else
+                read(at, out);
+        } else if constexpr (requires { Form<T>::read(*this, at, out); }) {
+            Form<T>::read(*this, at, out);
+        } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
+            const auto range = range_of<T>(rules...);
+            const auto& value = document_[at];
+            if (value.kind == Kind::integer && std::in_range<T>(value.integer) &&
+                (static_cast<T>(value.integer) < range.low || static_cast<T>(value.integer) > range.high)) {
+                add_expected(at, integer_text(range.low, range.high));
+                out = std::clamp(static_cast<T>(value.integer), range.low, range.high);
+                return;
+            }
+            read_integer(at, out, range.low, range.high);
+            if (const int needed = std::max({1, detail::version_by(out, rules)...}); needed > version_)
+                report(at, std::to_string(out) + " needs version " + std::to_string(needed) +
+                               "; this document says version " + std::to_string(version_));
+        } else if constexpr (std::floating_point<T>) {
+            read_number<detail::has_mark<NullIfUnknown, Rules...>>(at, out, rules...);
+        } else if constexpr (requires { out.has_value(); }) {
+            if (kind(at) != Kind::null) read_field(at, out.emplace(), rules...);
+        } else if constexpr (detail::is_list<T>) {
+            if (kind(at) != Kind::array) return expected(at, "an array");
+            out.clear();
+            out.reserve(document_[at].size);
+            for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
+                read_field(child, out.emplace_back(), rules...);
+        } else {
+            read(at, out);
+        }
+    }
+
+  private:
+    /// @param strict other fields are errors
+    template <bool strict, Described T>
+    void read_members(std::uint32_t at, T& out, std::span<const std::string_view> beside) {
         if (kind(at) != Kind::object) return expected(at, "an object");
         static const auto table = make_table<T>();
         std::array<bool, count_fields<T>()> seen{};
@@ -141,63 +240,14 @@ class Reader {
                     report_newer(child, table[next].version);
                 else
                     table[next].read(*this, child, out);
-            } else if (!key.starts_with("x-") &&
+            } else if (strict && !key.starts_with("x-") &&
                        std::find(beside.begin(), beside.end(), key) == beside.end()) {
                 report_unknown(child, table, beside);
             }
         }
         for (std::size_t i = 0; i < table.size(); ++i)
-            if (table[i].required && !seen[i])
-                report(at, "field " + gpusched::quoted(table[i].key) + " is missing");
+            if (table[i].required && !seen[i]) report_missing(at, table[i].key);
     }
-
-    /// A value by the rules of its field.
-    template <class T, class... Rules>
-    void read_field(std::uint32_t at, T& out, const Rules&... rules) {
-        if constexpr ((HasForm<Rules> || ...)) {
-            const auto by_mark = [&](const auto& rule) {
-                using Mark = std::remove_cvref_t<decltype(rule)>;
-                if constexpr (HasForm<Mark>) MarkedForm<Mark>::read(*this, at, out);
-            };
-            (by_mark(rules), ...);
-        } else if constexpr (gpusched::detail::has_mark<NullIsEmpty, Rules...>) {
-            if (kind(at) != Kind::null) read(at, out);
-        } else if constexpr (gpusched::detail::has_mark<OneOrList, Rules...>) {
-            if (kind(at) == Kind::object)
-                read(at, out.emplace_back());
-            else
-                read(at, out);
-        } else if constexpr (requires { Form<T>::read(*this, at, out); }) {
-            Form<T>::read(*this, at, out);
-        } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
-            const auto range = range_of<T>(rules...);
-            const auto& value = document_[at];
-            if (value.kind == Kind::integer && std::in_range<T>(value.integer) &&
-                (static_cast<T>(value.integer) < range.low || static_cast<T>(value.integer) > range.high)) {
-                add_expected(at, integer_text(range.low, range.high));
-                out = std::clamp(static_cast<T>(value.integer), range.low, range.high);
-                return;
-            }
-            read_integer(at, out, range.low, range.high);
-            if (const int needed = std::max({1, version_by(out, rules)...}); needed > version_)
-                report(at, std::to_string(out) + " needs version " + std::to_string(needed) +
-                               "; this document says version " + std::to_string(version_));
-        } else if constexpr (requires { out.has_value(); }) {
-            if (kind(at) != Kind::null) read_field(at, out.emplace(), rules...);
-        } else if constexpr (requires {
-                                 out.reserve(0);
-                                 out.emplace_back();
-                             } && !std::is_same_v<T, std::string>) {
-            if (kind(at) != Kind::array) return expected(at, "an array");
-            out.reserve(document_[at].size);
-            for (auto child = at + 1; child < document_[at].end; child = document_[child].end)
-                read_field(child, out.emplace_back(), rules...);
-        } else {
-            read(at, out);
-        }
-    }
-
-  private:
     void add(std::uint32_t at, std::string_view what) {
         problems_.add(problems_.full() ? std::string() : document_.where(at) + std::string(what));
     }
@@ -220,20 +270,56 @@ class Reader {
     template <class T>
     static constexpr std::size_t count_fields() {
         std::size_t count = 0;
-        visit_fields(std::type_identity<T>{}, [&](const char*, auto, const auto&...) { ++count; });
+        visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&... rules) {
+            if constexpr (detail::has_mark<Inlined, decltype(rules)...>)
+                count += count_fields<
+                    detail::InlinedPart<std::remove_cvref_t<decltype(std::declval<T&>().*member)>>>();
+            else
+                ++count;
+        });
         return count;
     }
     template <class T>
     static std::vector<Entry<T>> make_table() {
         std::vector<Entry<T>> table;
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
-            table.push_back({name, gpusched::detail::has_mark<Required, decltype(rules)...>,
-                             std::max({1, version_by(rules)...}),
-                             [member, rules...](Reader& reader, std::uint32_t at, T& out) {
-                                 reader.read_field(at, out.*member, rules...);
-                             }});
+            if constexpr (detail::has_mark<Inlined, decltype(rules)...>) {
+                using Part = detail::InlinedPart<std::remove_cvref_t<decltype(std::declval<T&>().*member)>>;
+                for (const auto& part : make_table<Part>())
+                    table.push_back({part.key, part.required, part.version,
+                                     [member, read = part.read](Reader& reader, std::uint32_t at, T& out) {
+                                         read(reader, at, detail::part_to_read(out.*member));
+                                     }});
+            } else {
+                table.push_back({name, detail::has_mark<Required, decltype(rules)...>,
+                                 std::max({1, detail::version_by(rules)...}),
+                                 [member, rules...](Reader& reader, std::uint32_t at, T& out) {
+                                     reader.read_field(at, out.*member, rules...);
+                                 }});
+            }
         });
         return table;
+    }
+    /// A number by the rules of its field; one that breaks a rule is reported, and the target keeps its default.
+    template <bool null_if_unknown, std::floating_point T, class... Rules>
+    void read_number(std::uint32_t at, T& out, const Rules&... rules) {
+        if (null_if_unknown && kind(at) == Kind::null) {
+            out = std::numeric_limits<T>::quiet_NaN();
+            return;
+        }
+        T value = out;
+        read(at, value);
+        if (kind(at) != Kind::integer && kind(at) != Kind::real) return;
+        [[maybe_unused]] const auto is_kept = [&](const auto& rule) {
+            if constexpr (gpusched::detail::RangeRule<std::remove_cvref_t<decltype(rule)>>) {
+                if (gpusched::detail::keeps(value, rule)) return true;
+                add_expected(at, detail::number_expected<T>(rule));
+                return false;
+            } else {
+                return true;
+            }
+        };
+        if ((is_kept(rules) && ...)) out = value;
     }
     void report_newer(std::uint32_t at, int version) {
         report(at, "is a field of version " + std::to_string(version) + "; this document says version " +
@@ -277,50 +363,62 @@ class Reader {
     const Document& document_;
     Problems& problems_;
     int version_;
+    Surroundings surroundings_;
     bool well_formed_ = true;
 };
 
-/// Reads the fields of a document of the given format, of a version up to `newest`, which it puts into `version`.
-/// @return false when it is not one, so that nothing was read
+/// A format of documents.
+struct Format {
+    std::string_view name;
+    int newest = 1;                              ///< versions 1 to this one are read
+    std::span<const std::string_view> beside{};  ///< fields of the document that others read
+    bool implied = false;  ///< a document that says neither its format nor its version is one of the newest
+    bool partly = false;   ///< fields of the document that are not read are ignored
+};
+
+/// Reads the fields of a document of a format.
+/// @param at where it stands: 0 unless it is part of another document
+/// @return its version; 0 when it is no such document, so that nothing was read
 template <class T>
-bool read_fields(const Document& document, std::string_view format, Problems& problems, T& out, int newest,
-                 int& version) {
-    static constexpr std::array<std::string_view, 2> header{"format", "version"};
+int read_fields(const Document& document, const Format& format, Problems& problems, T& out,
+                Surroundings surroundings = {}, std::uint32_t at = 0) {
     Reader reader(document, problems);
-    if (document[0].kind != Kind::object) {
-        reader.expected(0, "an object");
-    } else {
-        // A document of another format would only give a list of unknown fields.
-        std::array<bool, 2> good{};
-        for (std::uint32_t at = 1; at < document[0].end; at = document[at].end) {
-            const auto key = document.key(document[at]);
-            if (key == "format") {
-                good[0] = document[at].kind == Kind::string && document.string(document[at]) == format;
-                if (!good[0]) reader.expected(at, '"' + std::string(format) + '"');
-            } else if (key == "version") {
-                version = 0;
-                reader.read_integer(at, version, 1, newest);
-                good[1] = version >= 1;
-            }
-        }
-        if (good[0] && good[1]) {
-            Reader(document, problems, version).read_object(0, out, header);
-            return true;
-        }
-        if (problems.empty()) reader.report(0, "fields 'format' and 'version' are missing");
+    if (document[at].kind != Kind::object) {
+        reader.expected(at, "an object");
+        return 0;
     }
-    return false;
+    // A document of another format would only give a list of unknown fields.
+    const auto name = document.find(at, "format"), number = document.find(at, "version");
+    bool named = !name && format.implied;
+    if (name) {
+        named = document[*name].kind == Kind::string && document.string(document[*name]) == format.name;
+        if (!named) reader.expected(*name, '"' + std::string(format.name) + '"');
+    }
+    int version = !number && format.implied ? format.newest : 0;
+    if (number) reader.read_integer(*number, version, 1, format.newest);
+    if (named && version >= 1) {
+        std::vector<std::string_view> header{"format", "version"};
+        header.insert(header.end(), format.beside.begin(), format.beside.end());
+        Reader whole(document, problems, version, surroundings);
+        if (format.partly)
+            whole.read_part(at, out);
+        else
+            whole.read_object(at, out, header);
+        return version;
+    }
+    if (problems.empty()) reader.report(at, "fields 'format' and 'version' are missing");
+    return 0;
 }
 
-/// Reads a document of the given format, of a version up to `newest`.
+/// Reads a document of a format.
 /// @throws InvalidInput with all problems
 template <class T>
-T read_document(std::string_view text, std::string_view source, std::string_view format, int newest = 1) {
+T read_document(std::string_view text, std::string_view source, const Format& format,
+                Surroundings surroundings = {}) {
     Problems problems;
-    int version = 0;
     const auto document = Document::parse(text, source, problems);
     T out;
-    read_fields(document, format, problems, out, newest, version);
+    read_fields(document, format, problems, out, surroundings);
     problems.throw_if_any();
     return out;
 }

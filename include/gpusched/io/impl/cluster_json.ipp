@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -21,6 +23,11 @@ inline int most_gpus(const json::Reader& reader) {
     constexpr int in_version_1 = 16;
     return reader.version() == 1 ? in_version_1 : max_gpus_per_node;
 }
+
+/// The keys of the labels that levels of a document may be.
+struct LabelLevels {
+    std::span<const std::string> keys;
+};
 
 /// The inline form of a machine's hardware.
 struct InlineHardware {
@@ -84,7 +91,7 @@ struct MarkedForm<IsGroupLevel> {
                                   document.describe(at) + did_you_mean(key, keys));
     }
     static void write(Writer& writer, Level level) {
-        const auto keys = writer.label_levels();
+        const auto keys = writer.surroundings().get<io::detail::LabelLevels>().keys;
         if (const auto k = level - first_label_level; k >= 0 && k < static_cast<Level>(keys.size()))
             writer.write(keys[static_cast<std::size_t>(k)]);
         else
@@ -144,7 +151,7 @@ struct Form<TaskSpec> {
         reader.read_object(at, out);
         if (reader.kind(at) != Kind::object) return;
         out.assign_gpus = reader.version() > 1 && out.node && (out.gpu_count > 0 || out.device_count > 0) &&
-                          !reader.has(at, "gpus");
+                          !reader.document().find(at, "gpus");
     }
 };
 
@@ -214,10 +221,9 @@ GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string
     require_no_other(detail::found_snapshot(text));
     const auto document = json::Document::parse(text, source, problems);
     require_no_other(detail::found_snapshot(detail::Place(document, 0)));
-    int version = 0;
-    const bool read = json::read_fields(document, detail::cluster_format, problems, spec,
-                                        detail::newest_cluster_version, version);
-    if (read && !problems.empty()) {
+    const int version =
+        json::read_fields(document, {detail::cluster_format, detail::newest_cluster_version}, problems, spec);
+    if (version > 0 && !problems.empty()) {
         try {
             static_cast<void>(Cluster::build(detail::well_formed_part(document, version)));
         } catch (const InvalidInput& error) {
@@ -233,8 +239,9 @@ GPUSCHED_INLINE ClusterSpec read_cluster(const std::string& path) {
 }
 
 GPUSCHED_INLINE std::string cluster_to_json(const ClusterSpec& cluster, int indent) {
-    return json::write_document(detail::cluster_format, cluster, indent, json::version_for(cluster),
-                                cluster.label_levels);
+    const detail::LabelLevels levels{cluster.label_levels};
+    return json::write_document(detail::cluster_format, cluster, {.indent = indent},
+                                json::version_for(cluster), levels);
 }
 
 GPUSCHED_INLINE void write_cluster(const ClusterSpec& cluster, const std::string& path) {

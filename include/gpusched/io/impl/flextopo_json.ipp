@@ -56,9 +56,9 @@ flextopo_edge(topology::HardwareRelation relation) {
 }
 
 inline std::string json_quoted(std::string_view text) {
-    json::Writer writer(0);
-    writer.write(text);
-    return std::move(writer).take();
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
 }
 
 inline std::string flextopo_vertex(const topology::HardwareVertex& vertex) {

@@ -17,9 +17,9 @@ namespace detail {
 
 /// A double-quoted YAML scalar, which JSON strings are.
 inline std::string yaml(std::string_view text) {
-    json::Writer writer(0);
-    writer.write(text);
-    return std::move(writer).take();
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
 }
 
 /// The class of the devices among those GPUs of the node; where these say nothing, the class that the task prefers.

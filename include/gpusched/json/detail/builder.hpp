@@ -1,7 +1,6 @@
 // Builder: from a parser's events to a Document. Include in bodies only.
 #pragma once
 
-#include <gpusched/core/detail/document_rules.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/document.hpp>
 
@@ -31,8 +30,9 @@ struct Builder {
         return value;
     }
     bool begin(Kind kind) {
-        if (open.size() == gpusched::detail::deepest_nesting) {
-            failure = document.where(open.back()) + gpusched::detail::nested_too_deeply();
+        if (open.size() == deepest_nesting) {
+            failure = document.where(open.back()) + "nested deeper than " + std::to_string(deepest_nesting) +
+                      " levels";
             return false;
         }
         add(kind).end = UINT32_MAX;  // until it ends, everything that follows is inside
@@ -75,10 +75,11 @@ struct Builder {
         last_owner.resize(document.keys_.size(), UINT32_MAX);
         for (auto at = object + 1; at < values[object].end; at = values[at].end) {
             auto& owner = last_owner[values[at].key];
-            if (owner == object)
+            if (owner == object)  // JSON allows it, and readers disagree about which one counts
                 problems.add(problems.full() ? std::string()
-                                             : document.where(object) +
-                                                   gpusched::detail::repeated_key(document.key(values[at])));
+                                             : document.where(object) + "key " +
+                                                   gpusched::quoted(printable(document.key(values[at]))) +
+                                                   " appears more than once");
             owner = object;
         }
         return true;

@@ -31,6 +31,14 @@ GPUSCHED_INLINE Document Document::parse(std::string_view text, std::string_view
     return document;
 }
 
+GPUSCHED_INLINE std::optional<std::uint32_t> Document::find(std::uint32_t object,
+                                                            std::string_view key_asked) const {
+    if (values_[object].kind != Kind::object) return std::nullopt;
+    for (auto at = object + 1; at < values_[object].end; at = values_[at].end)
+        if (key(values_[at]) == key_asked) return at;
+    return std::nullopt;
+}
+
 GPUSCHED_INLINE std::string Document::pointer(std::uint32_t at) const {
     std::string path;
     for (std::uint32_t here = 0; here != at;) {
