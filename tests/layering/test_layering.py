@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # component -> the components it includes besides itself. An entry that nothing needs is an error, too.
 ALLOWED = {
     "core": set(),
+    "json": {"core"},
     "model": {"core"},
     "topology": {"core", "model"},
     "verify": {"core", "model"},
-    "io": {"core", "model", "topology"},
+    "io": {"core", "json", "model", "topology"},
     "fragmentation": {"core", "model"},
     "allocation": {"core", "model", "topology", "fragmentation"},
     "consolidation": {"core", "model", "fragmentation", "allocation"},
@@ -25,8 +26,8 @@ ALLOWED = {
     "admission": {"core", "model", "allocation", "consolidation", "preemption"},
     "milp": {"core", "model"},
     "serving": {"core", "milp"},
-    "control": {"core"},
-    "host": {"core", "control"},
+    "control": {"core", "json"},
+    "host": {"core", "json", "control"},
     "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
 }
 
@@ -45,7 +46,7 @@ FOREIGN_DETAIL = {
         "gpusched/fragmentation/detail/node_groups.hpp": "the domains of a level",
         "gpusched/model/detail/placement_order.hpp": "as for admission",
     },
-    "host": {"gpusched/control/detail/json_fields.hpp": "its documents are read and written as those of control"},
+    "host": {"gpusched/control/detail/document_forms.hpp": "its documents name tenants and instances as those of control"},
     "io": {
         "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
         "gpusched/model/detail/node_match.hpp": "selectors of nodes, while labels are read",

@@ -317,7 +317,7 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mig": "x"}, "/live/mig: 'x'"),
+        ({"mig": "x"}, 'configuration: /live/mig: expected "none", "nvidia-smi" or "nvml", found "x"'),
         ({"journal": ""}, "/live/journal: missing"),
         ({"surprise": 1}, "/live/surprise: unknown field"),
         ({"pci": ["a"]}, "/live/pci: 1 elements"),
@@ -330,8 +330,8 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
         ({"tenants": {"T2": {"disks": ["a:b c=d"]}}}, "major:minor"),
         ({"tenants": {"T1": {"cgroup": "t"}, "T2": {"cgroup": "t/x"}}}, "a group of its own"),
-        ({"command_limit_s": 0}, "/live/command_limit_s: 0"),
-        ({"layout_every": 0}, "/live/layout_every: 0"),
+        ({"command_limit_s": 0}, "/live/command_limit_s: expected a number above 0, at most 600, found 0"),
+        ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
     ],
 )

@@ -16,6 +16,7 @@
 #include <gpusched/io/nvidia_smi_topo.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 #include <gpusched/io/this_machine.hpp>
+#include <gpusched/json/document.hpp>
 
 namespace gpusched::python {
 
@@ -177,7 +178,7 @@ void bind_readings(py::module_& parent) {
             "A snapshot in which every node that the reading names has its domains; the others keep theirs.")
             .c_str());
     m.def("reads_xml", io::reads_xml, documented("reads_xml()", doc("io::reads_xml")).c_str());
-    m.def("reads_yaml", io::reads_yaml, documented("reads_yaml()", doc("io::reads_yaml")).c_str());
+    m.def("reads_yaml", json::reads_yaml, documented("reads_yaml()", doc("json::reads_yaml")).c_str());
 }
 
 }  // namespace gpusched::python

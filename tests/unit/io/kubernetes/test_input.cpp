@@ -7,7 +7,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/formats.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <filesystem>
 
@@ -40,7 +40,7 @@ TEST_CASE("Objects come in Lists, one by one, in typed lists and in several text
 }
 
 TEST_CASE("Objects in YAML, several documents", "[io][kubernetes]") {
-    if (!io::reads_yaml()) {
+    if (!json::reads_yaml()) {
         WARN("SKIPPED: built without libyaml");
         return;
     }
@@ -96,7 +96,7 @@ TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kub
               std::string(
                   "none that can be read: n0: t: /items/0/spec/taints: expected a list, found \"none\""));
     CHECK(problem_of("") ==
-          (io::reads_yaml() ? "t: expected objects of Kubernetes, found nothing" : problem_of("")));
+          (json::reads_yaml() ? "t: expected objects of Kubernetes, found nothing" : problem_of("")));
     CHECK_THROWS_AS(io::kubernetes_from_texts({}), InvalidInput);
     CHECK_THROWS_AS(io::kubernetes_from_text(node("n0"), {.examples = -1}), InvalidInput);
     CHECK_THROWS_AS(

@@ -4,8 +4,8 @@
 
 #include <support/real_data.hpp>
 
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <filesystem>
 
@@ -143,7 +143,7 @@ TEST_CASE("Positions in the network come from a topology", "[io][slurm]") {
           std::string::npos);
     CHECK(refusal({node("n0"), "SwitchName=s0 Nodes=n0\n", "SwitchName=s0 Nodes=n0\n"})
               .find("expected one topology") != std::string::npos);
-    if (io::reads_yaml())
+    if (json::reads_yaml())
         CHECK(node_of(read({node("n0"), node("n1"), yaml}), "n0").network ==
               std::vector<std::string>{"top", "s0"});
     else

@@ -70,7 +70,7 @@ inline Pod read_pod(const Place& object) {
     Pod out{
         .object = object, .id = identity_of(object, true), .labels = texts_at(object["metadata"], "labels")};
     const auto spec = object["spec"], status = object["status"];
-    if (!spec.is(JsonKind::object)) throw Unreadable{object.where() + "expected spec, an object"};
+    if (!spec.is(json::Kind::object)) throw Unreadable{object.where() + "expected spec, an object"};
     out.phase = text_at(status, "phase");
     out.node = text_at(spec, "nodeName");
     out.terminating = static_cast<bool>(object["metadata"]["deletionTimestamp"]);

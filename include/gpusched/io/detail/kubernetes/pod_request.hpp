@@ -27,7 +27,7 @@ inline Quantities quantities_at(const Place& object, std::string_view key) {
     Quantities out;
     const auto place = object[key];
     if (!place) return out;
-    if (!place.is(JsonKind::object)) throw Unreadable{place.expected("an object")};
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
     for (const auto& item : place.items()) out.insert(quantity_at(item));
     return out;
 }

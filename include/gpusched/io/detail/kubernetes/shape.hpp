@@ -59,15 +59,15 @@ inline void check_spec(const Place& place) {
     const auto is_one_of = [](const auto& names, std::string_view name) {
         return std::binary_search(std::begin(names), std::end(names), name);
     };
-    const bool named = place.is(JsonKind::object);
+    const bool named = place.is(json::Kind::object);
     for (const auto& member : place.items()) {
         const auto kind = member.kind();
         const auto name = named ? member.key() : std::string_view{};
-        if (kind != JsonKind::null && kind != JsonKind::array && is_one_of(list_members, name))
+        if (kind != json::Kind::null && kind != json::Kind::array && is_one_of(list_members, name))
             throw Unreadable{member.expected("a list")};
-        if (kind != JsonKind::null && kind != JsonKind::object && is_one_of(object_members, name))
+        if (kind != json::Kind::null && kind != json::Kind::object && is_one_of(object_members, name))
             throw Unreadable{member.expected("an object")};
-        if ((kind == JsonKind::array || kind == JsonKind::object) && !is_one_of(free_members, name))
+        if ((kind == json::Kind::array || kind == json::Kind::object) && !is_one_of(free_members, name))
             check_spec(member);
     }
 }

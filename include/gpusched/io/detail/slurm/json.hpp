@@ -31,7 +31,7 @@ inline std::string text_at(const Place& object, std::string_view key) {
 inline std::optional<std::int64_t> number_at(const Place& object, std::string_view key) {
     auto place = object[key];
     if (!place) return std::nullopt;
-    if (place.is(JsonKind::object)) {
+    if (place.is(json::Kind::object)) {
         if (place["set"].text() == "false" || place["infinite"].text() == "true") return std::nullopt;
         place = place["number"];
         if (!place) return std::nullopt;
@@ -52,7 +52,7 @@ inline std::optional<bool> truth_at(const Place& object, std::string_view key) {
 inline std::vector<std::string> texts_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return {};
-    if (place.is(JsonKind::array)) {
+    if (place.is(json::Kind::array)) {
         std::vector<std::string> out;
         for (const auto& item : place.items()) {
             const auto text = item.text();
@@ -77,9 +77,10 @@ class JsonRecords {
 
     /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a list.
     static bool recognises(const Place& root) {
-        if (!root.is(JsonKind::object) || root["format"] || root["apiVersion"] || root["kind"]) return false;
+        if (!root.is(json::Kind::object) || root["format"] || root["apiVersion"] || root["kind"])
+            return false;
         for (const char* const key : {"nodes", "jobs", "partitions", "reservations", "licenses"})
-            if (root[key].is(JsonKind::array)) return true;
+            if (root[key].is(json::Kind::array)) return true;
         return false;
     }
 
@@ -94,7 +95,7 @@ class JsonRecords {
         const auto each = [&](const char* key, const char* kind, auto&& read) {
             for (const auto& object : root[key].items()) {
                 try {
-                    if (!object.is(JsonKind::object)) throw Unreadable{object.expected("an object")};
+                    if (!object.is(json::Kind::object)) throw Unreadable{object.expected("an object")};
                     read(object);
                 } catch (const Unreadable& bad) {
                     report_.left_out(kind, "objects", "cannot be read", bad.why,
@@ -115,8 +116,8 @@ class JsonRecords {
             report_.ignored("License", "objects", Errs::neither, "does not bear on where jobs may run",
                             object["LicenseName"].text().value_or(object["name"].text().value_or("")));
         });
-        out_.any_jobs = out_.any_jobs || root["jobs"].is(JsonKind::array);
-        out_.any_partitions = out_.any_partitions || root["partitions"].is(JsonKind::array);
+        out_.any_jobs = out_.any_jobs || root["jobs"].is(json::Kind::array);
+        out_.any_partitions = out_.any_partitions || root["partitions"].is(json::Kind::array);
         try {
             for (const char* const key : {"last_update", "last_backfill"})
                 if (const auto time = number_at(root, key); time && *time > 0)
@@ -230,7 +231,7 @@ class JsonRecords {
                                  .memory_mib = memory,
                                  .gres = n < gres.size() ? gres[n] : ""});
         };
-        if (resources["nodes"].is(JsonKind::object)) {
+        if (resources["nodes"].is(json::Kind::object)) {
             for (const auto& node : resources["nodes"]["allocation"].items())
                 add(text_at(node, "name"), number_at(node["cpus"], "count").value_or(0),
                     number_at(node["memory"], "allocated").value_or(0));

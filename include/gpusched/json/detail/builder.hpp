@@ -1,19 +1,18 @@
-// JsonBuilder: from a parser's events to a JsonDocument. Include in bodies only.
+// Builder: from a parser's events to a Document. Include in bodies only.
 #pragma once
 
-#include <gpusched/core/detail/document_rules.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/json_document.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::json::detail {
 
 /// Takes the parser's events. Returning false stops it.
-struct JsonBuilder {
-    JsonDocument& document;
+struct Builder {
+    Document& document;
     Problems& problems;
     std::string_view text;
     std::vector<std::uint32_t> open{};  // arrays and objects that have not ended
@@ -21,7 +20,7 @@ struct JsonBuilder {
     std::vector<std::uint32_t> last_owner{};  // by key: the object it was last seen in
     std::string failure{};
 
-    JsonValue& add(JsonKind kind) {
+    Value& add(Kind kind) {
         auto& values = document.values_;
         if (!open.empty()) ++values[open.back()].size;
         auto& value = values.emplace_back();
@@ -30,9 +29,10 @@ struct JsonBuilder {
         value.end = static_cast<std::uint32_t>(values.size());
         return value;
     }
-    bool begin(JsonKind kind) {
-        if (open.size() == gpusched::detail::deepest_nesting) {
-            failure = document.where(open.back()) + gpusched::detail::nested_too_deeply();
+    bool begin(Kind kind) {
+        if (open.size() == deepest_nesting) {
+            failure = document.where(open.back()) + "nested deeper than " + std::to_string(deepest_nesting) +
+                      " levels";
             return false;
         }
         add(kind).end = UINT32_MAX;  // until it ends, everything that follows is inside
@@ -45,24 +45,24 @@ struct JsonBuilder {
         return true;
     }
 
-    bool null() { return add(JsonKind::null), true; }
-    bool boolean(bool value) { return add(JsonKind::boolean).integer = value, true; }
-    bool number_integer(std::int64_t value) { return add(JsonKind::integer).integer = value, true; }
+    bool null() { return add(Kind::null), true; }
+    bool boolean(bool value) { return add(Kind::boolean).integer = value, true; }
+    bool number_integer(std::int64_t value) { return add(Kind::integer).integer = value, true; }
     bool number_unsigned(std::uint64_t value) {
         if (value <= INT64_MAX) return number_integer(static_cast<std::int64_t>(value));
         return number_float(static_cast<double>(value), {});
     }
-    bool number_float(double value, const std::string&) { return add(JsonKind::real).real = value, true; }
+    bool number_float(double value, const std::string&) { return add(Kind::real).real = value, true; }
     bool string(const std::string& value) {
-        auto& added = add(JsonKind::string);
+        auto& added = add(Kind::string);
         added.integer = static_cast<std::int64_t>(document.strings_.size());
         added.size = static_cast<std::uint32_t>(value.size());
         document.strings_ += value;
         return true;
     }
     bool binary(const nlohmann::json::binary_t&) { return false; }  // JSON text has none
-    bool start_object(std::size_t) { return begin(JsonKind::object); }
-    bool start_array(std::size_t) { return begin(JsonKind::array); }
+    bool start_object(std::size_t) { return begin(Kind::object); }
+    bool start_array(std::size_t) { return begin(Kind::array); }
     bool end_array() { return end(); }
     bool key(const std::string& value) {
         next_key = document.keys_.intern(value).first;
@@ -75,10 +75,11 @@ struct JsonBuilder {
         last_owner.resize(document.keys_.size(), UINT32_MAX);
         for (auto at = object + 1; at < values[object].end; at = values[at].end) {
             auto& owner = last_owner[values[at].key];
-            if (owner == object)
+            if (owner == object)  // JSON allows it, and readers disagree about which one counts
                 problems.add(problems.full() ? std::string()
-                                             : document.where(object) +
-                                                   gpusched::detail::repeated_key(document.key(values[at])));
+                                             : document.where(object) + "key " +
+                                                   gpusched::quoted(printable(document.key(values[at]))) +
+                                                   " appears more than once");
             owner = object;
         }
         return true;
@@ -100,4 +101,4 @@ struct JsonBuilder {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace GPUSCHED_NAMESPACE::json::detail

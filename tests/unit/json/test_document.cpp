@@ -4,7 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/detail/json_document.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <string>
 
@@ -25,7 +25,7 @@ std::string message(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Syntax errors give line and column", "[io]") {
+TEST_CASE("Syntax errors give line and column", "[json]") {
     CHECK_THAT(message(""), Catch::Matchers::StartsWith("f:1:1: not a JSON document: "));
     CHECK_THAT(message("{\n  \"a\": 1,\n  b\n}"),
                Catch::Matchers::StartsWith("f:3:3: not a JSON document: "));
@@ -39,7 +39,7 @@ TEST_CASE("Syntax errors give line and column", "[io]") {
     CHECK_THAT(message("{} // note"), Catch::Matchers::ContainsSubstring("not a JSON document"));
 }
 
-TEST_CASE("Truncated documents are rejected wherever they end", "[io]") {
+TEST_CASE("Truncated documents are rejected wherever they end", "[json]") {
     const auto text =
         header + R"("nodes": [{"name": "n\u00e9", "gpu_count": 1, "cpu_milli": 2, "memory_mib": 3.0}]})";
     REQUIRE_NOTHROW(io::cluster_from_json(text));
@@ -49,7 +49,7 @@ TEST_CASE("Truncated documents are rejected wherever they end", "[io]") {
     }
 }
 
-TEST_CASE("Deep nesting is an error, not a crash", "[io]") {
+TEST_CASE("Deep nesting is an error, not a crash", "[json]") {
     for (const auto* bracket : {"[", "{\"a\":"}) {
         std::string text = header + "\"x-deep\": ";
         for (int i = 0; i < 1'000'000; ++i) text += bracket;
@@ -63,7 +63,7 @@ TEST_CASE("Deep nesting is an error, not a crash", "[io]") {
     CHECK_THAT(message(nested(64)), Catch::Matchers::EndsWith("nested deeper than 64 levels"));
 }
 
-TEST_CASE("Keys that occur twice are reported wherever they stand", "[io]") {
+TEST_CASE("Keys that occur twice are reported wherever they stand", "[json]") {
     CHECK(message(header + R"("nodes": [], "nodes": []})") == "f: key 'nodes' appears more than once");
     CHECK(message(header + R"("nodes": [{"name": "n", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0,
                                "labels": {"a": "1", "b": "2", "a": "1"}}]})") ==
@@ -74,7 +74,7 @@ TEST_CASE("Keys that occur twice are reported wherever they stand", "[io]") {
     CHECK(message(header + R"("nodes": [], "x-a": {"k": {"k": 1}, "l": {"k": 2, "l": 1}}})") == "no error");
 }
 
-TEST_CASE("Text is UTF-8", "[io]") {
+TEST_CASE("Text is UTF-8", "[json]") {
     const auto named = [](const std::string& name) {
         return header + R"("nodes": [], "jobs": [{"name": ")" + name + "\"}]}";
     };
@@ -95,14 +95,14 @@ TEST_CASE("Text is UTF-8", "[io]") {
     CHECK_THAT(message(named("a\nb")), Catch::Matchers::ContainsSubstring("not a JSON document"));
 }
 
-TEST_CASE("Messages stay short whatever the document holds", "[io]") {
+TEST_CASE("Messages stay short whatever the document holds", "[json]") {
     const std::string huge(1'000'000, 'a');
     CHECK(message(header + "\"nodes\": \"" + huge + "\"}").size() < 400);
     CHECK(message(header + "\"" + huge + "\": 1}").size() < 600);
     CHECK(message(header + "\"" + huge).size() < 600);
 }
 
-TEST_CASE("Large arrays take no time to speak of", "[io]") {
+TEST_CASE("Large arrays take no time to speak of", "[json]") {
     std::string text = header + "\"nodes\": [], \"x-large\": [0";
     for (int i = 0; i < 2'000'000; ++i) text += ",0";
     CHECK(message(text + "]}") == "no error");
@@ -111,10 +111,10 @@ TEST_CASE("Large arrays take no time to speak of", "[io]") {
     CHECK(message(text + "}}") == "no error");
 }
 
-TEST_CASE("A pointer leads to every value", "[io]") {
+TEST_CASE("A pointer leads to every value", "[json]") {
     Problems problems;
     const auto document =
-        io::detail::JsonDocument::parse(R"({"a": [10, {"b/c": [[], {}, "x"]}], "~": null})", "f", problems);
+        json::Document::parse(R"({"a": [10, {"b/c": [[], {}, "x"]}], "~": null})", "f", problems);
     std::vector<std::string> pointers;
     for (std::uint32_t at = 0; at < document[0].end; ++at) pointers.push_back(document.pointer(at));
     CHECK(pointers == std::vector<std::string>{"", "/a", "/a/0", "/a/1", "/a/1/b~1c", "/a/1/b~1c/0",

@@ -2,19 +2,18 @@
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/json_builder.hpp>
-#include <gpusched/io/detail/json_document.hpp>
+#include <gpusched/json/detail/builder.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::json {
 
-GPUSCHED_INLINE JsonDocument JsonDocument::parse(std::string_view text, std::string_view source,
-                                                 Problems& problems) {
-    JsonDocument document;
+GPUSCHED_INLINE Document Document::parse(std::string_view text, std::string_view source, Problems& problems) {
+    Document document;
     document.source_ = source;
     if (text.size() > largest_document)
         throw InvalidInput(document.source_ + ": expected at most " + std::to_string(largest_document) +
@@ -27,19 +26,27 @@ GPUSCHED_INLINE JsonDocument JsonDocument::parse(std::string_view text, std::str
                            std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) +
             " holds a NUL byte");
     document.values_.reserve(text.size() / 16);
-    JsonBuilder builder{document, problems, text};
+    detail::Builder builder{document, problems, text};
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) throw InvalidInput(builder.failure);
     return document;
 }
 
-GPUSCHED_INLINE std::string JsonDocument::pointer(std::uint32_t at) const {
+GPUSCHED_INLINE std::optional<std::uint32_t> Document::find(std::uint32_t object,
+                                                            std::string_view key_asked) const {
+    if (values_[object].kind != Kind::object) return std::nullopt;
+    for (auto at = object + 1; at < values_[object].end; at = values_[at].end)
+        if (key(values_[at]) == key_asked) return at;
+    return std::nullopt;
+}
+
+GPUSCHED_INLINE std::string Document::pointer(std::uint32_t at) const {
     std::string path;
     for (std::uint32_t here = 0; here != at;) {
         std::size_t position = 0;
         auto child = here + 1;
         for (; values_[child].end <= at; child = values_[child].end) ++position;
         path += '/';
-        if (values_[here].kind == JsonKind::array) {
+        if (values_[here].kind == Kind::array) {
             path += std::to_string(position);
         } else {
             for (const char c : printable(key(values_[child]))) {
@@ -56,26 +63,26 @@ GPUSCHED_INLINE std::string JsonDocument::pointer(std::uint32_t at) const {
     return path;
 }
 
-GPUSCHED_INLINE std::string JsonDocument::where(std::uint32_t at) const {
+GPUSCHED_INLINE std::string Document::where(std::uint32_t at) const {
     return source_ + ": " + (at == 0 ? std::string() : pointer(at) + ": ");
 }
 
-GPUSCHED_INLINE std::string JsonDocument::describe(std::uint32_t at) const {
+GPUSCHED_INLINE std::string Document::describe(std::uint32_t at) const {
     const auto& value = values_[at];
     switch (value.kind) {
-    case JsonKind::null:
+    case Kind::null:
         return "null";
-    case JsonKind::boolean:
+    case Kind::boolean:
         return value.integer != 0 ? "true" : "false";
-    case JsonKind::integer:
+    case Kind::integer:
         return std::to_string(value.integer);
-    case JsonKind::string:
+    case Kind::string:
         return '"' + printable(string(value)) + '"';
-    case JsonKind::array:
+    case Kind::array:
         return "an array";
-    case JsonKind::object:
+    case Kind::object:
         return "an object";
-    case JsonKind::real:
+    case Kind::real:
         break;
     }
     char digits[32];
@@ -84,4 +91,4 @@ GPUSCHED_INLINE std::string JsonDocument::describe(std::uint32_t at) const {
     return {digits, end};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace GPUSCHED_NAMESPACE::json

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/detail/hash_index.hpp>
+#include <gpusched/core/detail/hash_index.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -36,5 +36,5 @@ class NameTable {
 }  // namespace GPUSCHED_NAMESPACE
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/name_table.ipp>
+#include <gpusched/core/impl/name_table.ipp>
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpusched/model/name_table.hpp>
+#include <gpusched/core/name_table.hpp>
 
 #include <functional>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
+#include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/detail/hash_index.hpp>
 #include <gpusched/model/detail/shared_values.hpp>
 
 #include <cstdint>
