@@ -62,7 +62,11 @@ FOREIGN_DETAIL = {
 # room of bindings -> rooms above its own that they include, and why.
 UPWARD_BINDINGS = {
     "allocation": {"io": "jobs and tasks that are dicts are read as documents"},
-    "core": {"model": "keywords take names of nodes and tasks", "milp": "every call brings the LP solver"},
+    "core": {
+        "json": "how deeply documents may be nested, for dicts",
+        "milp": "every call brings the LP solver",
+        "model": "keywords take names of nodes and tasks",
+    },
     "model": {
         "consolidation": "a plan shows the rounds of its search",
         "io": "clusters and plans are read, written and pickled as documents",

@@ -157,7 +157,7 @@ class Reader {
     template <Described T>
     void require_given(std::uint32_t at, const T& object) {
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
-            const auto is_kept = [&](const auto& rule) {
+            [[maybe_unused]] const auto is_kept = [&](const auto& rule) {
                 using Rule = std::remove_cvref_t<decltype(rule)>;
                 if constexpr (gpusched::detail::RangeRule<Rule> &&
                               std::is_arithmetic_v<std::remove_cvref_t<decltype(object.*member)>>)

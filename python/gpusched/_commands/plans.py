@@ -72,10 +72,10 @@ def consolidate(args: argparse.Namespace) -> int:
     require_writable(args.output, args.save_bundle, inputs=[args.cluster, args.last])
     options = given(args, "consolidation.consolidate")
     beside = {"--policies": options.get("policies"), "--goal": options.get("goal"), "--save-bundle": args.save_bundle}
-    if args.last and any(value is not None for value in beside.values()):
+    if args.last is not None and any(value is not None for value in beside.values()):
         raise InvalidInput([f"{name}: cannot be given with --last" for name, value in beside.items() if value is not None])
     cluster = Cluster.from_json(args.cluster)
-    if args.last:
+    if args.last is not None:
         plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
     else:
         plan = consolidation.consolidate(cluster, progress=args.progress, **options)

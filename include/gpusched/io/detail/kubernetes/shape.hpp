@@ -45,11 +45,11 @@ static_assert(std::is_sorted(std::begin(list_members), std::end(list_members)) &
 
 /// @throws Unreadable where a member is there and not a list, or not an object
 inline void require_list(const Place& object, std::string_view key) {
-    if (const auto member = object[key]; member && !member.is(JsonKind::array))
+    if (const auto member = object[key]; member && !member.is(json::Kind::array))
         throw Unreadable{member.expected("a list")};
 }
 inline void require_object(const Place& object, std::string_view key) {
-    if (const auto member = object[key]; member && !member.is(JsonKind::object))
+    if (const auto member = object[key]; member && !member.is(json::Kind::object))
         throw Unreadable{member.expected("an object")};
 }
 
