@@ -24,13 +24,13 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpusched import serving
 from setting import AVAILABLE, NAMES, THREE, TRACES, Setting, add_options, chosen, language_model
 
-KIND = {"H100": "datacenter", "A100": "datacenter", "4090": "consumer"}  # all others: workstation
+KIND = dict.fromkeys(NAMES, "workstation") | {"H100": "datacenter", "A100": "datacenter", "4090": "consumer"}
 
 
 def gpus_of(deployment: serving.Deployment) -> list[int]:
@@ -49,6 +49,10 @@ def per_dollar(setting: Setting, model: str) -> tuple[float, ...]:
         max(serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost))
         for i, o in setting.shapes
     )
+
+
+def percentages(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
 
 
 class Run:
@@ -97,6 +101,12 @@ class Run:
                 requests += kind["requests"]
         return budget * requests / work
 
+    def spent(self, rented: Mapping[str, int]) -> dict[str, float]:
+        """Shares of the money by kind of GPU."""
+        cost = {name: count * self.setting.gpus[name].price for name, count in rented.items()}
+        return {kind: sum(c for name, c in cost.items() if KIND[name] == kind) / sum(cost.values())
+                for kind in ("datacenter", "workstation", "consumer")}  # fmt: skip
+
     def compared(self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool) -> dict[str, Any]:
         there, affordable = AVAILABLE[available], self.setting.affordable(budget)
         asked = self.setting.request(models, there, budget)
@@ -107,12 +117,11 @@ class Run:
         alone = {name: self.rate(key, models, budget, affordable, (name,)) for name in NAMES}
         within = {name: self.rate(key, models, budget, there, (name,)) for name in NAMES}
         three = max(THREE, key=alone.__getitem__)
-        spent = {"datacenter": 0.0, "workstation": 0.0, "consumer": 0.0}
-        for name, count in plan.rented.items():
-            spent[KIND.get(name, "workstation")] += count * self.setting.gpus[name].price / plan.cost
         values = {
             "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget, "status": plan.status,
-            "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented, "spent": spent,
+            "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented,
+            "spent": self.spent(plan.rented),
+            "models": {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) / plan.cost for model in models},
             "gap": 1 - plan.bound / plan.makespan if plan.makespan else None, "seconds": seconds,
             "homogeneous": alone, "homogeneous_within": within, "baseline": three,
             "gain": plan.requests_per_s / alone[three] - 1,
@@ -155,6 +164,10 @@ def inputs(run: Run, smoke: bool) -> None:
     for shares in TRACES:
         print("  " + " ".join(f"{share:>8}" for share in shares))
     run.row(case="inputs", available=AVAILABLE, traces=TRACES, shapes=run.setting.shapes)
+
+
+def mean_of(rows: Sequence[dict[str, Any]], field: str) -> dict[str, float]:
+    return {name: statistics.mean(row[field][name] for row in rows) for name in rows[0][field]}
 
 
 def ceilings(run: Run, smoke: bool) -> None:
@@ -216,10 +229,11 @@ def cells(run: Run, smoke: bool) -> None:
             of = [r for r in rows if r["budget"] == budget]
             summary(f"{model}: gain at {budget:g} $/h", [r["gain"] for r in of])
             summary(f"{model}: at most at {budget:g} $/h", [r["at_most"] for r in of])
-            print("  spent on " + ", ".join(f"{kind} {100 * statistics.mean(r['spent'][kind] for r in of):.0f} %"
-                                           for kind in of[0]["spent"]))  # fmt: skip
+            print("  spent on " + percentages(mean_of(of, "spent")))
         for trace in sorted({r["case"] for r in rows}):
-            print(f"  {trace}: best baseline " + ", ".join(sorted({r["baseline"] for r in rows if r["case"] == trace})))
+            of = [r for r in rows if r["case"] == trace]
+            print(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on "
+                  + percentages(mean_of(of, "spent")))  # fmt: skip
         summary(f"{model}: gap to the bound", [r["gap"] for r in rows])
         print(f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
               f"most {max(r['seconds'] for r in rows):.2f}")
@@ -252,7 +266,8 @@ def replanning(run: Run, smoke: bool) -> None:
             )  # fmt: skip
             print(
                 f"  availability {available + 1}, {name:<24} {before.requests_per_s:6.2f}; {kept:6.2f}; "
-                f"{best.plan.requests_per_s:6.2f} ({best.starts}); {near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}"
+                f"{best.plan.requests_per_s:6.2f} ({best.starts}); {near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}\n"
+                f"    spent before on {percentages(run.spent(before.rented))}; replanned {percentages(run.spent(best.plan.rented))}"
             )
 
 
@@ -265,7 +280,8 @@ def two_models(run: Run, smoke: bool) -> None:
             row = run.compared(("two", "trace2"), models, available, budget, False)
             rows.append(row)
             rate, gain = row["requests_per_s"], 100 * row["gain"]
-            print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {gain:+.1f} %")
+            print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {gain:+.1f} %; "
+                  "spent on " + percentages(row["models"]))  # fmt: skip
     for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "gap"):
         summary(f"two models: {name}", [r[name] for r in rows])
 
