@@ -236,7 +236,9 @@ def read_kubernetes(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
-    close_unready_nodes: bool = False,
+    open_unready_nodes: bool = False,
+    moves_by_eviction: bool = False,
+    gpu_resources: Sequence[str] = [],
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
@@ -247,7 +249,9 @@ def read_kai_snapshot(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
-    close_unready_nodes: bool = False,
+    open_unready_nodes: bool = False,
+    moves_by_eviction: bool = False,
+    gpu_resources: Sequence[str] = [],
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
