@@ -97,7 +97,10 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
 /// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
 py::dict write_serving_request(const serving::ServingRequest& request);
 /// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
-std::vector<serving::PlannedReplicas> read_running(const py::object& given,
-                                                   const serving::ServingRequest& request);
+using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
+/// Models, deployments and counts of replicas.
+/// @param place what errors call them
+std::vector<serving::PlannedReplicas>
+read_running(const py::object& given, const serving::ServingRequest& request, std::string place = "running");
 
 }  // namespace gpusched::python

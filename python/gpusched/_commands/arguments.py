@@ -214,6 +214,26 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, "".join(lines))
 
 
+class Together(argparse.Action):
+    """An option that may be given several times: lists, and numbers by name, are put together; anything else is told."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest)
+        if isinstance(before, list) and isinstance(values, list):
+            values = before + values
+        elif isinstance(before, dict) and isinstance(values, dict):
+            for name in sorted(before.keys() & values.keys()):
+                self.tell(parser, f"{name!r} is given twice")
+            values = {**before, **values}
+        elif before is not None and BAD not in (before, values):
+            self.tell(parser, "given twice, once for all together; expected that alone, or all by name")
+        setattr(namespace, self.dest, values)
+
+    def tell(self, parser: argparse.ArgumentParser, problem: str) -> None:
+        assert isinstance(parser, Parser)
+        parser.problems.append(str(argparse.ArgumentError(self, problem)))
+
+
 class Known(list[str]):
     """Names among which the parser does not look for a value."""
 

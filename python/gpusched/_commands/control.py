@@ -314,11 +314,10 @@ def simulate_host(args: argparse.Namespace) -> int:
         return OK
     table = sim.compare_hosts(args.variants, seeds, **options)
     figures = list(sim.HOST_COLUMNS)[1:]
-    say(format_table(["figure", *table.column("variant")], [[name, *(with_spread(row, name) for row in table)] for name in figures]))
-    say(
-        f"means of {counted(args.seeds, 'seed')} and, in brackets, the lowest and the highest of them; "
-        "gpusched simulate-host --help says what each figure is"
-    )
+    cells = [[name, *(with_spread(row, name) for row in table)] for name in figures]
+    say(format_table(["figure", *table.column("variant")], cells))
+    brackets = " and, in brackets, the lowest and the highest of them" if any("[" in cell for row in cells for cell in row[1:]) else ""
+    say(f"means of {counted(args.seeds, 'seed')}{brackets}; gpusched simulate-host --help says what each figure is")
     if args.audit or args.config_output or args.plot:
         log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
         for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):

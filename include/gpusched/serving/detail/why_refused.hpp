@@ -116,7 +116,7 @@ class WhyRefused {
         return found;
     }
 
-    /// The budget, the GPUs of one type, pipelines that nobody measured, the targets: each alone.
+    /// The budget, the GPUs of one type, the deadline, pipelines that nobody measured, the targets: each alone.
     [[nodiscard]] Answers by_limit() const {
         Answers found;
         if (std::isfinite(request_.budget))
@@ -128,6 +128,13 @@ class WhyRefused {
                 found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
                                 std::to_string(request_.available[g]) + " available; " +
                                 std::to_string(*count) + " would do");
+        if (options_.deadline) {
+            auto patient = options_;
+            patient.deadline.reset();
+            if (const auto plan = plan_of(request_, patient); plan.has_plan())
+                found.push_back("deadline: " + number_text(*options_.deadline) + " s; " +
+                                rounded_up(plan.makespan) + " s would do");
+        }
         auto pipelines = options_;
         pipelines.unmeasured_pipelines = true;
         if (!options_.unmeasured_pipelines)
@@ -238,6 +245,19 @@ inline ServingPlan run_explained(RatePlanner& planner, const ServingRequest& req
     auto plan = planner.run();
     if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
     return plan;
+}
+
+/// Where a batch has no plan, and any GPUs may be rented and requests go anywhere, `binding` says what would do. Whether there is a
+/// plan after all.
+inline bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
+                          const milp::AnySolver& solver, const Context& context) {
+    if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
+        options.routing != Routing::optimized || options.uniform_tp)
+        return false;
+    RatePlanner planner(request, options, solver, context);
+    const bool found = planner.run().has_plan();
+    if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    return found;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::serving::detail

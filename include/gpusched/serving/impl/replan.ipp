@@ -3,6 +3,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/detail/measured_loads.hpp>
 #include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
@@ -117,6 +118,7 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         detail::RatePlanner planner(request, options.planner, solver, context, running, options.slack);
         ReplanResult result;
         result.plan = detail::run_explained(planner, request, options.planner, solver, context);
+        detail::tell_of_loads(result.plan, request, options.planner);
         if (!result.plan.has_plan()) return result;
         result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
         // A deployment may stand in several rows, each for other kinds of requests: all its replicas are alike.
@@ -210,7 +212,13 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     }
     result.plan = detail::described(request, change.instance, plan);
     result.plan.deployments = static_cast<int>(change.instance.deployments.size());
-    if (best.has_plan()) detail::join(result.plan);
+    if (best.has_plan())
+        detail::join(result.plan);
+    else if (detail::explain_batch(result.plan, request, options.planner, solver, context) &&
+             options.max_starts)
+        result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
+                                      "; with more there is a plan");
+    detail::tell_of_loads(result.plan, request, options.planner);
     return result;
 }
 
