@@ -83,6 +83,7 @@ Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     if (goal->slots) dict["slots"] = dict_from(*goal->slots);
     if (goal->count) dict["count"] = *goal->count;
     if (!goal->gpu_model.empty()) dict["gpu_model"] = goal->gpu_model;
+    if (!goal->usable_by.empty()) dict["usable_by"] = goal->usable_by;
     return dict;
 }
 

@@ -236,7 +236,7 @@ def read_kubernetes(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
-    close_unready_nodes: bool = False,
+    open_unready_nodes: bool = False,
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...
@@ -247,7 +247,7 @@ def read_kai_snapshot(
     recreating_owners: Sequence[str] = [],
     ignore_protection: bool = False,
     evict_bare_pods: bool = False,
-    close_unready_nodes: bool = False,
+    open_unready_nodes: bool = False,
     network_labels: Sequence[str] = [],
     examples: int = 3,
 ) -> ClusterReading: ...

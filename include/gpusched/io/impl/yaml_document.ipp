@@ -184,16 +184,32 @@ JsonDocument::parse_yaml(std::string_view text, std::string_view source, Problem
 #endif
 }
 
+/// Takes the first of several JSON documents off a text, as two calls of kubectl print them into one file: an object that begins a
+/// line after the end of another. Within a document a comma stands there, and no string holds a line break.
+[[nodiscard]] inline std::string_view take_json(std::string_view& text) {
+    for (auto at = text.find("\n{"); at != text.npos; at = text.find("\n{", at + 1)) {
+        const auto last = text.find_last_not_of(" \t\r\n", at);
+        if (last == text.npos || text[last] != '}') continue;
+        const auto first = text.substr(0, at + 1);
+        text.remove_prefix(at + 1);
+        return first;
+    }
+    return std::exchange(text, {});
+}
+
 GPUSCHED_INTERNAL std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
                                                          Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     std::vector<JsonDocument> out;
-    if (start != text.npos && (text[start] == '{' || text[start] == '['))
-        out.push_back(JsonDocument::parse(text, source, problems));
-    else
-        out = JsonDocument::parse_yaml(text, source, problems);
+    if (start == text.npos || (text[start] != '{' && text[start] != '['))
+        return JsonDocument::parse_yaml(text, source, problems);
+    while (!text.empty()) {
+        const auto name =
+            out.empty() ? source : source + " (document " + std::to_string(out.size() + 1) + ")";
+        out.push_back(JsonDocument::parse(take_json(text), name, problems));
+    }
     return out;
 }
 
