@@ -11,6 +11,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/value_report.hpp>
@@ -194,6 +195,17 @@ void bind_consolidation(py::module_& parent) {
         },
         py::arg("cluster"), py::arg("method") = "counting",
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
+    m.def(
+        "goal_nodes",
+        [](const ClusterPtr& cluster, const py::object& goal) {
+            const auto wanted = OptionType<Goal>::read("goal", goal);
+            std::vector<std::string> names;
+            for (const auto node : unlocked([&] { return c::goal_nodes(*cluster, wanted); }))
+                names.emplace_back(cluster->name(node));
+            return names;
+        },
+        py::arg("cluster"), py::arg("goal"),
+        documented("goal_nodes(cluster, goal)", doc("consolidation::goal_nodes")).c_str());
     bind_explain(m);
     bind_waves(m);
     bind_value_report(m);

@@ -55,6 +55,24 @@ void bind_import_report(py::module_& m) {
             documented("to_json(self)", doc("io::reading_report_to_json")).c_str());
 }
 
+/// The text that gzip packed, by Python's gzip; another text as it is.
+std::string unpacked(std::string text, const std::string& name) {
+    if (!text.starts_with("\x1f\x8b")) return text;
+    try {
+        const auto file = py::module_::import("gzip").attr("GzipFile")(
+            py::arg("fileobj") = py::module_::import("io").attr("BytesIO")(py::bytes(text)));
+        auto out = file.attr("read")(largest_document + 1).cast<std::string>();
+        if (out.size() > largest_document)
+            throw InvalidInput(name + ": expected at most " + std::to_string(largest_document) +
+                               " bytes unpacked");
+        return out;
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        throw InvalidInput(name +
+                           ": expected what gzip packed: " + py::str(error.value()).cast<std::string>());
+    }
+}
+
 /// A document, or the texts of the files that a path stands for.
 void take_source(const py::handle& source, Sources& out) {
     if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
@@ -64,7 +82,7 @@ void take_source(const py::handle& source, Sources& out) {
     }
     const std::vector<std::string> path{path_text(py::reinterpret_borrow<py::object>(source))};
     for (auto& file : unlocked([&] { return io::kubernetes_files(path); })) {
-        out.contents.push_back(unlocked([&] { return read_file(file); }));
+        out.contents.push_back(unpacked(unlocked([&] { return read_file(file); }), file));
         out.names.push_back(std::move(file));
     }
 }
@@ -100,10 +118,10 @@ void take_kai_source(const py::object& source, Sources& out) {
         return;
     }
     auto name = path_text(source);
-    if (py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>())
-        out.contents.push_back(archived_text(source, name));
-    else
-        out.contents.push_back(unlocked([&] { return read_file(name); }));
+    auto text = unlocked([&] { return read_file(name); });
+    const bool packed =
+        text.starts_with("PK") || py::module_::import("zipfile").attr("is_zipfile")(source).cast<bool>();
+    out.contents.push_back(packed ? archived_text(source, name) : std::move(text));
     out.names.push_back(std::move(name));
 }
 

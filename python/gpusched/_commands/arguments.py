@@ -93,7 +93,7 @@ def choices(text: str) -> dict[str, str]:
     return chosen
 
 
-GOAL = ("empty_nodes", "gpu_model", "count", "gpu_count", "cpu_milli", "memory_mib")
+GOAL = ("empty_nodes", "gpu_model", "usable_by", "count", "gpu_count", "cpu_milli", "memory_mib")
 """What a goal may say; the last three are those of its slots."""
 
 
@@ -109,7 +109,7 @@ def goal(text: str) -> dict[str, Any]:
             raise argparse.ArgumentTypeError(f"{text!r}: a goal has no {key!r}; expected {', '.join(GOAL)}")
         if key in found or key in slots:
             raise argparse.ArgumentTypeError(f"{text!r}: {key} is given twice")
-        if key == "gpu_model":
+        if key in ("gpu_model", "usable_by"):
             found[key] = value
         elif not re.fullmatch(r"-?[0-9]{1,18}", value):
             raise argparse.ArgumentTypeError(f"{text!r}: {key} is {value!r}; expected a whole number")
@@ -200,6 +200,9 @@ class Parser(argparse.ArgumentParser):
             options = list(self.commands.get(getattr(parsed, "command", ""), self)._option_string_actions)
             near = [_core.did_you_mean(word.split("=")[0], options) for word in unknown if word.startswith("--")]
             self.problems.append(f"unrecognized arguments: {' '.join(unknown)}{''.join(near[:1])}")
+            lists = [option for option in options if self.commands.get(getattr(parsed, "command", ""), self)._option_string_actions[option].type is names]
+            if lists and not any(word.startswith("-") for word in unknown):
+                self.problems[-1] += f"; names stand with commas between them, like {lists[0]} a,b"
         if self.problems:
             command = getattr(parsed, "command", None)
             self.tell(f"{self.prog} {command}" if command else self.prog)

@@ -91,6 +91,30 @@ def generate(args: argparse.Namespace) -> int:
     return OK
 
 
+NODES_SHOWN = 5
+"""By name, of those that are cordoned."""
+
+
+def say_left_out(cluster: Cluster, args: argparse.Namespace) -> None:
+    """Says what the figures of idle GPUs do not hold: cordoned nodes, and devices that are no whole GPUs."""
+    cordoned = [node for node in cluster.nodes if not node.schedulable and node.gpu_count > 0]
+    idle = sum(node.idle_gpu_count for node in cordoned)
+    if cordoned and not args.include_cordoned:
+        named = ", ".join(node.name for node in cordoned[:NODES_SHOWN])
+        more = f" and {len(cordoned) - NODES_SHOWN:,} more" if len(cordoned) > NODES_SHOWN else ""
+        say(f"without {counted(idle, 'idle GPU')} of {counted(len(cordoned), 'cordoned node')} (--include-cordoned): {named}{more}")
+    devices: dict[str, tuple[int, int]] = {}
+    for node in cluster.nodes:
+        first, free = node.gpu_count, set(node.free_devices)
+        for device in node.devices:
+            numbers = range(first, first + device["count"])
+            there, unused = devices.get(device["device_class"], (0, 0))
+            devices[device["device_class"]] = there + len(numbers), unused + len(free & set(numbers))
+            first = numbers.stop
+    for name, (there, unused) in devices.items():
+        say(f"not whole GPUs: {there:,} of {name}, {unused:,} free")
+
+
 def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
     shapes = fragmentation.report(cluster, args.shapes, **given(args, "fragmentation.unusable_nodes"))
     for shape in shapes:
@@ -225,6 +249,7 @@ def report(args: argparse.Namespace) -> int:
             say(f"note: {warning}")
         say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
         say(str(table))
+        say_left_out(cluster, args)
         if args.nodes:
             say_where(args, cluster)
         say(f"\nJobs of {counted(args.job_gpus, 'GPU')} that could start, across and within switches")

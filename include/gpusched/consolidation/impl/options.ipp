@@ -1,12 +1,11 @@
 #pragma once
 
+#include <gpusched/consolidation/detail/check_goal.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
@@ -29,17 +28,7 @@ inline void check_goal(Problems& problems, const Options& options, const Cluster
             problems.add(
                 "goal: slots: nothing is asked for; expected gpu_count, cpu_milli or memory_mib above 0");
     }
-    if (!goal.gpu_model.empty()) {
-        const auto& inv = cluster.inventory();  // which also knows models that only tasks accept
-        std::set<std::string_view> models;
-        for (const auto node : cluster.nodes())
-            if (const auto model = inv.nodes.gpu_model[index(node)]; model != none<GpuModelId>)
-                models.insert(inv.gpu_models[index(model)]);
-        if (!models.contains(goal.gpu_model))
-            problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
-                                   "a GPU model that a node of the cluster has", "goal") +
-                         did_you_mean(goal.gpu_model, std::vector(models.begin(), models.end())));
-    }
+    check_goal_names(problems, goal, cluster);
     if (options.preset == Preset::ipc)
         problems.add(bad_value("preset", enum_name(options.preset), "fast or best beside a goal"));
     if (options.objective != Objective{})

@@ -180,7 +180,15 @@ class Claims {
             return report_.ignored("Pod", "claims of extended resources", Errs::neither,
                                    "the claim was not read: which cards it has is not known", pod.id.full());
         taken_.insert(full);
-        for (const auto& result : results_of(found->second).items()) name_card(device_of(result), pod);
+        // Containers that initialise have devices of their own, though they end before the others begin.
+        Quantities held;
+        for (const auto& result : results_of(found->second).items()) {
+            const auto device = device_of(result);
+            name_card(device, pod);
+            if (const auto resource = slices_.resource_of_device(device); !resource.empty())
+                held[name_in_pods(resource)] += Quantity{1, 0};
+        }
+        raise(pod.requests, held);
         report_.exact("Pod", "claims of extended resources");
     }
     void name_card(const std::string& device, Pod& pod) const {

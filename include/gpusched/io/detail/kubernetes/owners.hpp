@@ -155,7 +155,7 @@ class Owners {
         }
         if (pod.terminating && pod.bound()) {
             out.locked = true;
-            report_.exact("Pod", "terminating: holds its room until it is gone");
+            report_.exact_of("Pod", "terminating: holds its room until it is gone", out.name);
         }
     }
 

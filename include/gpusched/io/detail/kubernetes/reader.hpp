@@ -238,7 +238,10 @@ class Reader {
         const auto status = pod.object["status"];
         if (pod.bound()) {
             out.node = pod.node;
-            report_.exact("Pod", pod.phase == "Pending" ? "bound, not running yet" : "running");
+            if (pod.phase == "Pending")
+                report_.exact_of("Pod", "bound, not running yet", out.name + " on " + pod.node);
+            else
+                report_.exact("Pod", "running");
         } else if (pod.gated) {
             report_.approximated("Pod", "scheduling gates", Errs::too_lax,
                                  "pending: kube-scheduler does not place it before its gates are gone",
