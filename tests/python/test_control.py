@@ -259,6 +259,41 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
     assert "--sensitivity: goes without" in capsys.readouterr().err
 
 
+def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    full = gs.control.variant_flags("full")
+    assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
+    assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
+    assert gs.control.variant_flags("no_placement") == {**full, "place": False}
+    assert gs.control.variant_flags("no_mig") == {**full, "mig": False}
+    log, config = gs.sim.record_host(0, variant="paper", duration_s=1800)
+    assert gs.control.replay_audit(log, config).first_difference == -1
+    done = [action for line in log.splitlines() for action in json.loads(line)["actions"]]
+    joined = [a for a in done if a["kind"] == "reconfigure" and a["after"][3] < a["before"][3]]
+    assert joined and not [a for a in done if a["kind"] == "set_quota"]
+    run = gs.sim.simulate_host(variant="paper", seeds=[0], duration_s=1800)
+    assert run.quota_changes[0] >= len(joined)
+
+    command = ["simulate-host", "--variants", "paper", "no_mig", "--seeds", "1", "--duration-s", "300"]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["figure", "paper", "no_mig"]
+
+
+def test_hosts_of_any_size() -> None:
+    one = {"seeds": [0], "duration_s": 300}
+    run = gs.sim.simulate_host(variant="static", scenario="two_hosts", **one)
+    assert run.services[0] == 2 and run.slice_s[0] == pytest.approx(2 * 2 * 300)
+    crowded = {"trios": 4, "neighbours": True}
+    run = gs.sim.simulate_host(variant="full", scenario="two_hosts", overrides=crowded, **one)
+    assert run.services[0] == 8
+    table = gs.sim.compare_hosts(["static"], scenario="two_hosts", overrides={"t2_weight": 5.0}, **one)
+    assert table[0].above_pct <= 100
+    _, config = gs.sim.record_host(0, scenario="two_hosts", overrides=crowded, duration_s=2)
+    assert len(config["host"]["gpus"]) == 8
+    assert [t["name"] for t in config["host"]["tenants"] if t["protected"]] == ["T1", "T1-2", "T1-3", "T1-4"]
+    with pytest.raises(gs.InvalidInput, match="trios: 3; expected at most one per root"):
+        gs.sim.simulate_host(overrides={"trios": 3}, **one)
+
+
 def test_ours_and_llm_mode() -> None:
     full = gs.sim.simulate_host(variant="full", seeds=[3], duration_s=1800)
     ours = gs.sim.simulate_host(variant="ours", seeds=[3], duration_s=1800)

@@ -88,6 +88,8 @@ class Summary:
             place[3] = action["value"]
         elif kind == "reconfigure":
             place[:3], place[4:] = action["after"][:3], action["after"][4:]
+            if action["after"][3] != action["before"][3]:  # a quota that came with it
+                place[3] = action["after"][3]
         elif kind == "pin":
             place[4:] = action["after"][4:]
         if place == before:
