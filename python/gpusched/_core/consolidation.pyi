@@ -282,6 +282,7 @@ def bound(
     time_limit: float | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Bound: ...
+def goal_nodes(cluster: Cluster, goal: object) -> list[str]: ...
 def explain(
     cluster: Cluster,
     plan: Plan | Mapping[str, Any] | str | PathLike[str],

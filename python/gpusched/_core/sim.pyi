@@ -58,6 +58,8 @@ class ReplayResult:
 
 class HostResult:
     @property
+    def services(self) -> npt.NDArray[np.int64]: ...
+    @property
     def arrived(self) -> npt.NDArray[np.int64]: ...
     @property
     def completed(self) -> npt.NDArray[np.int64]: ...
@@ -228,18 +230,18 @@ def replay(
 ) -> ReplayResult: ...
 def simulate_host(
     *,
-    variant: Literal["static", "guards", "placement", "mig", "full", "ours"] = "full",
+    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"] = "full",
     seeds: Iterable[int] = (0, 1, 2, 3, 4, 5, 6),
     duration_s: float = 3600.0,
-    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm"] = "table3",
+    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm", "two_hosts"] = "table3",
     overrides: Mapping[str, Any] | None = None,
 ) -> HostResult: ...
 def record_host(
     seed: int = 0,
     *,
-    variant: Literal["static", "guards", "placement", "mig", "full", "ours"] = "full",
+    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"] = "full",
     duration_s: float = 3600.0,
-    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm"] = "table3",
+    scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm", "two_hosts"] = "table3",
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[str, dict[str, Any]]: ...
 def read_llm_trace(csv: str) -> list[tuple[float, int, int]]: ...

@@ -75,8 +75,7 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
     spec.tasks.push_back(
         {.name = "user",
          .gpu_count = 8,
-         .tolerations = {{.key = "dedicated", .op = "Exists"}, {.key = "gpu", .op = "Exists"}},
-         .node_selector = {}});
+         .tolerations = {{.key = "dedicated", .op = "Exists"}, {.key = "gpu", .op = "Exists"}}});
     const auto vacated = [&](const Goal& goal) {
         const auto cluster = Cluster::build(spec);
         const auto found = con::consolidate(cluster, {.goal = goal});
