@@ -191,8 +191,7 @@ TEST_CASE("goals that mean nothing are refused") {
     refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal: count: 0; expected at least 1");
     refused({.empty_nodes = 1, .gpu_model = "H21"},
             "goal: gpu_model: 'H21'; expected a GPU model of the cluster: 'H20'");
-    refused({.empty_nodes = 1, .usable_by = "a1"},
-            "goal: usable_by: 'a1'; expected a task of the cluster; did you mean 'a0'");
+    refused({.empty_nodes = 1, .usable_by = "a1"}, "goal: usable_by: 'a1'; expected a task of the cluster");
     // A model that tasks accept and no node has.
     auto wishful = stairs();
     wishful.tasks.front().gpu_models.push_back("H21");
@@ -273,8 +272,8 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
         const auto best = con::consolidate(cluster, {.objective = con::Objective::nodes});
         const auto after = apply(cluster, best.plan);
         std::int64_t empty = 0;
-        for (const auto node : cluster.nodes())
-            empty += !cluster.inventory().nodes.is_cordoned(node) && after.occupants(node) == 0;
+        for (const auto node : con::goal_nodes(cluster, {.empty_nodes = 1}))
+            empty += after.occupants(node) == 0;
         if (empty == 0 || best.plan.vacated_nodes.empty()) continue;
         INFO("seed " << seed << ": " << empty);
         const auto found = con::consolidate(cluster, for_nodes(empty));
@@ -286,26 +285,28 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
 }
 
 TEST_CASE("a goal vacates no node more than is asked for where that takes moves") {
-    struct Case {
-        std::uint64_t seed;
-        std::int64_t count;
-        con::Preset preset;
-    };
-    // Where the last step to the goal used to vacate two nodes at once.
-    for (const auto& [seed, count, preset] :
-         {Case{202, 6, con::Preset::fast}, Case{234, 1, con::Preset::best},
-          Case{250, 11, con::Preset::best}}) {
+    int moved = 0, more = 0;
+    for (std::uint64_t seed = 180; seed < 260; ++seed) {
         Rng rng(seed);
         const auto spec =
             random_cluster(rng, {.min_nodes = 5, .max_nodes = 40, .min_tasks = 10, .max_tasks = 90});
         const auto cluster = Cluster::build(spec);
-        auto options = for_nodes(count);
-        options.threads = 1;
-        options.preset = preset;
-        const auto found = con::consolidate(cluster, options);
-        INFO("seed " << seed);
-        CHECK(found.plan.goal_reached == true);
-        CHECK(found.stats.goal_after == count);
-        CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+        for (const std::int64_t further : {1, 2, 3}) {
+            std::int64_t count = further;
+            for (const auto node : con::goal_nodes(cluster, {.empty_nodes = 1}))
+                count += cluster.occupants(node) == 0 ? 1 : 0;
+            auto options = for_nodes(count);
+            options.threads = 1;
+            options.preset = seed % 2 == 0 ? con::Preset::best : con::Preset::fast;
+            const auto found = con::consolidate(cluster, options);
+            if (found.plan.moves.empty() || !found.plan.goal_reached.value_or(false)) continue;
+            INFO("seed " << seed << ", " << count);
+            CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+            ++moved;
+            more += found.stats.goal_after > count ? 1 : 0;
+        }
     }
+    INFO(more << " of " << moved);
+    CHECK(moved > 100);
+    CHECK(more == 0);
 }

@@ -63,7 +63,7 @@ GPUSCHED_INTERNAL std::optional<double> Place::number() const {
 }
 
 GPUSCHED_INTERNAL std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
-                                                         Problems& problems) {
+                                                           Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
