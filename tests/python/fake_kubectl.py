@@ -4,8 +4,8 @@
 The cluster: `pods` by namespace/name with `uid`, `node`, `owner`, `kind`, `ready`; `cordoned`, `evicted` (uids); `busy`: answers 429 to
 so many further evictions, `down`: refuses so many further calls; `lands`: nodes of replacements, in order; `slow`: looks until a
 replacement is ready; `owners`: what controllers say of themselves when asked, with null for those that are gone; `wants`: how many pods
-controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose budget allows no eviction; `kill`: the process group dies at that call, `before` or
-`after` it takes effect; `log`: the calls.
+controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose budget allows no
+eviction; `kill`: the process group dies at that call, `before` or `after` it takes effect; `log`: the calls.
 """
 
 import json
