@@ -51,7 +51,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
     if verb == "uncordon" and rest[0] in state.get("gone", ()):
         return 1, "", f'Error from server (NotFound): nodes "{rest[0]}" not found\n'
     if verb == "uncordon":
-        state["cordoned"].remove(rest[0])
+        if rest[0] in state["cordoned"]:  # kubectl says "already uncordoned" otherwise
+            state["cordoned"].remove(rest[0])
         return 0, f"node/{rest[0]} uncordoned\n", ""
     if verb == "create":
         return evict(state, json.load(sys.stdin))

@@ -172,7 +172,7 @@ def test_policies_that_fail_are_told_and_the_others_shown(tmp_path, capsys):
     file.write_text("time_s,input,output\n" + "".join(f"{i},{8000 if i % 2 else 100},20\n" for i in range(120)))
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:4]] == ["forecast", "utilization", "token_rate"]
+    assert [line.split()[0] for line in lines[2:5]] == ["forecast", "utilization", "token_rate"]
     (told,) = (line for line in lines if line.startswith("static"))
     assert told.startswith("static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; in 1 of 1 up")
     assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {"forecast", "utilization", "token_rate"}

@@ -348,7 +348,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, file, dry = (str(tmp_path / name) for name in ("log.jsonl", "config.json", "dry.jsonl"))
     simulate = ["simulate-host", "--variants", "static", "full", "--seeds", "1", "--duration-s", "900"]
     assert cli.main([*simulate, "--audit", log, "--config-output", file]) == 0
-    assert "means of 1 seed " in capsys.readouterr().out
+    assert "means of 1 seed;" in capsys.readouterr().out
     assert cli.main(["replay-audit", log, "--config", file]) == 0
     assert "450 windows" in capsys.readouterr().out
 

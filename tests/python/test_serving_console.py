@@ -135,14 +135,14 @@ def test_rates_given_twice_add_up_or_are_told(console: Console) -> None:
         (line,) = console("plan-serving", asked, *words, code=2)
         assert told in line
     lines = console("serving-curve", asked, "--rates", "4", "--rates", "8,12", "--measured-only")
-    assert [line.split()[0] for line in lines[1:4]] == ["4", "8", "12"]
+    assert [line.split()[0] for line in lines[2:5]] == ["4", "8", "12"]
 
 
 def test_targets_say_kept_only_where_there_are_any(console: Console) -> None:
     def verdicts(asked: dict[str, Any], *words: str) -> dict[str, str]:
         lines = console("plan-serving", console.file("request.json", asked), "--measured-only", *words)
         at = next(i for i, line in enumerate(lines) if line.split()[0] == "workload")
-        return {line.split()[0]: line.split()[-1] for line in lines[at + 1 : at + 3]}
+        return {line.split()[0]: line.split()[-1] for line in lines[at + 2 : at + 4]}
 
     asked = request({"chat": 3.0, "code": 1.0})
     assert verdicts(asked) == {"chat": "none", "code": "none"}
@@ -166,7 +166,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     lines = console("serving-curve", file, "--rates", "5", "--ttft-p99", "1e-4", "--targets", "ttft_p90=1", "--measured-only", code=1)
     assert lines[0].split()[:4] == ["rate", "ttft_p90_s", "ttft_p99_s", "tpot_p90_s"]
     # Nothing is proved of the cost of a plan that cannot be.
-    assert lines[1].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
+    assert lines[2].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
     assert any("ttft_p99_s of 0.0001 s is less than" in line for line in lines)
     # A set goes before the options, and these before the request.
     table = serving.curve(asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True)

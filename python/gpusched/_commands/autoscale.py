@@ -71,12 +71,12 @@ def read_trace(path: str, longest_s: float = math.inf) -> list[tuple[float, int,
     if len(rows) < 2:
         raise InvalidInput(f"{path}: {counted(len(rows), 'request')}; expected at least two")
     rows.sort()
-    first, last, line = rows[0][0], rows[-1][0], rows[-1][3]
+    first, last, at = rows[0][0], rows[-1][0], rows[-1][3]
     if first == last:
         raise InvalidInput(f"{path}: {counted(len(rows), 'request')}, all at one moment; expected times that differ")
     if last - first > longest_s:
         raise InvalidInput(
-            f"{path}: line {line}: {last - first:g} s after the first request; expected at most {longest_s:g} s, "
+            f"{path}: line {at}: {last - first:g} s after the first request; expected at most {longest_s:g} s, "
             f"{serving.most_intervals:,} intervals between decisions"
         )
     return [(when - first, prompt, answer) for when, prompt, answer, _ in rows]
