@@ -178,9 +178,9 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(3.0, 0.6)]
     file = console.file("request.json", asked)
     lines = console("serving-curve", file, "--rates", "5", "--measured-only")
-    assert lines[2:] == ["ttft_p90_s in the request: 3 of code", "tpot_p90_s in the request: 0.9 of chat, 0.6 of code"]
+    assert lines[3:] == ["ttft_p90_s in the request: 3 of code", "tpot_p90_s in the request: 0.9 of chat, 0.6 of code"]
     lines = console("serving-curve", file, "--rates", "5", "--tpot-p90", "0.8", "--targets", "ttft_p90=2", "--measured-only")
-    assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 2
+    assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 3
 
 
 def test_ranges_of_prices_say_among_which_plans(capsys: pytest.CaptureFixture[str]) -> None:
