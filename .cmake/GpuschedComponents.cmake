@@ -180,7 +180,7 @@ endfunction()
 gpusched_package(threads Threads::Threads "" Threads)
 gpusched_package(eigen Eigen3::Eigen "" Eigen3 NO_MODULE) # 3.4 or newer; Eigen 5 refuses to be found as 3.4
 gpusched_package(boost Boost::headers "" Boost 1.74)
-gpusched_package(json nlohmann_json::nlohmann_json "" nlohmann_json 3.11)
+gpusched_package(nlohmann nlohmann_json::nlohmann_json "" nlohmann_json 3.11)
 gpusched_package(csv gpusched::csv "" gpusched_csv)
 gpusched_package(clp Clp::Clp GPUSCHED_HAS_CLP Clp)
 gpusched_package(cbc Cbc::Cbc GPUSCHED_HAS_CBC Cbc)
@@ -193,9 +193,10 @@ gpusched_component(
   core
   ROOMS core model topology verify fragmentation allocation consolidation preemption admission
   PUBLIC threads eigen boost)
-gpusched_component(io ROOMS io NEEDS core PRIVATE json csv OPTIONAL pugixml libyaml)
+gpusched_component(json ROOMS json NEEDS core PRIVATE nlohmann OPTIONAL libyaml)
+gpusched_component(io ROOMS io NEEDS json PRIVATE csv OPTIONAL pugixml)
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
 gpusched_component(serving ROOMS serving NEEDS milp PRIVATE csv)
-gpusched_component(control ROOMS control NEEDS core PRIVATE json)
-gpusched_component(host ROOMS host NEEDS control PRIVATE json)
+gpusched_component(control ROOMS control NEEDS json)
+gpusched_component(host ROOMS host NEEDS control)
 gpusched_component(sim ROOMS sim NEEDS control PRIVATE csv)

@@ -10,7 +10,6 @@
 #include <gpusched/io/impl/hardware_parts.ipp>
 #include <gpusched/io/impl/host_list.ipp>
 #include <gpusched/io/impl/hwloc.ipp>
-#include <gpusched/io/impl/json_document.ipp>
 #include <gpusched/io/impl/kai.ipp>
 #include <gpusched/io/impl/kubernetes.ipp>
 #include <gpusched/io/impl/kubernetes_steps.ipp>

@@ -11,5 +11,4 @@
 #include <gpusched/model/impl/inventory.ipp>
 #include <gpusched/model/impl/membership.ipp>
 #include <gpusched/model/impl/membership_budgets.ipp>
-#include <gpusched/model/impl/name_table.ipp>
 #include <gpusched/model/impl/plan.ipp>

@@ -13,6 +13,7 @@
 #include <gpusched/core/core.hpp>
 #include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/io/io.hpp>
+#include <gpusched/json/json.hpp>
 #include <gpusched/milp/milp.hpp>
 #include <gpusched/model/model.hpp>
 #include <gpusched/preemption/preemption.hpp>

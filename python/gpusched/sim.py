@@ -30,7 +30,7 @@ from ._core.sim import (
     simulate_harvest,
     simulate_host,
 )
-from ._tables import Table
+from ._views.tables import Table
 from .errors import InvalidInput
 
 if TYPE_CHECKING:

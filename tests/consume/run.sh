@@ -100,7 +100,7 @@ PKG_CONFIG_PATH="${pc%/*}" quiet "${CXX:-c++}" -std=c++20 "-I$work/hidden" tests
 
 began "unknown versions and components are refused"
 refused 'requested version "99"' '99 REQUIRED'
-refused 'gpusched has no component nonsense; there are: core;io;milp' 'REQUIRED COMPONENTS core nonsense'
+refused 'gpusched has no component nonsense; there are: core;json;io;milp' 'REQUIRED COMPONENTS core nonsense'
 refused 'built without the component io' 'REQUIRED COMPONENTS io'
 
 # ---- all components -------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 // Any bytes, YAML or JSON, are either a snapshot, which can be built, written and read again, or an InvalidInput.
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/kubernetes.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (error.problems().empty()) std::abort();
         return 0;
     } catch (const gpusched::BackendError&) {
-        if (gpusched::io::reads_yaml()) std::abort();
+        if (gpusched::json::reads_yaml()) std::abort();
         return 0;
     }
     const auto cluster = gpusched::Cluster::build(reading.cluster);

@@ -348,7 +348,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, file, dry = (str(tmp_path / name) for name in ("log.jsonl", "config.json", "dry.jsonl"))
     simulate = ["simulate-host", "--variants", "static", "full", "--seeds", "1", "--duration-s", "900"]
     assert cli.main([*simulate, "--audit", log, "--config-output", file]) == 0
-    assert "means of 1 seed " in capsys.readouterr().out
+    assert "means of 1 seed;" in capsys.readouterr().out
     assert cli.main(["replay-audit", log, "--config", file]) == 0
     assert "450 windows" in capsys.readouterr().out
 
@@ -433,7 +433,7 @@ def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     signals.write_text(json.dumps(window(20)) + "\n{}x\n")
     assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
     signals.write_bytes(b'{"window": 9223372036854775807}\n{}\n{"x": "\xff"}\n')
-    assert cli.main(run) == 2 and "line 3: signals: " in capsys.readouterr().err
+    assert cli.main(run) == 2 and "line 3: signals:" in capsys.readouterr().err
     assert cli.main(run[:-1]) == 2 and "--dry-run" in capsys.readouterr().err
 
 

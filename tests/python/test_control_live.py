@@ -269,12 +269,12 @@ def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]
 def test_one_controller_per_host_and_dry_runs_beside_it(host: Host) -> None:
     config = host.config()
     config["live"]["lock_wait_s"] = 0
-    first = gs.control.LiveController(config)
+    first = gs.host.LiveController(config)
     other = json.loads(json.dumps(config))
     other["live"]["journal"] = str(host.folder / "other.json")
     with pytest.raises(gs.BackendError, match="another controller has these control groups"):
-        gs.control.LiveController(other)
-    gs.control.LiveController({**config, "flags": {"dry_run": True}})
+        gs.host.LiveController(other)
+    gs.host.LiveController({**config, "flags": {"dry_run": True}})
     del first
 
 
@@ -310,7 +310,7 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(gs.BackendError, match="SIGCHLD is ignored"):
-            gs.control.LiveController(host.config()).start()
+            gs.host.LiveController(host.config()).start()
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -318,7 +318,7 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mig": "x"}, "/live/mig: 'x'"),
+        ({"mig": "x"}, 'configuration: /live/mig: expected "none", "nvidia-smi" or "nvml", found "x"'),
         ({"journal": ""}, "/live/journal: missing"),
         ({"surprise": 1}, "/live/surprise: unknown field"),
         ({"pci": ["a"]}, "/live/pci: 1 elements"),
@@ -331,8 +331,8 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
         ({"tenants": {"T2": {"disks": ["a:b c=d"]}}}, "major:minor"),
         ({"tenants": {"T1": {"cgroup": "t"}, "T2": {"cgroup": "t/x"}}}, "a group of its own"),
-        ({"command_limit_s": 0}, "/live/command_limit_s: 0"),
-        ({"layout_every": 0}, "/live/layout_every: 0"),
+        ({"command_limit_s": 0}, "/live/command_limit_s: expected a number above 0, at most 600, found 0"),
+        ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
         ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
         ({"admission": {"capacity": -1}}, "/live/admission/capacity: -1"),
@@ -343,7 +343,7 @@ def test_bad_configurations(host: Host, change: dict[str, Any], message: str) ->
     config = host.config()
     config["live"].update(change)
     with pytest.raises(gs.InvalidInput) as caught:
-        gs.control.LiveController(config)
+        gs.host.LiveController(config)
     assert message in str(caught.value)
 
 
@@ -354,7 +354,7 @@ def test_recorded_signals_need_a_dry_run(host: Host, capsys: pytest.CaptureFixtu
     assert cli.main(["control", "--config", str(host.folder / "config.json")]) == 2
     assert "a section `live`" in capsys.readouterr().err
     with pytest.raises(gs.InvalidInput, match="/live: missing"):
-        gs.control.LiveController(config)
+        gs.host.LiveController(config)
 
 
 def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
@@ -366,7 +366,7 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
 
     def accepted(config: dict[str, Any]) -> bool:
         try:
-            gs.control.LiveController(config)
+            gs.host.LiveController(config)
         except gs.InvalidInput:
             return False
         return True

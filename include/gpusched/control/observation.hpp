@@ -42,20 +42,20 @@ struct TenantSignals {
 template <class F>
 constexpr void visit_fields(std::type_identity<TenantSignals>, F&& field) {
     field("present", &TenantSignals::present);
-    field("p50_ms", &TenantSignals::p50_ms);
-    field("p95_ms", &TenantSignals::p95_ms);
-    field("p99_ms", &TenantSignals::p99_ms);
-    field("p999_ms", &TenantSignals::p999_ms);
-    field("ttft_p99_ms", &TenantSignals::ttft_p99_ms);
+    field("p50_ms", &TenantSignals::p50_ms, NullIfUnknown{});
+    field("p95_ms", &TenantSignals::p95_ms, NullIfUnknown{});
+    field("p99_ms", &TenantSignals::p99_ms, NullIfUnknown{});
+    field("p999_ms", &TenantSignals::p999_ms, NullIfUnknown{});
+    field("ttft_p99_ms", &TenantSignals::ttft_p99_ms, NullIfUnknown{});
     field("count", &TenantSignals::count);
     field("misses", &TenantSignals::misses);
-    field("offered_per_s", &TenantSignals::offered_per_s);
-    field("completed_per_s", &TenantSignals::completed_per_s);
-    field("pcie_bytes_per_s", &TenantSignals::pcie_bytes_per_s);
-    field("io_bytes_per_s", &TenantSignals::io_bytes_per_s);
-    field("sm_active", &TenantSignals::sm_active);
-    field("dram_active", &TenantSignals::dram_active);
-    field("memory_used_mib", &TenantSignals::memory_used_mib);
+    field("offered_per_s", &TenantSignals::offered_per_s, NullIfUnknown{});
+    field("completed_per_s", &TenantSignals::completed_per_s, NullIfUnknown{});
+    field("pcie_bytes_per_s", &TenantSignals::pcie_bytes_per_s, NullIfUnknown{});
+    field("io_bytes_per_s", &TenantSignals::io_bytes_per_s, NullIfUnknown{});
+    field("sm_active", &TenantSignals::sm_active, NullIfUnknown{});
+    field("dram_active", &TenantSignals::dram_active, NullIfUnknown{});
+    field("memory_used_mib", &TenantSignals::memory_used_mib, NullIfUnknown{});
     field("pcie_attribution", &TenantSignals::pcie_attribution);
     field("io_attribution", &TenantSignals::io_attribution);
 }
@@ -67,8 +67,8 @@ struct RootSignals {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<RootSignals>, F&& field) {
-    field("bytes_per_s", &RootSignals::bytes_per_s);
-    field("replays", &RootSignals::replays);
+    field("bytes_per_s", &RootSignals::bytes_per_s, NullIfUnknown{});
+    field("replays", &RootSignals::replays, NullIfUnknown{});
 }
 
 /// One GPU as read back.

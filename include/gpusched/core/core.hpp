@@ -17,6 +17,7 @@
 #include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/lp.hpp>
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/order.hpp>

@@ -68,6 +68,9 @@ struct UnlessDefault {};
 /// The mark of an optional field that documents write as null where there is none, instead of leaving it out.
 struct NullIfAbsent {};
 
+/// The mark of a number, or of a list of numbers, that documents give as null where it is not known, which is NaN here.
+struct NullIfUnknown {};
+
 /// The mark of a text that documents may give as null, which is read as empty.
 struct NullIsEmpty {};
 

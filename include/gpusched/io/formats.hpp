@@ -1,4 +1,4 @@
-// Which formats this build can read.
+// Whether this build can read XML.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -7,10 +7,6 @@ namespace GPUSCHED_NAMESPACE::io {
 
 /// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
 [[nodiscard]] bool reads_xml() noexcept;
-
-/// Whether the library was built with libyaml. Without it, readers of YAML or JSON read JSON only and throw
-/// BackendError for anything else.
-[[nodiscard]] bool reads_yaml() noexcept;
 
 }  // namespace GPUSCHED_NAMESPACE::io
 

@@ -68,17 +68,27 @@ constexpr void visit_fields(std::type_identity<ReadingRow>, F&& field) {
 
 /// A kind of object that the input does not hold.
 struct AbsentKind {
-    std::string kind{};
+    std::string kind{};       ///< of objects
     std::string undecided{};  ///< what could not be decided without it
     bool operator==(const AbsentKind&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<AbsentKind>, F&& field) {
+    field("kind", &AbsentKind::kind);
+    field("undecided", &AbsentKind::undecided);
+}
 
 /// Rows in the order in which they were first met; nothing that was read is missing from them.
 struct ReadingReport {
-    std::vector<ReadingRow> rows{};
-    std::vector<AbsentKind> absent{};
+    std::vector<ReadingRow> rows{};    ///< each thing of each kind of object, and how all of these were read
+    std::vector<AbsentKind> absent{};  ///< the kinds of objects that the input does not hold
     bool operator==(const ReadingReport&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
+    field("rows", &ReadingReport::rows);
+    field("absent", &ReadingReport::absent);
+}
 
 /// The report as a person reads it: what was left out first, then what was approximated and ignored, then what is exact, then the
 /// kinds that are absent.

@@ -4,10 +4,10 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
 #include <gpusched/model/extras.hpp>
 #include <gpusched/model/group_rules.hpp>
-#include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>

@@ -12,7 +12,6 @@
 #include <gpusched/model/hardware.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/largest_gpu_count.hpp>
-#include <gpusched/model/name_table.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/model/trace.hpp>

@@ -5,6 +5,8 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
+#include <map>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -12,9 +14,10 @@ namespace GPUSCHED_NAMESPACE::serving {
 
 /// One point of a curve and its plan.
 struct CurvePoint {
-    double rate = 0;           ///< requests/s of all kinds together
-    LatencyTargets targets{};  ///< of the options; kinds may have their own
-    ServingPlan plan{};        ///< the cheapest; none where nothing serves it
+    double rate = 0;  ///< requests/s of all kinds together
+    /// Of the call and, where that has none, of the request; where its kinds differ, the shortest of them.
+    LatencyTargets targets{};
+    ServingPlan plan{};  ///< the cheapest; none where nothing serves it
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
@@ -28,9 +31,14 @@ constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
 /// @throws InvalidInput for a rate that is not above 0, and a request that asks for nothing
 [[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
 
+/// The request with these rates of its kinds, and 0 of all other kinds.
+/// @param rates  requests/s by kind: `KIND`, or `MODEL/KIND` where several models have a kind of this name
+/// @throws InvalidInput for names of no kind or of several, and for kinds that are named twice
+[[nodiscard]] ServingRequest with_rates(ServingRequest request, const std::map<std::string, double>& rates);
+
 /// The cheapest plan for each rate, or for each set of targets, or for each pair of them (rates vary slowest).
 /// @param rates   requests/s of all kinds together, each > 0; empty = those of the request
-/// @param targets empty = those of the options
+/// @param targets each beside those of the options, before which they go; empty = those of the options alone
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes, which is one of each plan
 [[nodiscard]] std::vector<CurvePoint>

@@ -1,9 +1,9 @@
 // Errors and the version.
 #include "core/keywords.hpp"
 
-#include <gpusched/core/detail/document_rules.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/version.hpp>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ void require_own_files() {
 void bind_core(py::module_& m) {
     py::register_exception_translator(translate);
     m.attr("__version__") = version;
-    m.attr("deepest_nesting") = gpusched::detail::deepest_nesting;
+    m.attr("deepest_nesting") = json::deepest_nesting;
     m.def(
         "did_you_mean",
         [](const std::string& name, const std::vector<std::string>& known) {

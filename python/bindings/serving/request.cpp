@@ -236,21 +236,7 @@ CallRates read_rates(const py::object& rate) {
 
 s::ServingRequest with_rates(s::ServingRequest request, const CallRates& rates) {
     if (rates.all) return s::with_rate(std::move(request), *rates.all);
-    if (!rates.any()) return request;
-    std::vector<std::string> known;
-    for (auto& served : request.models)
-        for (auto& workload : served.workloads) {
-            known.push_back(workload.name);
-            const auto given = rates.by_name.find(workload.name);
-            workload.rate = given == rates.by_name.end() ? 0 : given->second;
-            workload.requests = 0;
-        }
-    Problems problems;
-    for (const auto& [name, each] : rates.by_name)
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            problems.add(bad_name("rate", name, known));
-    problems.throw_if_any();
-    return request;
+    return rates.any() ? s::with_rates(std::move(request), rates.by_name) : request;
 }
 
 /// What the library says of the workloads of a request, with their places in its document.
@@ -426,9 +412,8 @@ py::dict write_serving_request(const serving::ServingRequest& request) {
     return result;
 }
 
-std::vector<serving::PlannedReplicas> read_running(const py::object& given,
-                                                   const serving::ServingRequest& request) {
-    std::string place = "running";
+std::vector<serving::PlannedReplicas>
+read_running(const py::object& given, const serving::ServingRequest& request, std::string place) {
     auto running = given;
     if (py::isinstance<PlannedServing>(given)) {
         running = given.attr("replicas");
@@ -440,12 +425,12 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& given,
         plan.read("version", version);
         plan.throw_if_any();
         if (format != "gpusched.serving-plan" || (version != 1 && version != 2))
-            throw InvalidInput(bad_value("running.format",
+            throw InvalidInput(bad_value(place + ".format",
                                          gpusched::quoted(format) + " version " + std::to_string(version),
                                          "'gpusched.serving-plan' version 1 or 2"));
         place += ".replicas";
         running = plan.take("replicas");
-        if (!running) throw InvalidInput("running.replicas: expected a list, as in a serving plan");
+        if (!running) throw InvalidInput(place + ": expected a list, as in a serving plan");
     }
     if (py::isinstance<py::str>(running) || !py::isinstance<py::sequence>(running))
         bad_option(place, running, "a plan, its document, or a list of dicts");

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import control
-from .._words import counted
+from .._views.words import counted
 
 ASSUMED = np.array([0.0, 0.25, 0.1, 0.25, 0.25])  # constant, PCIe, block I/O, size, client; parts of the target
 TRUST = np.array([1.0, 0.15, 0.15, 0.15, 0.15])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import sim
-from .._tables import format_table
+from .._views.tables import format_table
 
 COLUMNS = ("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct", "throughput", "actions_per_h", "guards", "rollbacks")
 

@@ -83,19 +83,27 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
     };
     fails("nonsense", "configuration:");
     fails("[]", "an object");
-    fails("{}", "/host: missing");
-    fails(R"({"format": "other", "version": 1})", "expected gpusched.control, 1");
+    fails("{}", "configuration: fields 'format' and 'version' are missing");
+    fails(R"({"format": "gpusched.control", "version": 1})", "configuration: field 'host' is missing");
+    fails(R"({"format": "other", "version": 1})",
+          R"(configuration: /format: expected "gpusched.control", found "other")");
+    fails(R"({"format": "gpusched.control", "version": 2})", "configuration: /version: expected 1, found 2");
     fails(document(plain, R"(, "extra": 1)"), "/extra: unknown field");
     fails(document(plain, R"(, "options": {"dwel": 1})"), "/options/dwel: unknown field");
-    fails(document(plain, R"(, "options": {"dwell": 1.5})"), "/options/dwell: 1.5; expected an integer");
+    fails(document(plain, R"(, "options": {"dwell": 1.5})"),
+          "/options/dwell: expected an integer, found 1.5");
     fails(document(plain, R"(, "options": {"dwell": 18446744073709551615})"), "/options/dwell");
-    fails(document(plain, R"(, "options": {"dwell": 0})"), "dwell: 0; expected 1 to 10000000");
-    fails(document(plain, R"(, "options": {"window_s": null})"), "window_s");
-    fails(document(plain, R"(, "flags": {"mig": 1})"), "/flags/mig: 1; expected true or false");
+    fails(document(plain, R"(, "options": {"dwell": 0})"),
+          "/options/dwell: expected an integer from 1 to 10000000, found 0");
+    fails(document(plain, R"(, "options": {"window_s": null})"),
+          "/options/window_s: expected a number, found null");
+    fails(document(plain, R"(, "options": {"ema_weight": 0, "lease_s": 400})"),
+          "/options/lease_s: expected a number above 0, at most 300, found 400");
+    fails(document(plain, R"(, "flags": {"mig": 1})"), "/flags/mig: expected true or false, found 1");
     fails(document(R"("gpus": [{"device": "X"}])"), "/host/gpus/0/device");
-    fails(document(R"("gpus": 3)"), "/host/gpus: 3; expected an array");
+    fails(document(R"("gpus": 3)"), "/host/gpus: expected an array, found 3");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a", "protected": true}])"),
-          "/host/tenants/0/start: missing");
+          "/host/tenants/0: field 'start' is missing");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a"}, {"name": "a"}])"),
           "/host/tenants/1/name");
     fails(document(R"("roots": [{}], "gpus": [{}], "tenants": [{"name": "a", "client_of": "b"}])"),
@@ -105,7 +113,7 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
                       {"name": "b", "protected": true, "start": {"profile": "1g", "slice": 1}}])"),
           "tenant 'b': start.instance: 0 at 1; expected a placement that the other protected tenants' leave "
           "free");
-    fails(document(plain) + std::string(1, '\0') + "x", "configuration: holds a NUL byte");
+    fails(document(plain) + std::string(1, '\0') + "x", "holds a NUL byte");
     for (const char* start :
          {R"({"profile": "9g"})", R"({"profile": "2g", "slice": 8})", R"({"profile": "2g", "gpu": 1})",
           R"({"profile": "2g", "cpus": "4-"})", R"({"profile": "2g", "slice": 1})",
@@ -126,17 +134,17 @@ TEST_CASE("everything that is wrong with a configuration is told, with its place
 TEST_CASE("a key that appears twice in an object is refused by every reader") {
     const auto o = test::control_options();
     const auto twice = [](const std::string& what) {
-        return ContainsSubstring(what + ": key 'x' appears more than once");
+        return ContainsSubstring(what + "key 'x' appears more than once");
     };
     const std::string x = R"({"x": {"y": 1}, "x": 2})";
-    CHECK_THROWS_WITH(parse_config(x), twice("configuration"));
+    CHECK_THROWS_WITH(parse_config(x), twice("configuration: "));
     CHECK_THROWS_WITH(parse_signals(R"({"tenants": [{"z": 1}, )" + x + "]}", o, 0, layouts_of(o)),
-                      twice("signals"));
-    CHECK_THROWS_WITH(replay_audit(R"({"record":)" + x + "}\n", o), twice("audit record"));
-    CHECK_THROWS_WITH(parse_journal(x, o.host), twice("journal"));
+                      twice("signals: /tenants/1: "));
+    CHECK_THROWS_WITH(replay_audit(R"({"record":)" + x + "}\n", o), twice("audit record: /record: "));
+    CHECK_THROWS_WITH(parse_journal(x, o.host), twice("journal: "));
     // In objects of their own keys may repeat, one after the other and one in the other.
     CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}, "x": 4})", o.host),
-                      twice("journal"));
+                      twice("journal: "));
     CHECK_THROWS_WITH(parse_journal(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})", o.host),
                       !ContainsSubstring("more than once"));
 }
@@ -144,15 +152,28 @@ TEST_CASE("a key that appears twice in an object is refused by every reader") {
 TEST_CASE("nesting without end is refused by every reader, not followed") {
     const auto o = test::control_options();
     const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-    CHECK_THROWS_WITH(parse_config(deep), ContainsSubstring("configuration: nested deeper than 64 levels"));
-    CHECK_THROWS_WITH(parse_signals(R"({"tenants": {"T1": {"p99_ms": )" + deep + "}}}", o, 0, layouts_of(o)),
-                      ContainsSubstring("signals: nested deeper than 64 levels"));
-    CHECK_THROWS_WITH(replay_audit(R"({"record":"start","config":{"host":)" + deep + "}}\n", o),
-                      ContainsSubstring("line 0: audit record: nested deeper than 64 levels"));
-    CHECK_THROWS_WITH(replay_audit(R"({"config":)" + deep + "}\n", o),
-                      ContainsSubstring("line 0: audit line: nested deeper than 64 levels"));
-    CHECK_THROWS_WITH(parse_journal(R"({"tenants": [{"name": )" + deep + "}]}", o.host),
-                      ContainsSubstring("journal: nested deeper than 64 levels"));
+    const auto refused = [](const std::string& where, auto&& read) {
+        try {
+            read();
+            FAIL("accepted");
+        } catch (const std::exception& error) {
+            const std::string text = error.what();
+            CHECK_THAT(text, Catch::Matchers::StartsWith(where));
+            CHECK_THAT(text, Catch::Matchers::EndsWith("/0/0: nested deeper than 64 levels"));
+        }
+    };
+    const auto layouts = layouts_of(o);
+    refused("configuration: /0/0", [&] { static_cast<void>(parse_config(deep)); });
+    refused("signals: /tenants/T1/p99_ms/0", [&] {
+        static_cast<void>(parse_signals(R"({"tenants": {"T1": {"p99_ms": )" + deep + "}}}", o, 0, layouts));
+    });
+    refused("line 0: audit record: /config/host/0", [&] {
+        static_cast<void>(replay_audit(R"({"record":"start","config":{"host":)" + deep + "}}\n", o));
+    });
+    refused("line 0: audit line: /config/0",
+            [&] { static_cast<void>(replay_audit(R"({"config":)" + deep + "}\n", o)); });
+    refused("journal: /tenants/0/name/0",
+            [&] { static_cast<void>(parse_journal(R"({"tenants": [{"name": )" + deep + "}]}", o.host)); });
 }
 
 TEST_CASE("lists of cores") {

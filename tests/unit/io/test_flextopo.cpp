@@ -4,7 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/flextopo.hpp>
-#include <gpusched/io/formats.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <set>
 #include <string>
@@ -86,7 +86,7 @@ TEST_CASE("a FlexTopo object in the paper's words", "[io]") {
 }
 
 TEST_CASE("a FlexTopo object as the collector writes it", "[io]") {
-    if (!io::reads_yaml()) {
+    if (!json::reads_yaml()) {
         CHECK_THROWS_WITH(io::flextopo_from_text(collected),
                           Catch::Matchers::ContainsSubstring("libyaml-dev"));
         return;
@@ -138,7 +138,7 @@ TEST_CASE("what is no FlexTopo object is refused", "[io]") {
     refused(spec(R"({"id": "c0", "type": "CPUCore"})", ""), "'c0' is in no core group");
     refused(spec(R"({"id": "c0", "type": "CoreGroup"})", ""), "'c0' is localized to no NUMA node");
     refused(spec(R"({"id": "g64", "type": "GPU"})", ""), "gpu id: 64; expected 0 to 63");
-    if (!io::reads_yaml()) return;
+    if (!json::reads_yaml()) return;
     refused("a: *b\n", "expected no aliases");
     refused("a: [1\n", "t:2:1: not a YAML document");
     refused("? [a]\n: b\n", "expected a name as key");
@@ -152,7 +152,7 @@ TEST_CASE("what is no FlexTopo object is refused", "[io]") {
 
 TEST_CASE("the real FlexTopo object", "[io]") {
     const auto files = testing_support::real_files("flextopo", ".yaml");
-    if (files.empty() || !io::reads_yaml()) {
+    if (files.empty() || !json::reads_yaml()) {
         WARN("the FlexTopo objects are not here (" << testing_support::real_data("flextopo").string()
                                                    << "), or no YAML is read: set GPUSCHED_DATA");
         return;

@@ -4,8 +4,8 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <string>
@@ -103,7 +103,7 @@ TEST_CASE("what is no Topology, or no node, is refused", "[io]") {
 }
 
 TEST_CASE("real Topology objects", "[io]") {
-    if (!std::filesystem::exists(testing_support::real_data("kueue")) || !io::reads_yaml()) {
+    if (!std::filesystem::exists(testing_support::real_data("kueue")) || !json::reads_yaml()) {
         WARN("the objects are not here (" << testing_support::real_data("kueue").string()
                                           << "), or no YAML is read: set GPUSCHED_DATA");
         return;

@@ -2,8 +2,8 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <string>
 
@@ -51,7 +51,7 @@ TEST_CASE("a NodeResourceTopology says what is left where", "[io]") {
     CHECK(machine.notes.size() == 1);
     CHECK(io::machine_of(nodes[0], {.threads_per_core = 2}).graph.hardware().cores() == 3);
 
-    if (!io::reads_yaml()) return;
+    if (!json::reads_yaml()) return;
     const auto two =
         io::node_resource_topology_from_text("kind: NodeResourceTopology\nmetadata: {name: a}\nzones:\n- "
                                              "{name: node-0, type: Node, resources: [{name: cpu, "

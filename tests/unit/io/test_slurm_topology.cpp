@@ -4,8 +4,8 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/detail/host_list.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <map>
@@ -176,7 +176,7 @@ TEST_CASE("real files of Slurm", "[io]") {
         CHECK_THROWS_WITH(
             io::read_slurm_topology((testing_support::real_data("slurm") / name / "gres.conf").string()),
             Catch::Matchers::ContainsSubstring("expected SwitchName="));
-    if (!io::reads_yaml()) return;
+    if (!json::reads_yaml()) return;
     const auto yaml = testing_support::real_data("slurm/topology.yaml").string();
     CHECK(io::network_tree(io::read_slurm_topology(yaml)).domains(1).size() == 2);  // topo1, the default
     const auto blocks = io::read_slurm_topology(yaml, {.topology = "topo2"});

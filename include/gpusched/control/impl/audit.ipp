@@ -2,11 +2,9 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/json_fields.hpp>
+#include <gpusched/control/detail/config_document.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -21,193 +19,230 @@ namespace GPUSCHED_NAMESPACE::control {
 
 namespace audit_detail {
 
-/// Appends JSON without allocating; commas where they belong. A table of fields is an object, with enumerators by name, or a
-/// row: an array with enumerators by number and the fields of parts in place.
-class Writer {
+/// Appends rows: arrays with enumerators by number and the fields of parts in place.
+class RowWriter {
   public:
-    explicit Writer(std::string& out) : out_(out) {}
+    explicit RowWriter(json::Writer& out) : out_(out) {}
 
-    Writer& key(std::string_view name) {
-        comma();
-        out_.append("\"").append(name).append("\":");
-        fresh_ = true;
-        return *this;
-    }
-    void open(char bracket) {
-        comma();
-        out_.push_back(bracket);
-        fresh_ = true;
-    }
-    void close(char bracket) {
-        out_.push_back(bracket);
-        fresh_ = false;
-    }
-    /// Literals of ours and names of enumerators: nothing to escape.
-    void text(std::string_view value) {
-        comma();
-        out_.append("\"").append(value).append("\"");
-    }
     /// A single value, or all values of a part or list, without brackets.
     template <class T>
-    void value(const T& x) {
-        if constexpr (std::is_same_v<T, bool>)
-            word(x ? "true" : "false");
-        else if constexpr (std::is_same_v<T, double>)
-            std::isfinite(x) ? number(x) : word("null");
-        else if constexpr (std::is_same_v<T, std::uint64_t>)
-            number(std::bit_cast<std::int64_t>(x));
-        else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
-            text(enum_name(x));
+    void values(const T& x) {
+        if constexpr (std::is_same_v<T, std::uint64_t>)
+            single(std::bit_cast<std::int64_t>(x));
         else if constexpr (std::is_same_v<T, CpuSet>)  // ends its row: the words in use, at least four
-            values(std::span(x.words).first(std::max<std::size_t>(4, x.words_in_use())));
-        else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
-            number(static_cast<std::int64_t>(x));
-        else if constexpr (std::is_same_v<T, const char*>)
-            text(x);
+            each(std::span(x.words).first(std::max<std::size_t>(4, x.words_in_use())));
+        else if constexpr (std::is_same_v<T, CandidateVerdict>)  // the only enumerator of a row by name
+            single(x);
+        else if constexpr (std::is_enum_v<T>)
+            single(static_cast<std::int64_t>(x));
+        else if constexpr (std::is_arithmetic_v<T>)
+            single(x);
         else if constexpr (std::is_same_v<T, MigLayout>)
-            values(x.instances());
+            each(x.instances());
         else if constexpr (Described<T>)
             visit_fields(std::type_identity<T>{},
-                         [&](const char*, auto member, const auto&...) { value(x.*member); });
+                         [&](const char*, auto member, const auto&...) { values(x.*member); });
         else
-            values(x);
+            each(x);
     }
     template <class T>
     void row(const T& x) {
-        open('[');
-        value(x);
-        close(']');
+        out_.begin('[');
+        values(x);
+        out_.end(']');
     }
     template <class List>
     void rows(const List& list) {
-        open('[');
-        for (const auto& x : list) row(x);
-        close(']');
+        out_.begin('[');
+        for (const auto& x : list) {
+            out_.next();
+            row(x);
+        }
+        out_.end(']');
     }
-    template <Described T>
-    void object(const T& x) {
-        open('{');
-        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
-            using Field = std::remove_cvref_t<decltype(x.*member)>;
-            key(name);
-            if constexpr (NamedEnum<Field> && !std::is_same_v<Field, Row>)  // rows of the table by number
-                text(enum_name(x.*member));
-            else if constexpr (Described<Field>)
-                row(x.*member);
-            else
-                value(x.*member);
-        });
-        close('}');
-    }
+    /// Objects with enumerators by name, whose parts are rows.
     template <class List>
     void objects(const List& list) {
-        open('[');
-        for (const auto& x : list) object(x);
-        close(']');
+        out_.begin('[');
+        for (const auto& x : list) {
+            out_.next();
+            object(x);
+        }
+        out_.end(']');
     }
 
   private:
+    template <Described T>
+    void object(const T& x) {
+        out_.begin('{');
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&...) {
+            const auto& field = x.*member;
+            using Field = std::remove_cvref_t<decltype(field)>;
+            out_.write_key(name);
+            if constexpr (std::is_same_v<Field, Row>)  // rows of the table by number
+                out_.write(static_cast<std::int64_t>(field));
+            else if constexpr (std::is_same_v<Field, const char*>)
+                out_.write(std::string_view(field));
+            else if constexpr (Described<Field>)
+                row(field);
+            else
+                write(field);
+        });
+        out_.end('}');
+    }
     template <class List>
-    void values(const List& list) {
-        for (const auto& x : list) value(x);
+    void each(const List& list) {
+        for (const auto& x : list) values(x);
     }
-    template <class Number>
-    void number(Number x) {
-        char digits[40];
-        word({digits,
-              static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, x).ptr - digits)});
+    template <class T>
+    void single(const T& x) {
+        if constexpr (std::is_same_v<T, double>) {
+            if (!std::isfinite(x)) return out_.write_next_null();
+        }
+        out_.write_next(x);
     }
-    void word(std::string_view word) {
-        comma();
-        out_.append(word);
+    template <class T>
+    void write(const T& x) {
+        if constexpr (std::is_same_v<T, double>)
+            out_.write_or_null(x);
+        else
+            out_.write(x);
     }
-    void comma() {
-        if (!fresh_) out_.push_back(',');
-        fresh_ = false;
-    }
-    std::string& out_;
-    bool fresh_ = true;
+
+    json::Writer& out_;
 };
 
-inline void write_observation(Writer& w, const Observation& seen) {
-    w.open('{');
-    w.key("window").value(seen.window);
-    w.key("time_s").value(seen.time_s);
-    w.key("wall_time_s").value(seen.wall_time_s);
-    w.key("enabled").value(seen.enabled);
-    w.key("operator_resume").value(seen.operator_resume);
-    w.key("tenants").rows(seen.tenants);
-    w.key("feedback").rows(seen.feedback);
+/// Reads what `RowWriter::values` has written, one row after the other.
+class RowReader {
+  public:
+    RowReader(json::Reader& reader, std::uint32_t row)
+        : reader_(reader), row_(row), at_(row + 1), end_(reader.document()[row].end) {
+        if (reader.kind(row) == json::Kind::array) return;
+        reader.expected(row, "an array");
+        at_ = end_;
+    }
+
+    template <class T>
+    void read(T& value) {
+        if constexpr (std::is_same_v<T, MigLayout>) {  // the rest of the row
+            std::vector<MigInstance> instances;
+            while (at_ < end_) read(instances.emplace_back());
+            if (instances.size() <= MigLayout::capacity)
+                value = MigLayout(instances);
+            else
+                reader_.report(row_, "expected at most 8 instances");
+        } else if constexpr (Described<T>) {
+            visit_fields(std::type_identity<T>{},
+                         [&](const char*, auto member, const auto&...) { read(value.*member); });
+        } else if (at_ < end_) {
+            read_single(reader_, at_, value);
+            at_ = reader_.document()[at_].end;
+        } else {
+            reader_.report(row_, "expected more elements");
+        }
+    }
+
+    template <class T>
+    static void read_single(json::Reader& reader, std::uint32_t at, T& value) {
+        if constexpr (NamedEnum<T>) {
+            std::int64_t number = 0;
+            reader.read_integer<std::int64_t>(at, number, 0,
+                                              static_cast<std::int64_t>(enum_names(T{}).size()) - 1);
+            value = static_cast<T>(number);
+        } else if constexpr (std::is_same_v<T, double>) {
+            reader.read_field(at, value, NullIfUnknown{});
+        } else {
+            reader.read(at, value);
+        }
+    }
+
+  private:
+    json::Reader& reader_;
+    std::uint32_t row_, at_, end_;
+};
+
+inline void write_observation(json::Writer& w, const Observation& seen) {
+    RowWriter rows(w);
+    w.begin('{');
+    w.write_key("window");
+    w.write(seen.window);
+    w.write_key("time_s");
+    w.write_or_null(seen.time_s);
+    w.write_key("wall_time_s");
+    w.write_or_null(seen.wall_time_s);
+    w.write_key("enabled");
+    w.write(seen.enabled);
+    w.write_key("operator_resume");
+    w.write(seen.operator_resume);
+    w.write_key("tenants");
+    rows.rows(seen.tenants);
+    w.write_key("feedback");
+    rows.rows(seen.feedback);
     if (std::any_of(seen.guards.begin(), seen.guards.end(),
-                    [](BackendStatus status) { return status != BackendStatus::ok; }))
-        w.key("guards").row(seen.guards);
-    w.key("roots").rows(seen.roots);
-    if (std::any_of(seen.nic_bytes_per_s.begin(), seen.nic_bytes_per_s.end(), is_usable))
-        w.key("nic").row(seen.nic_bytes_per_s);
-    w.key("numa_io").row(seen.numa_io_bytes_per_s);
-    w.key("irq").row(seen.irq_per_s);
-    w.key("gpus").rows(seen.gpus);
-    w.close('}');
-}
-
-template <class T>
-void read_value(const detail::Json& j, T& value) {
-    if constexpr (std::is_same_v<T, double>) {
-        value = j.is_null() ? unknown_signal : j.get<double>();
-    } else if constexpr (NamedEnum<T>) {
-        const auto number = j.get<std::int64_t>();
-        const auto last = static_cast<std::int64_t>(enum_names(T{}).size()) - 1;
-        if (number < 0 || number > last)
-            throw InvalidInput(bad_value("enumerator", number_text(number), "0 to " + number_text(last)));
-        value = static_cast<T>(number);
-    } else {
-        value = j.get<T>();
+                    [](BackendStatus status) { return status != BackendStatus::ok; })) {
+        w.write_key("guards");
+        rows.row(seen.guards);
     }
-}
-
-/// Reads what `Writer::value` has written, from element `at` on.
-template <class T>
-void read_row(const detail::Json& row, std::size_t& at, T& value) {
-    if constexpr (std::is_same_v<T, MigLayout>) {  // the rest of the row
-        std::vector<MigInstance> instances;
-        while (at + 1 < row.size()) read_row(row, at, instances.emplace_back());
-        value = MigLayout(instances);
-    } else if constexpr (Described<T>) {
-        visit_fields(std::type_identity<T>{},
-                     [&](const char*, auto member, const auto&...) { read_row(row, at, value.*member); });
-    } else {
-        read_value(row.at(at++), value);
+    w.write_key("roots");
+    rows.rows(seen.roots);
+    if (std::any_of(seen.nic_bytes_per_s.begin(), seen.nic_bytes_per_s.end(), is_usable)) {
+        w.write_key("nic");
+        rows.row(seen.nic_bytes_per_s);
     }
+    w.write_key("numa_io");
+    rows.row(seen.numa_io_bytes_per_s);
+    w.write_key("irq");
+    rows.row(seen.irq_per_s);
+    w.write_key("gpus");
+    rows.rows(seen.gpus);
+    w.end('}');
 }
 
-/// A list of rows, or of single values.
-template <class T>
-void read_list(const detail::Json& j, std::vector<T>& out) {
-    for (const auto& element : j) {
-        std::size_t at = 0;
-        if constexpr (Described<T>)
-            read_row(element, at, out.emplace_back());
-        else
-            read_value(element, out.emplace_back());
-    }
-}
-
-inline Observation read_observation(const detail::Json& j) {
+/// @param at of the observation in a line
+inline Observation read_observation(json::Reader& reader, std::uint32_t at) {
     Observation seen;
-    read_value(j.at("window"), seen.window);
-    read_value(j.at("time_s"), seen.time_s);
-    read_value(j.at("wall_time_s"), seen.wall_time_s);
-    read_value(j.at("enabled"), seen.enabled);
-    read_value(j.at("operator_resume"), seen.operator_resume);
-    read_list(j.at("tenants"), seen.tenants);
-    read_list(j.at("feedback"), seen.feedback);
-    if (j.contains("guards")) read_list(j.at("guards"), seen.guards);
-    read_list(j.at("roots"), seen.roots);
-    if (j.contains("nic")) read_list(j.at("nic"), seen.nic_bytes_per_s);
-    read_list(j.at("numa_io"), seen.numa_io_bytes_per_s);
-    read_list(j.at("irq"), seen.irq_per_s);
-    read_list(j.at("gpus"), seen.gpus);
+    const auto field = [&](std::string_view key, const auto& read) {
+        if (const auto found = reader.document().find(at, key))
+            read(*found);
+        else
+            reader.report(at, "field " + gpusched::quoted(key) + " is missing");
+    };
+    const auto single = [&](std::string_view key, auto& value) {
+        field(key, [&](std::uint32_t place) { RowReader::read_single(reader, place, value); });
+    };
+    const auto list = [&](std::string_view key, auto& out) {
+        field(key, [&](std::uint32_t place) {
+            reader.each_element(place, [&](std::uint32_t element) {
+                auto& value = out.emplace_back();
+                if constexpr (Described<std::remove_cvref_t<decltype(value)>>)
+                    RowReader(reader, element).read(value);
+                else
+                    RowReader::read_single(reader, element, value);
+            });
+        });
+    };
+    single("window", seen.window);
+    single("time_s", seen.time_s);
+    single("wall_time_s", seen.wall_time_s);
+    single("enabled", seen.enabled);
+    single("operator_resume", seen.operator_resume);
+    list("tenants", seen.tenants);
+    list("feedback", seen.feedback);
+    if (reader.document().find(at, "guards")) list("guards", seen.guards);
+    list("roots", seen.roots);
+    if (reader.document().find(at, "nic")) list("nic", seen.nic_bytes_per_s);
+    list("numa_io", seen.numa_io_bytes_per_s);
+    list("irq", seen.irq_per_s);
+    list("gpus", seen.gpus);
     return seen;
+}
+
+/// A line of the log, parsed.
+inline json::Document parse_line(std::string_view line, std::string_view what) {
+    Problems problems;
+    auto document = json::Document::parse(line, what, problems);
+    problems.throw_if_any();
+    return document;
 }
 
 /// The hash that a line of a window carries.
@@ -231,40 +266,48 @@ constexpr auto enum_names(Record) {
     });
 }
 
-/// Appends a record with these fields.
-inline void append_record(std::string& line, Record kind,
-                          const detail::OrderedJson& fields = detail::OrderedJson::object()) {
-    detail::OrderedJson record;
-    record["record"] = enum_name(kind);
-    record.update(fields);
-    line += detail::text_of(record, -1) + "\n";
+/// Appends a record with the fields that `write` appends to it.
+template <class F>
+void append_record(std::string& line, Record kind, const F& write, json::Surroundings surroundings = {}) {
+    json::Writer w(line, detail::document_style(0), surroundings);
+    w.begin('{');
+    w.write_key("record");
+    w.write(kind);
+    write(w);
+    w.end('}');
+    line += '\n';
+}
+
+/// What a record of a start changes.
+inline void follow_start(const json::Document& document, ControllerOptions& options, ControllerState& state,
+                         std::optional<std::uint64_t>& hash) {
+    const auto config = document.find(0, "config"), memory = document.find(0, "memory");
+    if (config) options = detail::read_config(document, *config);
+    std::vector<NamedCarryover> named;
+    Problems problems;
+    json::Reader reader(document, problems, 1, options.host);
+    if (memory) {
+        reader.read(*memory, named);
+        detail::check_protected(reader, *memory, named, options.host);
+    }
+    problems.throw_if_any();
+    state = initial_state(options, by_tenant(named, options.host));
+    hash = config ? std::nullopt : std::optional(options_hash(options));
 }
 
 /// What a line that is no window changes for those after it.
 inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::optional<std::uint64_t>& hash) {
-    try {
-        const auto j = detail::parse_document(line, "audit record");
-        const auto name = j.at("record").get<std::string>();
-        const auto is = [&](Record kind) { return name == enum_name(kind); };
-        if (is(Record::start)) {
-            if (j.contains("config")) options = parse_config(j.at("config").dump());
-            Problems problems;
-            std::vector<NamedCarryover> memory;
-            detail::FieldReader(j, "", problems, &options.host)("memory", memory);
-            detail::check_protected(memory, "/memory", options.host, problems);
-            problems.throw_if_any();
-            state = initial_state(options, by_tenant(memory, options.host));
-            hash = j.contains("config") ? std::nullopt : std::optional(options_hash(options));
-        } else if (is(Record::release)) {
-            options.release_on_disable = true;
-        } else if (!is(Record::outcome) && !is(Record::resume) && !is(Record::admission)) {
-            throw InvalidInput(
-                bad_value("record", gpusched::quoted(name), "start, release, outcome, resume or admission"));
-        }
-    } catch (const nlohmann::json::exception& e) {
-        throw InvalidInput(std::string("audit record: ") + e.what());
-    }
+    const auto document = parse_line(line, "audit record");
+    Problems problems;
+    json::Reader reader(document, problems);
+    auto kind = Record::outcome;
+    reader.read(reader.place_of(0, "record"), kind);
+    problems.throw_if_any();
+    if (kind == Record::start)
+        follow_start(document, options, state, hash);
+    else if (kind == Record::release)
+        options.release_on_disable = true;
 }
 
 }  // namespace audit_detail
@@ -278,82 +321,117 @@ GPUSCHED_INLINE std::uint64_t options_hash(const ControllerOptions& options) {
 GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& seen,
                                        const ControllerState& state, const StepResult& result,
                                        std::uint64_t hash) {
-    audit_detail::Writer w(line);
-    w.open('{');
+    json::Writer w(line);
+    audit_detail::RowWriter rows(w);
     char hex[20];
     std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
-    w.key("config").text(hex);
-    w.key("observation");
+    w.begin('{');
+    w.write_key("config");
+    w.write(std::string_view(hex));
+    w.write_key("observation");
     audit_detail::write_observation(w, seen);
-    w.key("states").open('[');
+    w.write_key("states");
+    w.begin('[');
     for (const auto& t : state.tenants) {
-        w.open('[');
-        w.text(enum_name(t.phase));
-        w.value(t.counter);
-        w.value(t.seen.ema.value);
-        w.value(t.flags.now.bits());
-        w.row(t.place.current);
-        w.row(t.place.good);
-        w.close(']');
+        w.next();
+        w.begin('[');
+        w.next();
+        w.write(t.phase);
+        rows.values(t.counter);
+        rows.values(t.seen.ema.value);
+        rows.values(t.flags.now.bits());
+        w.next();
+        rows.row(t.place.current);
+        w.next();
+        rows.row(t.place.good);
+        w.end(']');
     }
-    w.close(']');
-    w.key("admission_open").value(state.admission_open);
-    w.key("actions").objects(result.wished);
-    w.key("done").value(result.actions.size());
-    w.key("events").objects(result.events);
-    w.key("candidates").rows(result.candidates);
-    w.close('}');
+    w.end(']');
+    w.write_key("admission_open");
+    w.write(state.admission_open);
+    w.write_key("actions");
+    rows.objects(result.wished);
+    w.write_key("done");
+    w.write(result.actions.size());
+    w.write_key("events");
+    rows.objects(result.events);
+    w.write_key("candidates");
+    rows.rows(result.candidates);
+    w.end('}');
     line.push_back('\n');
 }
 
 GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
-    try {
-        return audit_detail::read_observation(detail::parse_document(line, "audit line").at("observation"));
-    } catch (const nlohmann::json::exception& e) {
-        throw InvalidInput(std::string("audit line: ") + e.what());
-    }
+    const auto document = audit_detail::parse_line(line, "audit line");
+    Problems problems;
+    json::Reader reader(document, problems);
+    Observation seen;
+    if (const auto at = document.find(0, "observation"))
+        seen = audit_detail::read_observation(reader, *at);
+    else
+        reader.report(0, "field 'observation' is missing");
+    problems.throw_if_any();
+    return seen;
 }
 
 GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
                                          const ControllerCarryover& carryover) {
-    detail::OrderedJson fields;
-    fields["config"] = detail::OrderedJson::parse(write_config(options));
+    validate(options);
     std::vector<NamedCarryover> memory;
     for (std::size_t i = 0; i < carryover.size(); ++i)
         if (carryover[i] != TenantCarryover{}) memory.push_back({options.host.tenants[i].name, carryover[i]});
-    if (!memory.empty()) fields["memory"] = detail::json_of(memory, options.host);
-    audit_detail::append_record(line, audit_detail::Record::start, fields);
+    const auto fields = [&](json::Writer& w) {
+        w.write_key("config");
+        w.write_document(detail::config_format, 1, detail::document_of(options));
+        if (memory.empty()) return;
+        w.write_key("memory");
+        w.write(memory);
+    };
+    audit_detail::append_record(line, audit_detail::Record::start, fields, options.host);
 }
 
 GPUSCHED_INLINE void append_release_record(std::string& line) {
-    audit_detail::append_record(line, audit_detail::Record::release);
+    audit_detail::append_record(line, audit_detail::Record::release, [](json::Writer&) {});
 }
 
 GPUSCHED_INLINE void append_outcome_record(std::string& line, ActionKind kind, std::string_view target,
                                            BackendStatus status) {
-    audit_detail::append_record(
-        line, audit_detail::Record::outcome,
-        {{"kind", enum_name(kind)}, {"target", target}, {"status", enum_name(status)}});
+    audit_detail::append_record(line, audit_detail::Record::outcome, [&](json::Writer& w) {
+        w.write_key("kind");
+        w.write(kind);
+        w.write_key("target");
+        w.write(target);
+        w.write_key("status");
+        w.write(status);
+    });
 }
 
 GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdict,
                                           const std::vector<std::string>& reasons) {
-    audit_detail::append_record(line, audit_detail::Record::resume,
-                                {{"verdict", enum_name(verdict)}, {"reasons", reasons}});
+    audit_detail::append_record(line, audit_detail::Record::resume, [&](json::Writer& w) {
+        w.write_key("verdict");
+        w.write(verdict);
+        w.write_key("reasons");
+        w.write(reasons);
+    });
 }
 
 GPUSCHED_INLINE void append_admission_record(std::string& line, const AdmissionAnswer& answer,
                                              const Host& host) {
-    detail::OrderedJson fields;
-    fields["id"] = answer.newcomer.id;
-    fields["verdict"] = enum_name(answer.verdict);
-    if (answer.place) {
+    audit_detail::append_record(line, audit_detail::Record::admission, [&](json::Writer& w) {
+        w.write_key("id");
+        w.write(answer.newcomer.id);
+        w.write_key("verdict");
+        w.write(answer.verdict);
+        if (!answer.place) return;
         const auto& device = mig_device(host.gpus[static_cast<std::size_t>(answer.place->gpu)].device);
-        fields["gpu"] = answer.place->gpu;
-        fields["profile"] = device.profiles[answer.place->instance.profile].key;
-        fields["slice"] = answer.place->instance.start;
-    }
-    audit_detail::append_record(line, audit_detail::Record::admission, fields);
+        w.write_key("gpu");
+        w.write(answer.place->gpu);
+        w.write_key("profile");
+        w.write(std::string_view(device.profiles[answer.place->instance.profile].key));
+        w.write_key("slice");
+        w.write(static_cast<std::int64_t>(answer.place->instance.start));
+    });
 }
 
 GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/json_fields.hpp>
+#include <gpusched/control/detail/config_document.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 
 #include <utility>
@@ -10,39 +10,47 @@ namespace GPUSCHED_NAMESPACE::control {
 
 namespace config_detail {
 
-inline void read_host(const detail::FieldReader& reader, Host& host, Problems& problems) {
-    reader.read_all(host, {"tenants"});
-    for (std::size_t i = 0; i < host.gpus.size(); ++i) try {
-            static_cast<void>(mig_device(host.gpus[i].device));
-        } catch (const InvalidInput& e) {
-            problems.add(reader.at("gpus") + "/" + number_text(i) + "/device: " + e.problems().front());
-        }
-    std::vector<std::pair<std::string, std::string>> clients;  // name of the owner, place of the field
-    reader.elements("tenants", [&](const detail::Json& item, const std::string& path) {
-        const auto fields = reader.within(item, path);
-        auto& tenant = host.tenants.emplace_back();
-        fields.read_all(tenant, {"start", "client_of"});
-        std::string owner;
-        fields("client_of", owner);
-        clients.emplace_back(owner, path + "/client_of");
-        if (tenant.name.empty()) fields.bad(path + "/name", tenant.name, "a name");
-        for (std::size_t k = 0; k + 1 < host.tenants.size(); ++k)
-            if (host.tenants[k].name == tenant.name)
-                fields.bad(path + "/name", tenant.name, "a name that no other tenant has");
-        if (const auto* start = fields.take("start"))
-            fields.read(*start, path + "/start", tenant.start);
-        else if (tenant.is_protected)
-            problems.add(path + "/start: missing; expected the instance of the protected tenant");
-        fields.finish();
-    });
-    for (std::size_t i = 0; i < clients.size(); ++i) {
-        const auto& [owner, path] = clients[i];
-        if (owner.empty()) continue;
-        for (std::size_t k = 0; k < host.tenants.size(); ++k)
-            if (host.tenants[k].name == owner) host.tenants[i].client_of = static_cast<std::int32_t>(k);
-        if (host.tenants[i].client_of < 0) reader.bad(path, owner, "the name of a tenant");
+/// What no table says of a host: names of devices, and tenants with what they refer to.
+inline Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
+    Host host = std::move(given);
+    const auto gpus = reader.place_of(at, "gpus"), tenants = reader.place_of(at, "tenants");
+    if (reader.kind(gpus) == json::Kind::array) {
+        auto gpu = host.gpus.begin();
+        reader.each_element(gpus, [&](std::uint32_t place) {
+            try {
+                static_cast<void>(mig_device((gpu++)->device));
+            } catch (const InvalidInput& e) {
+                reader.report(reader.place_of(place, "device"), e.problems().front());
+            }
+        });
     }
-    reader.finish();
+    if (!given.listed || reader.kind(tenants) != json::Kind::array) return host;
+    auto tenant = given.listed->begin();
+    reader.each_element(tenants, [&](std::uint32_t place) {
+        const auto& from = *tenant++;
+        const auto named = reader.place_of(place, "name");
+        if (from.name.empty() && reader.kind(place) == json::Kind::object) reader.expected(named, "a name");
+        for (const auto& other : host.tenants)
+            if (!from.name.empty() && other.name == from.name)
+                reader.expected(named, "a name that no other tenant has");
+        host.tenants.push_back(from);
+        auto& out = host.tenants.back();
+        if (from.starts_at)
+            detail::settle(reader, reader.place_of(place, "start"), *from.starts_at, host, out.start);
+        else if (from.is_protected && !reader.document().find(place, "start"))
+            reader.report(place, "field 'start' is missing: the instance of the protected tenant");
+    });
+    tenant = given.listed->begin();
+    auto out = host.tenants.begin();
+    reader.each_element(tenants, [&](std::uint32_t place) {
+        const auto& owner = (tenant++)->owner;
+        auto& client_of = (out++)->client_of;
+        if (!owner || owner->empty()) return;
+        for (std::size_t k = 0; k < host.tenants.size(); ++k)
+            if (host.tenants[k].name == *owner) client_of = static_cast<std::int32_t>(k);
+        if (client_of < 0) reader.expected(reader.place_of(place, "client_of"), "the name of a tenant");
+    });
+    return host;
 }
 
 }  // namespace config_detail
@@ -70,49 +78,49 @@ GPUSCHED_INLINE std::string cpus_text(const CpuSet& cpus) {
     return text;
 }
 
-GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
-    const auto j = detail::parse_document(text, "configuration");
+GPUSCHED_INTERNAL ControllerOptions detail::read_config(const json::Document& document, std::uint32_t at) {
+    static constexpr std::string_view beside[] = {"live"};  // for parse_live
     Problems problems;
-    ControllerOptions o;
-    const detail::FieldReader reader(j, "", problems, &o.host);
-    std::string format;
-    std::int32_t version = 0;
-    reader("format", format);
-    reader("version", version);
-    if (format != "gpusched.control" || version != 1)
-        problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
-                     "; expected gpusched.control, 1");
-    if (const auto* host = reader.take("host"))
-        config_detail::read_host(reader.within(*host, "/host"), o.host, problems);
-    else
-        problems.add("/host: missing");
-    reader("flags", o.flags);
-    if (const auto* options = reader.take("options")) {
-        const auto fields = reader.within(*options, "/options");
-        fields.read_all(o, {"host", "flags"});
-        fields.finish();
-    }
-    static_cast<void>(reader.take("live"));  // for parse_live
-    reader.finish();
+    ConfigDocument given;
+    const int version =
+        json::read_fields(document, {.name = config_format, .beside = beside}, problems, given, {}, at);
+    json::Reader reader(document, problems, version);
+    ControllerOptions options = std::move(given.options);
+    options.flags = given.flags;
+    if (version > 0)
+        options.host = config_detail::settle_host(reader, reader.place_of(at, "host"), std::move(given.host));
     problems.throw_if_any();
-    validate(o);
-    return o;
+    validate(options);
+    return options;
 }
 
-GPUSCHED_INLINE std::string write_config(const ControllerOptions& o) {
-    validate(o);
-    detail::OrderedJson j{{"format", "gpusched.control"}, {"version", 1}};
-    auto& host = j["host"];
-    detail::write_all(host, o.host, o.host, {"tenants"});
-    for (const auto& t : o.host.tenants) {
-        auto& out = host["tenants"].emplace_back();
-        detail::write_all(out, t, o.host, {"start", "client_of"});
-        if (t.client_of >= 0) out["client_of"] = o.host.tenants[static_cast<std::size_t>(t.client_of)].name;
-        if (t.is_protected) out["start"] = detail::json_of(t.start, o.host);
+GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
+    Problems problems;
+    const auto document = json::Document::parse(text, "configuration", problems);
+    problems.throw_if_any();
+    return detail::read_config(document, 0);
+}
+
+GPUSCHED_INTERNAL detail::ConfigDocument detail::document_of(const ControllerOptions& options) {
+    ConfigDocument out;
+    static_cast<ControllerOptions&>(out.options) = options;
+    static_cast<Host&>(out.host) = options.host;
+    out.flags = options.flags;
+    for (const auto& tenant : options.host.tenants) {
+        if (!out.host.listed) out.host.listed.emplace();
+        auto& listed = out.host.listed->emplace_back();
+        static_cast<HostTenant&>(listed) = tenant;
+        if (tenant.client_of >= 0)
+            listed.owner = options.host.tenants[static_cast<std::size_t>(tenant.client_of)].name;
+        if (tenant.is_protected) listed.starts_at = document_of(tenant.start, options.host);
     }
-    j["flags"] = detail::json_of(o.flags, o.host);
-    detail::write_all(j["options"], o, o.host, {"host", "flags"});
-    return detail::text_of(j, 2) + "\n";
+    return out;
+}
+
+GPUSCHED_INLINE std::string write_config(const ControllerOptions& options) {
+    validate(options);
+    return json::write_document(detail::config_format, detail::document_of(options),
+                                detail::document_style(2));
 }
 
 }  // namespace GPUSCHED_NAMESPACE::control

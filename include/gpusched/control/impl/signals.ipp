@@ -2,78 +2,136 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/json_fields.hpp>
+#include <gpusched/control/detail/document_forms.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::control {
 
 namespace signal_detail {
 
-using detail::FieldReader;
-using detail::Json;
+/// The same in a document, where a list in the host's order does as well.
+template <class T>
+struct ListedByTenant : detail::ByTenant<T> {};
 
-/// Elements by tenant: an object by name, or an array in the host's order.
+/// An instance as a pair of the profile's key and the first slice.
+struct InstanceDocument {
+    std::string profile{};
+    std::int32_t slice = 0;
+};
+
+struct GpuDocument {
+    bool lost = false;
+    bool readable = true;
+    std::optional<std::vector<InstanceDocument>> instances{};
+};
 template <class F>
-void by_tenant(const FieldReader& reader, const char* name, const Host& host, const F& each) {
-    const auto* found = reader.take(name);
-    if (found == nullptr) return;
-    const auto where = reader.at(name);
-    if (found->is_array()) {
-        if (found->size() != host.tenants.size())
-            return reader.bad(where, found->size(), number_text(host.tenants.size()) + " elements");
-        for (std::size_t i = 0; i < found->size(); ++i) each((*found)[i], where + "/" + number_text(i), i);
-        return;
-    }
-    if (!found->is_object()) return reader.bad(where, *found, "an object or an array");
-    for (const auto& [key, value] : found->items()) {
-        std::size_t i = 0;
-        while (i < host.tenants.size() && host.tenants[i].name != key) ++i;
-        if (i == host.tenants.size())
-            reader.bad(where, key, "the name of a tenant");
-        else
-            each(value, where + "/" + key, i);
-    }
+constexpr void visit_fields(std::type_identity<GpuDocument>, F&& field) {
+    field("lost", &GpuDocument::lost);
+    field("readable", &GpuDocument::readable);
+    field("instances", &GpuDocument::instances);
 }
 
-inline void read_gpu(const FieldReader& reader, const Json& j, const std::string& path,
-                     const MigDevice& device, GpuSignals& gpu) {
-    const auto fields = reader.within(j, path);
-    fields("lost", gpu.lost);
-    fields("readable", gpu.readable);
-    if (const auto* list = fields.take("instances")) {
-        gpu.layout = {};
-        if (!list->is_array() || list->size() > MigLayout::capacity)
-            reader.bad(path + "/instances", *list, "an array of at most 8 pairs");
-        else
-            for (std::size_t k = 0; k < list->size(); ++k) {
-                const auto& pair = (*list)[k];
-                const bool form = pair.is_array() && pair.size() == 2 && pair[0].is_string() &&
-                                  pair[1].is_number_integer() && pair[1] >= 0 && pair[1] <= 7;
-                const int p = form ? device.find(pair[0].get<std::string>()) : -1;
-                if (p < 0)
-                    reader.bad(path + "/instances/" + number_text(k), pair, "a profile's key and a slice");
-                else
-                    gpu.layout.add({static_cast<std::uint8_t>(p), pair[1].get<std::uint8_t>()});
-            }
-        if (!is_valid(device, gpu.layout))
-            reader.bad(path + "/instances", *list, "a layout that the part can hold");
-    }
-    fields.finish();
+/// A line of recorded signals.
+struct SignalsDocument {
+    std::optional<std::int64_t> window{};
+    std::optional<double> time_s{}, wall_time_s{};
+    bool enabled = true;
+    bool operator_resume = false;
+    ListedByTenant<TenantSignals> tenants{};
+    ListedByTenant<Feedback> feedback{};
+    std::vector<RootSignals> roots{};
+    std::vector<GpuDocument> gpus{};
+    std::optional<std::vector<double>> nic_bytes_per_s{}, numa_io_bytes_per_s{}, irq_per_s{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
+    field("window", &SignalsDocument::window);
+    field("time_s", &SignalsDocument::time_s);
+    field("wall_time_s", &SignalsDocument::wall_time_s);
+    field("enabled", &SignalsDocument::enabled);
+    field("operator_resume", &SignalsDocument::operator_resume);
+    field("tenants", &SignalsDocument::tenants);
+    field("feedback", &SignalsDocument::feedback);
+    field("roots", &SignalsDocument::roots);
+    field("gpus", &SignalsDocument::gpus);
+    field("nic_bytes_per_s", &SignalsDocument::nic_bytes_per_s, NullIfUnknown{});
+    field("numa_io_bytes_per_s", &SignalsDocument::numa_io_bytes_per_s, NullIfUnknown{});
+    field("irq_per_s", &SignalsDocument::irq_per_s, NullIfUnknown{});
 }
 
-inline void read_numbers(const FieldReader& reader, const char* name, std::vector<double>& out,
-                         Problems& problems) {
-    std::vector<double> values;
-    const auto* found = reader.take(name);
-    if (found == nullptr) return;
-    reader.read(*found, reader.at(name), values);
-    if (values.size() == out.size())
-        out = values;
-    else
-        problems.add(
-            bad_value(reader.at(name), number_text(values.size()), number_text(out.size()) + " elements"));
+/// The instances that a document gives of a GPU.
+inline void settle_layout(json::Reader& reader, std::uint32_t at,
+                          const std::vector<InstanceDocument>& instances, const MigDevice& device,
+                          MigLayout& out) {
+    if (reader.kind(at) != json::Kind::array) return;
+    if (instances.size() > MigLayout::capacity) return reader.expected(at, "an array of at most 8 pairs");
+    out = {};
+    bool known = true;
+    auto instance = instances.begin();
+    reader.each_element(at, [&](std::uint32_t place) {
+        const auto& [profile, slice] = *instance++;
+        const int p = device.find(profile);
+        if (p >= 0) return out.add({static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(slice)});
+        if (!profile.empty()) reader.expected(place, "the key of a profile of the GPU, and a slice");
+        known = false;
+    });
+    if (known && !is_valid(device, out)) reader.report(at, "expected a layout that the part can hold");
+}
+
+/// A list with one number for each of `out`.
+inline void settle_numbers(json::Reader& reader, std::string_view key,
+                           const std::optional<std::vector<double>>& given, std::vector<double>& out) {
+    if (!given) return;
+    if (given->size() == out.size())
+        out = *given;
+    else if (const auto at = reader.place_of(0, key); reader.kind(at) == json::Kind::array)
+        reader.report(at, "expected " + number_text(out.size()) + " elements, found " +
+                              number_text(given->size()));
 }
 
 }  // namespace signal_detail
+
+}  // namespace GPUSCHED_NAMESPACE::control
+
+namespace GPUSCHED_NAMESPACE::json {
+
+template <class T>
+struct Form<control::signal_detail::ListedByTenant<T>> {
+    static void read(Reader& reader, std::uint32_t at, control::signal_detail::ListedByTenant<T>& out) {
+        const auto tenants = reader.surroundings().get<control::Host>().tenants.size();
+        if (reader.kind(at) == Kind::object) return Form<control::detail::ByTenant<T>>::read(reader, at, out);
+        if (reader.kind(at) != Kind::array) return reader.expected(at, "an object or an array");
+        if (reader.document()[at].size != tenants)
+            return reader.report(at, "expected " + number_text(tenants) + " elements, found " +
+                                         number_text(reader.document()[at].size));
+        reader.each_element(at, [&](std::uint32_t child) {
+            const auto tenant = out.values.size();
+            reader.read(child, out.values.emplace_back(tenant, T{}).second);
+        });
+    }
+};
+
+template <>
+struct Form<control::signal_detail::InstanceDocument> {
+    static void read(Reader& reader, std::uint32_t at, control::signal_detail::InstanceDocument& out) {
+        const auto& document = reader.document();
+        if (document[at].kind != Kind::array || document[at].size != 2 ||
+            document[at + 1].kind != Kind::string)
+            return reader.expected(at, "a profile's key and a slice");
+        reader.read(at + 1, out.profile);
+        reader.read_integer(at + 2, out.slice, 0, 7);
+    }
+};
+
+}  // namespace GPUSCHED_NAMESPACE::json
+
+namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE Observation parse_signals(std::string_view line, const ControllerOptions& options,
                                           std::int64_t window, std::span<const MigLayout> layouts) {
@@ -82,48 +140,48 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
     if (layouts.size() != host.gpus.size())
         throw InvalidInput(
             bad_value("layouts", number_text(layouts.size()), number_text(host.gpus.size()) + " elements"));
-    const auto j = detail::parse_document(line, "signals");
-    if (j.is_object() && j.contains("observation")) return parse_audit_observation(line);
     Problems problems;
-    Observation seen;
-    seen.window = window;
-    seen.tenants.resize(host.tenants.size());
-    seen.feedback.resize(host.tenants.size());
-    seen.roots.resize(host.roots.size());
-    seen.numa_io_bytes_per_s.assign(static_cast<std::size_t>(host.numa_nodes), unknown_signal);
-    seen.irq_per_s.assign(host.core_numa.size(), unknown_signal);
-    for (const auto& layout : layouts) seen.gpus.push_back({.layout = layout});
+    const auto document = json::Document::parse(line, "signals", problems);
+    problems.throw_if_any();
+    if (document.find(0, "observation")) return parse_audit_observation(line);
+    json::Reader reader(document, problems, 1, host);
+    SignalsDocument given;
+    reader.read(0, given);
 
-    const FieldReader reader(j, "", problems);
-    reader("window", seen.window);
-    seen.time_s = (static_cast<double>(seen.window) + 1) * options.window_s;
-    reader("time_s", seen.time_s);
-    seen.wall_time_s = seen.time_s;
-    reader("wall_time_s", seen.wall_time_s);
-    reader("enabled", seen.enabled);
-    reader("operator_resume", seen.operator_resume);
-    by_tenant(reader, "tenants", host, [&](const Json& item, const std::string& path, std::size_t i) {
-        reader.read(item, path, seen.tenants[i]);
-    });
-    by_tenant(reader, "feedback", host, [&](const Json& item, const std::string& path, std::size_t i) {
-        reader.read(item, path, seen.feedback[i]);
-    });
-    std::size_t index = 0;
-    reader.elements("roots", [&](const Json& item, const std::string& path) {
-        if (index >= seen.roots.size()) return problems.add(path + ": the host has fewer roots");
-        reader.read(item, path, seen.roots[index++]);
-    });
-    index = 0;
-    reader.elements("gpus", [&](const Json& item, const std::string& path) {
-        if (index >= seen.gpus.size()) return problems.add(path + ": the host has fewer GPUs");
-        const auto g = index++;
-        read_gpu(reader, item, path, mig_device(host.gpus[g].device), seen.gpus[g]);
-    });
+    Observation seen;
+    seen.window = given.window.value_or(window);
+    seen.time_s = given.time_s.value_or((static_cast<double>(seen.window) + 1) * options.window_s);
+    seen.wall_time_s = given.wall_time_s.value_or(seen.time_s);
+    seen.enabled = given.enabled;
+    seen.operator_resume = given.operator_resume;
+    seen.tenants.resize(host.tenants.size());
+    for (const auto& [tenant, signals] : given.tenants.values) seen.tenants[tenant] = signals;
+    seen.feedback.resize(host.tenants.size());
+    for (const auto& [tenant, feedback] : given.feedback.values) seen.feedback[tenant] = feedback;
+    const auto require_at_most = [&](std::string_view key, std::size_t found, std::size_t most,
+                                     const char* what) {
+        if (found > most) reader.report(reader.place_of(0, key), std::string("the host has fewer ") + what);
+        return std::min(found, most);
+    };
+    seen.roots.resize(host.roots.size());
+    const auto roots = require_at_most("roots", given.roots.size(), seen.roots.size(), "roots");
+    std::copy_n(given.roots.begin(), roots, seen.roots.begin());
+    for (const auto& layout : layouts) seen.gpus.push_back({.layout = layout});
+    const auto gpus = require_at_most("gpus", given.gpus.size(), seen.gpus.size(), "GPUs");
+    auto place = reader.place_of(0, "gpus") + 1;
+    for (std::size_t g = 0; g < gpus; ++g, place = document[place].end) {
+        seen.gpus[g].lost = given.gpus[g].lost;
+        seen.gpus[g].readable = given.gpus[g].readable;
+        if (const auto& instances = given.gpus[g].instances)
+            settle_layout(reader, reader.place_of(place, "instances"), *instances,
+                          mig_device(host.gpus[g].device), seen.gpus[g].layout);
+    }
     seen.nic_bytes_per_s.assign(host.roots.size(), unknown_signal);
-    read_numbers(reader, "nic_bytes_per_s", seen.nic_bytes_per_s, problems);
-    read_numbers(reader, "numa_io_bytes_per_s", seen.numa_io_bytes_per_s, problems);
-    read_numbers(reader, "irq_per_s", seen.irq_per_s, problems);
-    reader.finish();
+    settle_numbers(reader, "nic_bytes_per_s", given.nic_bytes_per_s, seen.nic_bytes_per_s);
+    seen.numa_io_bytes_per_s.assign(static_cast<std::size_t>(host.numa_nodes), unknown_signal);
+    settle_numbers(reader, "numa_io_bytes_per_s", given.numa_io_bytes_per_s, seen.numa_io_bytes_per_s);
+    seen.irq_per_s.assign(host.core_numa.size(), unknown_signal);
+    settle_numbers(reader, "irq_per_s", given.irq_per_s, seen.irq_per_s);
     problems.throw_if_any();
     return seen;
 }

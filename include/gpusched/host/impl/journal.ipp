@@ -1,12 +1,18 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/json_fields.hpp>
+#include <gpusched/control/detail/document_forms.hpp>
 #include <gpusched/host/journal.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 
 namespace GPUSCHED_NAMESPACE::host {
+
+namespace journal_detail {
+inline constexpr std::string_view format = "gpusched.control-journal";
+}
 
 GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
     for (auto& t : tenants)
@@ -42,31 +48,23 @@ GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std:
 }
 
 GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& host) {
-    control::detail::OrderedJson j{{"format", "gpusched.control-journal"}, {"version", 3}};
-    control::detail::write_all(j, journal, host);
-    return control::detail::text_of(j, 1) + "\n";
+    return json::write_document(journal_detail::format, journal, control::detail::document_style(1), 3, host);
 }
 
 GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
     Journal journal;
     try {
         Problems problems;
-        const auto j = control::detail::parse_document(text, "journal");
-        const control::detail::FieldReader reader(j, "", problems, &host);
-        std::string format;
-        std::int32_t version = 0;
-        reader("format", format);
-        reader("version", version);
-        if (format != "gpusched.control-journal" || version < 1 || version > 3)
-            problems.add("format, version: " + gpusched::quoted(format) + ", " + number_text(version) +
-                         "; expected gpusched.control-journal, 1 to 3");
-        reader.read_all(journal);
-        control::detail::check_protected(journal.tenants, "/tenants", host, problems);
-        control::detail::check_protected(journal.carryover, "/memory", host, problems);
-        reader.finish();
+        const auto document = json::Document::parse(text, "journal", problems);
+        json::Reader reader(document, problems);
+        json::read_fields(document, {journal_detail::format, 3}, problems, journal, host);
+        if (const auto at = document.find(0, "tenants"))
+            control::detail::check_protected(reader, *at, journal.tenants, host);
+        if (const auto at = document.find(0, "memory"))
+            control::detail::check_protected(reader, *at, journal.carryover, host);
         problems.throw_if_any();
     } catch (const InvalidInput& e) {
-        throw BackendError(std::string("journal: ") + e.what());
+        throw BackendError(e.what());
     }
     return journal;
 }

@@ -1,39 +1,71 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/json_fields.hpp>
+#include <gpusched/control/detail/document_forms.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/live.hpp>
+#include <gpusched/json/reader.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace GPUSCHED_NAMESPACE::host {
 
 namespace live_detail {
 
-using control::detail::FieldReader;
-using control::detail::Json;
-
-inline void read_latency(const Json& j, const std::string& path, LatencySourceOptions& out,
-                         Problems& problems) {
-    const FieldReader fields(j, path, problems);
-    int given = 0;
-    for (const auto& [kind, name] : enum_names(LatencyKind{})) {
-        if (kind == LatencyKind::none) continue;
-        std::string found;
-        fields(name, found);
-        if (found.empty()) continue;
-        ++given;
-        out.kind = kind;
-        out.path = found;
-    }
-    fields.read_all(out, {"kind", "path"});
-    fields.finish();
-    if (given != 1) problems.add(path + ": expected exactly one of file, socket and prometheus");
+/// Where latencies come from, as documents have it: the field that holds the path says of which kind the source is.
+struct LatencyDocument : LatencySourceOptions {
+    std::optional<std::string> file{}, socket{}, prometheus{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<LatencyDocument>, F&& field) {
+    field("file", &LatencyDocument::file);
+    field("socket", &LatencyDocument::socket);
+    field("prometheus", &LatencyDocument::prometheus);
+    json::visit_other_fields<LatencySourceOptions>({"kind", "path"}, field);
 }
 
-/// The rules of the table, as `read_all` checks them of a document.
+struct TenantDocument {
+    LatencyDocument latency{};
+    TenantAccess access{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<TenantDocument>, F&& field) {
+    field("latency", &TenantDocument::latency);
+    field("access", &TenantDocument::access, Inlined{});
+}
+
+/// The options; their `tenants` are not used.
+struct LiveDocument : LiveOptions {
+    control::detail::ByTenant<TenantDocument> by_tenant{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<LiveDocument>, F&& field) {
+    json::visit_other_fields<LiveOptions>({"tenants"}, field);
+    field("tenants", &LiveDocument::by_tenant);
+}
+
+/// The source that a document gives at `at`.
+inline LatencySourceOptions settle_latency(json::Reader& reader, std::uint32_t at, LatencyDocument&& given) {
+    LatencySourceOptions out = std::move(given);
+    int count = 0;
+    for (const auto& [kind, path] : {std::pair{LatencyKind::file, &given.file},
+                                     {LatencyKind::socket, &given.socket},
+                                     {LatencyKind::prometheus, &given.prometheus}}) {
+        if (!*path || (*path)->empty()) continue;
+        ++count;
+        out.kind = kind;
+        out.path = **path;
+    }
+    if (count != 1 && reader.kind(at) == json::Kind::object)
+        reader.report(at, "expected exactly one of file, socket and prometheus");
+    return out;
+}
+
+/// The rules of the table, as they are checked of a document.
 template <Described T>
 void check_rules(const T& object, const std::string& path, Problems& problems) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
@@ -50,14 +82,6 @@ inline bool is_disk(std::string_view text) {
            read_number(text.substr(colon + 1), minor);
 }
 
-inline void read_tenant(const Json& j, const std::string& path, LiveTenant& out, Problems& problems) {
-    const FieldReader fields(j, path, problems);
-    if (const auto* latency = fields.take("latency"))
-        read_latency(*latency, path + "/latency", out.latency, problems);
-    fields.read_all(out, {"latency"});
-    fields.finish();
-}
-
 /// A folder without what does not matter in its name.
 inline std::string plain_folder(std::string_view path) {
     std::string out;
@@ -70,11 +94,12 @@ inline std::string plain_folder(std::string_view path) {
 }
 
 /// A limit of one tenant must not hit another, nor must two of them restore over each other.
-inline void check_groups(const LiveOptions& o, const Host& host, Problems& problems) {
+inline void check_groups(const LiveOptions& o, const Host& host, const std::string& live,
+                         Problems& problems) {
     for (std::size_t i = 0; i < o.tenants.size(); ++i) {
         const auto& group = o.tenants[i].access.cgroup;
         if (group.empty()) continue;
-        const auto where = "/live/tenants/" + host.tenants[i].name + "/cgroup";
+        const auto where = live + "/tenants/" + host.tenants[i].name + "/cgroup";
         const auto mine = plain_folder(group);
         if (mine.empty() || group.find("..") != std::string::npos) {
             problems.add(bad_value(where, gpusched::quoted(group), "a folder below the control groups"));
@@ -106,22 +131,23 @@ inline void check_tenant(const LiveTenant& t, bool is_protected, const std::stri
 }
 
 /// What no rule of a table says; `o` has one tenant for each of the host.
-inline void check(const LiveOptions& o, const Host& host, Problems& problems) {
+/// @param live the place of the options, as messages begin
+inline void check(const LiveOptions& o, const Host& host, const std::string& live, Problems& problems) {
     if (o.mig == MigControl::nvml && o.nvml_library.empty())
-        problems.add("/live/nvml_library: empty; expected a library, as /live/mig is nvml");
-    if (o.journal.empty()) problems.add("/live/journal: missing; expected a file");
+        problems.add(live + "/nvml_library: empty; expected a library, as /live/mig is nvml");
+    if (o.journal.empty()) problems.add(live + "/journal: missing; expected a file");
     if (!o.pci.empty() && o.pci.size() != host.gpus.size())
-        problems.add(bad_value("/live/pci", number_text(o.pci.size()) + " elements",
+        problems.add(bad_value(live + "/pci", number_text(o.pci.size()) + " elements",
                                "one per GPU: " + number_text(host.gpus.size())));
     if (o.numa_disks.size() > static_cast<std::size_t>(host.numa_nodes))
-        problems.add(bad_value("/live/numa_disks", number_text(o.numa_disks.size()) + " elements",
+        problems.add(bad_value(live + "/numa_disks", number_text(o.numa_disks.size()) + " elements",
                                "at most one per NUMA node: " + number_text(host.numa_nodes)));
     if (o.root_nics.size() > host.roots.size())
-        problems.add(bad_value("/live/root_nics", number_text(o.root_nics.size()) + " elements",
+        problems.add(bad_value(live + "/root_nics", number_text(o.root_nics.size()) + " elements",
                                "at most one per PCIe root: " + number_text(host.roots.size())));
-    check_groups(o, host, problems);
+    check_groups(o, host, live, problems);
     for (std::size_t i = 0; i < o.tenants.size(); ++i)
-        check_tenant(o.tenants[i], host.tenants[i].is_protected, "/live/tenants/" + host.tenants[i].name,
+        check_tenant(o.tenants[i], host.tenants[i].is_protected, live + "/tenants/" + host.tenants[i].name,
                      problems);
 }
 
@@ -138,35 +164,30 @@ GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& 
     for (std::size_t i = 0; i < tenants.size(); ++i)
         live_detail::check_rules(live.tenants[i].latency, "/live/tenants/" + tenants[i].name + "/latency",
                                  problems);
-    live_detail::check(live, options.host, problems);
+    live_detail::check(live, options.host, "/live", problems);
     problems.throw_if_any();
 }
 
 GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOptions& options) {
     using namespace live_detail;
-    const auto document = control::detail::parse_document(text, "configuration");
-    if (!document.is_object() || !document.contains("live"))
-        throw InvalidInput("/live: missing; expected how the host is reached");
+    const auto& host = options.host;
     Problems problems;
-    LiveOptions o;
-    o.tenants.resize(options.host.tenants.size());
-    const FieldReader fields(document["live"], "/live", problems);
-    fields.read_all(o, {"tenants"});
-    if (const auto* tenants = fields.take("tenants")) {
-        if (!tenants->is_object())
-            fields.bad("/live/tenants", *tenants, "an object by name");
-        else
-            for (const auto& [name, item] : tenants->items()) {
-                std::size_t i = 0;
-                while (i < o.tenants.size() && options.host.tenants[i].name != name) ++i;
-                if (i == o.tenants.size())
-                    fields.bad("/live/tenants", name, "the name of a tenant");
-                else
-                    read_tenant(item, "/live/tenants/" + name, o.tenants[i], problems);
-            }
+    const auto document = json::Document::parse(text, "configuration", problems);
+    problems.throw_if_any();
+    const auto live = document.find(0, "live");
+    if (!live) throw InvalidInput("/live: missing; expected how the host is reached");
+    json::Reader reader(document, problems, 1, host);
+    LiveDocument given;
+    reader.read(*live, given);
+    LiveOptions o = std::move(given);
+    o.tenants.resize(host.tenants.size());
+    const auto tenants = reader.place_of(*live, "tenants");
+    for (auto& [i, tenant] : given.by_tenant.values) {
+        o.tenants[i].access = std::move(tenant.access);
+        if (const auto latency = document.find(reader.place_of(tenants, host.tenants[i].name), "latency"))
+            o.tenants[i].latency = settle_latency(reader, *latency, std::move(tenant.latency));
     }
-    fields.finish();
-    check(o, options.host, problems);
+    check(o, host, "configuration: /live", problems);
     problems.throw_if_any();
     return o;
 }

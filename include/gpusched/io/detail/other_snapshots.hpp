@@ -32,11 +32,11 @@ inline FoundSnapshot found_slurm(const std::string& how) {
 
 /// What a JSON document is.
 inline FoundSnapshot found_snapshot(const Place& root) {
-    if (!root.is(JsonKind::object) || root["format"]) return {};
-    if (root["meta"].is(JsonKind::object))
+    if (!root.is(json::Kind::object) || root["format"]) return {};
+    if (root["meta"].is(json::Kind::object))
         for (const char* const key : {"nodes", "jobs", "partitions"})
-            if (root[key].is(JsonKind::array)) return found_slurm("as JSON");
-    if (root["rawObjects"].is(JsonKind::object))
+            if (root[key].is(json::Kind::array)) return found_slurm("as JSON");
+    if (root["rawObjects"].is(json::Kind::object))
         return {System::kai, "a snapshot of KAI-Scheduler: `gpusched import kai`, io::read_kai_snapshot and "
                              "gs.io.read_kai_snapshot read it"};
     const auto kind = root["kind"].text();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
-#include <gpusched/io/detail/json_document.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <optional>
 #include <string>
@@ -16,11 +16,13 @@ namespace GPUSCHED_NAMESPACE::io::detail {
 class Place {
   public:
     Place() = default;
-    Place(const JsonDocument& document, std::uint32_t at) : document_(&document), at_(at) {}
+    Place(const json::Document& document, std::uint32_t at) : document_(&document), at_(at) {}
 
     explicit operator bool() const noexcept { return document_ != nullptr; }
-    [[nodiscard]] JsonKind kind() const { return (*document_)[at_].kind; }
-    [[nodiscard]] bool is(JsonKind kind_asked) const { return document_ != nullptr && kind() == kind_asked; }
+    [[nodiscard]] json::Kind kind() const { return (*document_)[at_].kind; }
+    [[nodiscard]] bool is(json::Kind kind_asked) const {
+        return document_ != nullptr && kind() == kind_asked;
+    }
     /// The member of an object; absent when there is none, or it is null.
     [[nodiscard]] Place operator[](std::string_view key) const;
     /// Elements of an array or members of an object.
@@ -37,7 +39,7 @@ class Place {
     }
 
   private:
-    const JsonDocument* document_ = nullptr;
+    const json::Document* document_ = nullptr;
     std::uint32_t at_ = 0;
 };
 
@@ -45,11 +47,11 @@ class Place {
 /// scalars of the core schema of 1.2, without aliases). Empty documents are left out.
 /// @throws InvalidInput with source and line when it is neither
 /// @throws BackendError for YAML when the library was built without libyaml
-[[nodiscard]] std::vector<JsonDocument> read_objects(std::string_view text, const std::string& source,
-                                                     Problems& problems);
+[[nodiscard]] std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
+                                                       Problems& problems);
 
 /// The objects of a text, those in a `List` one by one; the documents must outlive them.
-[[nodiscard]] std::vector<Place> kubernetes_objects(const std::vector<JsonDocument>& documents);
+[[nodiscard]] std::vector<Place> kubernetes_objects(const std::vector<json::Document>& documents);
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail
 

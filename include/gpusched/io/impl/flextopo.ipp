@@ -22,8 +22,8 @@ class FlexTopoReader {
                    Problems& problems, std::vector<std::string>& notes)
         : source_(std::move(source)), options_(options), problems_(problems), notes_(notes) {
         const auto nodes = object["spec"]["nodes"], edges = object["spec"]["edges"];
-        if (!nodes.is(JsonKind::array)) problems_.add(object.where() + "expected spec.nodes, an array");
-        if (edges && !edges.is(JsonKind::array)) problems_.add(edges.expected("an array"));
+        if (!nodes.is(json::Kind::array)) problems_.add(object.where() + "expected spec.nodes, an array");
+        if (edges && !edges.is(json::Kind::array)) problems_.add(edges.expected("an array"));
         for (const auto& node : nodes.items()) read_vertex(node);
         number_groups();
         problems_.throw_if_any();
@@ -135,12 +135,12 @@ class FlexTopoReader {
 
     void read_attributes(const Place& attributes, topology::HardwareVertex& vertex) {
         if (!attributes) return;
-        if (!attributes.is(JsonKind::object)) return problems_.add(attributes.expected("an object"));
+        if (!attributes.is(json::Kind::object)) return problems_.add(attributes.expected("an object"));
         std::optional<std::string> status;
         for (const auto& attribute : attributes.items()) {
             const auto name = plain(attribute.key());
             const auto value = attribute.text();
-            if (attribute.kind() == JsonKind::null) continue;
+            if (attribute.kind() == json::Kind::null) continue;
             if (name == "status") {
                 const auto& said = status.emplace(value ? plain(*value) : "");
                 if (said != "free" && said != "used" && said != "allocated" && said != "failed" &&

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/json_writer.hpp>
 #include <gpusched/io/detail/kubernetes_names.hpp>
 #include <gpusched/io/flextopo_json.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -56,9 +56,9 @@ flextopo_edge(topology::HardwareRelation relation) {
 }
 
 inline std::string json_quoted(std::string_view text) {
-    JsonWriter writer(0);
-    writer.write(text);
-    return std::move(writer).take();
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
 }
 
 inline std::string flextopo_vertex(const topology::HardwareVertex& vertex) {

@@ -12,12 +12,4 @@ GPUSCHED_INLINE bool reads_xml() noexcept {
 #endif
 }
 
-GPUSCHED_INLINE bool reads_yaml() noexcept {
-#ifdef GPUSCHED_HAS_LIBYAML
-    return true;
-#else
-    return false;
-#endif
-}
-
 }  // namespace GPUSCHED_NAMESPACE::io

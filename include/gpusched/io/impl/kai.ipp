@@ -31,13 +31,13 @@ GPUSCHED_INLINE ClusterReading kai_snapshot_from_text(std::string_view text,
             throw InvalidInput(source + ": expected snapshot.json of KAI-Scheduler, found " + found.told);
     };
     require_own(detail::found_snapshot(text));
-    const auto document = detail::JsonDocument::parse(text, source, problems);
+    const auto document = json::Document::parse(text, source, problems);
     const detail::Place root(document, 0);
     require_own(detail::found_snapshot(root));
     const auto raw = root["rawObjects"];
-    if (!raw.is(detail::JsonKind::object))
+    if (!raw.is(json::Kind::object))
         problems.add(source + ": expected snapshot.json of KAI-Scheduler, an object with rawObjects, found " +
-                     document.describe(0) + (root.is(detail::JsonKind::object) ? " without them" : ""));
+                     document.describe(0) + (root.is(json::Kind::object) ? " without them" : ""));
     problems.throw_if_any();
     detail::ReportBuilder report(static_cast<std::size_t>(options.examples));
     detail::kubernetes::Objects objects;

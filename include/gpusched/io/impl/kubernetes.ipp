@@ -26,7 +26,7 @@ GPUSCHED_INLINE ClusterReading kubernetes_from_texts(std::span<const NamedText> 
     problems.throw_if_any();
     detail::ReportBuilder report(static_cast<std::size_t>(options.examples));
     detail::kubernetes::Objects objects;
-    std::vector<std::vector<detail::JsonDocument>> documents;
+    std::vector<std::vector<json::Document>> documents;
     std::string sources;
     for (const auto& text : texts) {
         if (const auto found = detail::found_snapshot(text.text);

@@ -19,7 +19,7 @@ inline constexpr std::string_view hostname_label = "kubernetes.io/hostname";
 inline TopologyLevels topology_levels(const Place& object, Problems& problems) {
     TopologyLevels out{.name = object["metadata"]["name"].text().value_or("")};
     const auto levels = object["spec"]["levels"];
-    if (!levels.is(JsonKind::array) || levels.items().empty() || levels.items().size() > 16)
+    if (!levels.is(json::Kind::array) || levels.items().empty() || levels.items().size() > 16)
         problems.add(object.where() + "expected spec.levels, an array of 1 to 16 levels");
     for (const auto& level : levels.items()) {
         const auto label = level["nodeLabel"].text();
@@ -122,7 +122,7 @@ GPUSCHED_INLINE std::vector<LabelledNode> labelled_nodes_from_text(std::string_v
         else if (!seen.insert(node.name).second)
             problems.add(object.where() + "node " + gpusched::quoted(printable(node.name)) + " occurs twice");
         const auto labels = object["metadata"]["labels"];
-        if (labels && !labels.is(detail::JsonKind::object)) problems.add(labels.expected("an object"));
+        if (labels && !labels.is(json::Kind::object)) problems.add(labels.expected("an object"));
         for (const auto& label : labels.items()) {
             const auto value = label.text();
             if (!value || value->find('/') != value->npos)

@@ -49,7 +49,7 @@ class NodeResourceReader {
         NodeResources out{.node = object["metadata"]["name"].text().value_or("")};
         if (out.node.empty()) problems_.add(object.where() + "expected metadata.name");
         const auto zones = object["zones"];
-        if (!zones.is(JsonKind::array)) problems_.add(object.where() + "expected zones, an array");
+        if (!zones.is(json::Kind::array)) problems_.add(object.where() + "expected zones, an array");
         std::map<std::string, int> sockets;
         for (const auto& zone : zones.items()) {
             const auto name = zone["name"].text(), type = zone["type"].text();
@@ -88,7 +88,7 @@ class NodeResourceReader {
 
   private:
     void read_resources(const Place& resources, NumaResources& numa) {
-        if (resources && !resources.is(JsonKind::array)) problems_.add(resources.expected("an array"));
+        if (resources && !resources.is(json::Kind::array)) problems_.add(resources.expected("an array"));
         for (const auto& resource : resources.items()) {
             const auto name = resource["name"].text();
             if (!name || name->empty()) {
@@ -118,7 +118,7 @@ class NodeResourceReader {
     }
 
     void read_costs(const Place& costs, NumaResources& numa) {
-        if (costs && !costs.is(JsonKind::array)) problems_.add(costs.expected("an array"));
+        if (costs && !costs.is(json::Kind::array)) problems_.add(costs.expected("an array"));
         for (const auto& cost : costs.items()) {
             const auto name = cost["name"].text();
             const auto value = cost["value"].number();

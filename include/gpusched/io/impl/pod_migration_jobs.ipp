@@ -1,10 +1,10 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/io/detail/json_writer.hpp>
 #include <gpusched/io/detail/kubernetes_names.hpp>
 #include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -17,9 +17,9 @@ namespace detail {
 
 /// A double-quoted YAML scalar, which JSON strings are.
 inline std::string yaml(std::string_view text) {
-    JsonWriter writer(0);
-    writer.write(text);
-    return std::move(writer).take();
+    std::string out;
+    json::Writer(out).write(text);
+    return out;
 }
 
 /// The class of the devices among those GPUs of the node; where these say nothing, the class that the task prefers.

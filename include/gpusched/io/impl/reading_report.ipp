@@ -2,8 +2,7 @@
 
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/reading_report.hpp>
-
-#include <nlohmann/json.hpp>
+#include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 
@@ -45,19 +44,9 @@ GPUSCHED_INLINE std::string reading_report_to_text(const ReadingReport& report) 
 }
 
 GPUSCHED_INLINE std::string reading_report_to_json(const ReadingReport& report) {
-    using Json = nlohmann::ordered_json;
-    auto rows = Json::array(), absent = Json::array();
-    for (const auto& row : report.rows)
-        rows.push_back({{"kind", row.kind},
-                        {"what", row.what},
-                        {"fidelity", enum_name(row.fidelity)},
-                        {"errs", enum_name(row.errs)},
-                        {"count", row.count},
-                        {"how", row.how},
-                        {"examples", row.examples}});
-    for (const auto& kind : report.absent)
-        absent.push_back({{"kind", kind.kind}, {"undecided", kind.undecided}});
-    return Json{{"rows", rows}, {"absent", absent}}.dump(1) + "\n";
+    std::string out;
+    json::Writer(out, {.indent = 1, .line_per_value = true}).write(report);
+    return out + "\n";
 }
 
 }  // namespace GPUSCHED_NAMESPACE::io

@@ -81,9 +81,9 @@ class Input {
 
   private:
     void take_json(const NamedText& text) {
-        const auto document = JsonDocument::parse(text.text, text.source, problems_);
+        const auto document = json::Document::parse(text.text, text.source, problems_);
         const Place root(document, 0);
-        if (root.is(JsonKind::array) && !root.items().empty() && root.items().front()["topology"])
+        if (root.is(json::Kind::array) && !root.items().empty() && root.items().front()["topology"])
             return network(of_yaml(text.text, text.source), text.source);
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems_.add(text.source + expected_ + "a document of format " +
@@ -92,7 +92,7 @@ class Input {
             return problems_.add(text.source + expected_ + found.told);
         if (!JsonRecords::recognises(root))
             return problems_.add(text.source + expected_ + document.describe(0) +
-                                 (root.is(JsonKind::object) ? " without nodes, jobs or partitions" : ""));
+                                 (root.is(json::Kind::object) ? " without nodes, jobs or partitions" : ""));
         JsonRecords(records_, report_).take(root);
     }
     [[nodiscard]] NetworkReading of_yaml(std::string_view text, const std::string& source) const {

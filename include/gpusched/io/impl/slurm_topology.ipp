@@ -193,7 +193,7 @@ inline std::string slurm_hosts(const Place& place, Problems& problems) {
         const auto text = item.text();
         if (text) out += (out.empty() ? "" : ",") + *text;
     }
-    if (!place.is(JsonKind::array) || out.empty()) problems.add(place.expected("a list of hosts"));
+    if (!place.is(json::Kind::array) || out.empty()) problems.add(place.expected("a list of hosts"));
     return out;
 }
 
@@ -231,12 +231,11 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_conf(std::string_view text, s
 GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
                                                         const SlurmTopologyOptions& options,
                                                         std::string_view source_name) {
-    using detail::JsonKind;
     const std::string source(source_name);
     Problems problems;
     const auto documents = detail::read_objects(text, source, problems);
     problems.throw_if_any();
-    if (documents.size() != 1 || documents.front()[0].kind != JsonKind::array)
+    if (documents.size() != 1 || documents.front()[0].kind != json::Kind::array)
         throw InvalidInput(source + ": expected a list of topologies, each with 'topology' and its kind");
     std::vector<detail::Place> meant;
     std::string names;
@@ -263,7 +262,7 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
     detail::SlurmNetwork network(problems);
     std::vector<std::string> notes;
     const auto each = [&](const detail::Place& list, const char* name, const char* below, bool block) {
-        if (!list.is(JsonKind::array)) problems.add(topology.where() + "expected an array of " + name);
+        if (!list.is(json::Kind::array)) problems.add(topology.where() + "expected an array of " + name);
         for (const auto& item : list.items())
             network.add(item.where(), block, item[name].text().value_or(""),
                         block ? std::string() : detail::slurm_hosts(item[below], problems),

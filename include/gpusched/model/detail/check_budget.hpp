@@ -1,9 +1,9 @@
 // Checks of one disruption budget as written.
 #pragma once
 
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/detail/check_extras.hpp>
-#include <gpusched/model/name_table.hpp>
 
 #include <cstddef>
 #include <string>

@@ -1,10 +1,10 @@
 // Lets single tasks join and leave the sets of groups, as long as the sets themselves stay as they are.
 #pragma once
 
+#include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
 #include <gpusched/model/detail/group_builder.hpp>
-#include <gpusched/model/detail/hash_index.hpp>
 #include <gpusched/model/detail/structural_hash.hpp>
 #include <gpusched/model/inventory.hpp>
 

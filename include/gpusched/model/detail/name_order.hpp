@@ -1,9 +1,9 @@
 // The data of a snapshot in the natural order of names.
 #pragma once
 
+#include <gpusched/core/name_table.hpp>
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/model/inventory.hpp>
-#include <gpusched/model/name_table.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SharedValues: equal values share one index, which is used again when nobody refers to it any more.
 #pragma once
 
+#include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
-#include <gpusched/model/detail/hash_index.hpp>
 #include <gpusched/model/detail/structural_hash.hpp>
 
 #include <cstdint>

@@ -111,7 +111,7 @@ inline GangNeeds volcano_needs(const Place& spec, ReportBuilder& report) {
     GangNeeds needs{.min_members = limited(integer_at(spec, "minMember", 0))};
     const auto roles = spec["minTaskMember"];
     if (!roles) return needs;
-    if (!roles.is(JsonKind::object)) throw Unreadable{roles.expected("an object")};
+    if (!roles.is(json::Kind::object)) throw Unreadable{roles.expected("an object")};
     std::int64_t sum = 0;
     for (const auto& role : roles.items()) {
         const auto name = name_of(std::string(role.key()));

@@ -59,9 +59,9 @@ inline std::map<std::string, std::string> texts_at(const Place& object, std::str
     std::map<std::string, std::string> out;
     const auto place = object[key];
     if (!place) return out;
-    if (!place.is(JsonKind::object)) throw Unreadable{place.expected("an object")};
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
     for (const auto& item : place.items()) {
-        const auto value = item.kind() == JsonKind::null ? std::optional<std::string>("") : item.text();
+        const auto value = item.kind() == json::Kind::null ? std::optional<std::string>("") : item.text();
         const auto name = std::string(item.key());
         if (!value || name.empty() || value->find('\0') != value->npos || name.find('\0') != name.npos)
             throw Unreadable{item.expected("text with a name, without a NUL character")};
@@ -158,6 +158,11 @@ inline std::string described(const Place& object) {
                            : space + "/" + name;
 }
 
+/// For messages: which object cannot be read, and why.
+inline std::string told(const Place& object, const Unreadable& bad) {
+    return described(object) + ": " + bad.why;
+}
+
 /// The controller among an object's owners; absent where there is none.
 inline Place controller_of(const Place& object) {
     for (const auto& owner : object["metadata"]["ownerReferences"].items())
@@ -169,7 +174,7 @@ class Objects {
   public:
     /// Takes the objects of a document, those of Lists one by one.
     /// @param problems what makes the whole document unreadable
-    void take(const JsonDocument& document, ReportBuilder& report, Problems& problems) {
+    void take(const json::Document& document, ReportBuilder& report, Problems& problems) {
         const Place root(document, 0);
         if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
             return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
@@ -180,11 +185,11 @@ class Objects {
             return problems.add(root.where() +
                                 "expected objects of Kubernetes, found an error of the API server: " +
                                 gpusched::quoted(printable(root["message"].text().value_or(""))));
-        if (!root.is(JsonKind::object) || !root["kind"].text())
+        if (!root.is(json::Kind::object) || !root["kind"].text())
             return problems.add(
                 root.where() +
                 "expected objects of Kubernetes (a List, or an object with apiVersion and kind), found " +
-                document.describe(0) + (root.is(JsonKind::object) ? " without a kind" : ""));
+                document.describe(0) + (root.is(json::Kind::object) ? " without a kind" : ""));
         take_object(root, "", "", report, 0);
     }
 
@@ -215,14 +220,14 @@ class Objects {
   private:
     void take_object(const Place& object, std::string_view list_kind, std::string_view list_version,
                      ReportBuilder& report, int depth) {
-        if (!object.is(JsonKind::object)) {
+        if (!object.is(json::Kind::object)) {
             ++met_;
             return report.left_out("(none)", "objects", "not an object", object.where() + "not an object");
         }
         // Objects in a typed list, as the API answers, do not repeat their kind.
         const auto kind = object["kind"].text().value_or(std::string(list_kind));
         const auto version = object["apiVersion"].text().value_or(std::string(list_version));
-        if (kind.ends_with("List") && object["items"].is(JsonKind::array)) {
+        if (kind.ends_with("List") && object["items"].is(json::Kind::array)) {
             if (depth == 8)
                 return report.left_out("List", "objects", "Lists nested too deeply", object.where());
             const auto of = std::string_view(kind).substr(0, kind.size() - 4);
@@ -246,7 +251,7 @@ class Objects {
         try {
             take_known(object, known->kind, kind, version, report);
         } catch (const Unreadable& bad) {
-            report.left_out(kind, "objects", "cannot be read", bad.why);
+            report.left_out(kind, "objects", "cannot be read", told(object, bad));
         }
     }
 

@@ -70,7 +70,7 @@ inline Selector read_selector(const Place& place) {
         out.nothing = true;
         return out;
     }
-    if (!place.is(JsonKind::object)) throw Unreadable{place.expected("an object")};
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
     for (auto& [key, value] : texts_at(place, "matchLabels"))
         out.matches.push_back({key, MatchOperator::in, {value}});
     for (const auto& expression : place["matchExpressions"].items()) {

@@ -31,7 +31,7 @@ inline std::string text_at(const Place& object, std::string_view key) {
 inline std::optional<std::int64_t> number_at(const Place& object, std::string_view key) {
     auto place = object[key];
     if (!place) return std::nullopt;
-    if (place.is(JsonKind::object)) {
+    if (place.is(json::Kind::object)) {
         if (place["set"].text() == "false" || place["infinite"].text() == "true") return std::nullopt;
         place = place["number"];
         if (!place) return std::nullopt;
@@ -52,7 +52,7 @@ inline std::optional<bool> truth_at(const Place& object, std::string_view key) {
 inline std::vector<std::string> texts_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return {};
-    if (place.is(JsonKind::array)) {
+    if (place.is(json::Kind::array)) {
         std::vector<std::string> out;
         for (const auto& item : place.items()) {
             const auto text = item.text();
@@ -77,9 +77,10 @@ class JsonRecords {
 
     /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a list.
     static bool recognises(const Place& root) {
-        if (!root.is(JsonKind::object) || root["format"] || root["apiVersion"] || root["kind"]) return false;
+        if (!root.is(json::Kind::object) || root["format"] || root["apiVersion"] || root["kind"])
+            return false;
         for (const char* const key : {"nodes", "jobs", "partitions", "reservations", "licenses"})
-            if (root[key].is(JsonKind::array)) return true;
+            if (root[key].is(json::Kind::array)) return true;
         return false;
     }
 
@@ -94,7 +95,7 @@ class JsonRecords {
         const auto each = [&](const char* key, const char* kind, auto&& read) {
             for (const auto& object : root[key].items()) {
                 try {
-                    if (!object.is(JsonKind::object)) throw Unreadable{object.expected("an object")};
+                    if (!object.is(json::Kind::object)) throw Unreadable{object.expected("an object")};
                     read(object);
                 } catch (const Unreadable& bad) {
                     report_.left_out(kind, "objects", "cannot be read", bad.why,
@@ -115,8 +116,8 @@ class JsonRecords {
             report_.ignored("License", "objects", Errs::neither, "does not bear on where jobs may run",
                             object["LicenseName"].text().value_or(object["name"].text().value_or("")));
         });
-        out_.any_jobs = out_.any_jobs || root["jobs"].is(JsonKind::array);
-        out_.any_partitions = out_.any_partitions || root["partitions"].is(JsonKind::array);
+        out_.any_jobs = out_.any_jobs || root["jobs"].is(json::Kind::array);
+        out_.any_partitions = out_.any_partitions || root["partitions"].is(json::Kind::array);
         try {
             for (const char* const key : {"last_update", "last_backfill"})
                 if (const auto time = number_at(root, key); time && *time > 0)
@@ -183,6 +184,8 @@ class JsonRecords {
                       .mib_per_node = number_at(object, "memory_per_node"),
                       .mib_per_cpu = number_at(object, "memory_per_cpu"),
                       .disk_mib = number_at(object, "minimum_tmp_disk_per_node"),
+                      .cpus_per_gpu = text_at(object, "cpus_per_tres"),
+                      .mib_per_gpu = text_at(object, "memory_per_tres"),
                       .asked = text_at(object, "tres_req_str"),
                       .allocated = text_at(object, "tres_alloc_str"),
                       .per_node = text_at(object, "tres_per_node"),
@@ -194,6 +197,15 @@ class JsonRecords {
                       .reservation = text_at(object, "resv_name")};
         if (out.most_nodes == 0) out.most_nodes.reset();
         if (object["hold"].text() == "true") out.priority = 0;
+        for (const char* const key :
+             {"required_switches", "core_spec", "thread_spec", "sockets_per_node", "cores_per_socket",
+              "threads_per_core", "tasks_per_node", "tasks_per_board", "tasks_per_socket", "tasks_per_core",
+              "segment_size"})
+            if (const auto number = number_at(object, key); number.value_or(0) > 0 && *number < 0xfffe)
+                out.unread.push_back(std::string(key) + "=" + std::to_string(*number));
+        if (truth_at(object, "contiguous").value_or(false)) out.unread.emplace_back("contiguous=true");
+        if (const auto network = text_at(object, "network"); !network.empty())
+            out.unread.push_back("network=" + network);
         for (const auto& word : states_at(object, "shared"))
             out.sharing.push_back(word == "NONE" ? "NO" : word == "OVERSUBSCRIBE" ? "YES" : word);
         for (const auto& word : states_at(object, "exclusive")) {
@@ -208,6 +220,8 @@ class JsonRecords {
                 out.id = std::to_string(*array) + "_" + std::to_string(*task);
             else
                 out.array_tasks = text_at(object, "array_task_string");
+            out.throttled = number_at(object, "array_max_tasks").value_or(0) > 0 ||
+                            out.array_tasks.find('%') != std::string::npos;
         }
         out.job = out.id;
         if (const auto whole = number_at(object, "het_job_id"); whole && *whole != 0) {
@@ -230,7 +244,7 @@ class JsonRecords {
                                  .memory_mib = memory,
                                  .gres = n < gres.size() ? gres[n] : ""});
         };
-        if (resources["nodes"].is(JsonKind::object)) {
+        if (resources["nodes"].is(json::Kind::object)) {
             for (const auto& node : resources["nodes"]["allocation"].items())
                 add(text_at(node, "name"), number_at(node["cpus"], "count").value_or(0),
                     number_at(node["memory"], "allocated").value_or(0));
@@ -257,6 +271,16 @@ class JsonRecords {
         const auto share = object["maximums"]["oversubscribe"];
         out.exclusive = share && number_at(share, "jobs") == 0 && share["flags"].items().empty();
         if (object["maximums"]["shares"]) out.exclusive = number_at(object["maximums"], "shares") == 0;
+        for (const char* const key : {"nodes", "cpus_per_node", "cpus_per_socket", "memory_per_cpu",
+                                      "partition_memory_per_node", "partition_memory_per_cpu", "time"})
+            if (const auto number = number_at(object["maximums"], key); number.value_or(0) > 0)
+                out.limits.push_back("maximums/" + std::string(key) + "=" + std::to_string(*number));
+        for (const auto& [part, key] :
+             {std::pair{"accounts", "allowed"}, std::pair{"accounts", "deny"}, std::pair{"groups", "allowed"},
+              std::pair{"qos", "allowed"}, std::pair{"qos", "deny"}, std::pair{"qos", "assigned"}})
+            if (const auto value = text_at(object[part], key); !value.empty() && value != "ALL")
+                out.limits.push_back(std::string(part) + "/" + key + "=" + value);
+        out.job_defaults = text_at(object["defaults"], "job");
         return out;
     }
 

@@ -1,0 +1,83 @@
+// Document: a parsed JSON text as one flat array of values, each of which can say where it stands.
+#pragma once
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/name_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace GPUSCHED_NAMESPACE::json {
+
+namespace detail {
+struct Builder;
+}
+
+/// Deepest nesting of arrays and objects; no document needs more.
+inline constexpr std::size_t deepest_nesting = 64;
+
+enum class Kind : std::uint8_t { null, boolean, integer, real, string, array, object };
+
+/// One value. What an array or object holds follows it; `end` is the first value after all of that.
+struct Value {
+    Kind kind = Kind::null;
+    std::uint32_t key = 0;  ///< of an object's member: index of its key
+    std::uint32_t end = 0;
+    std::uint32_t size = 0;  ///< elements, members, or bytes of a string
+    union {
+        std::int64_t integer = 0;  ///< also a boolean, and where a string's bytes begin
+        double real;               ///< any number that is not an integer literal within 64 bits
+    };
+};
+
+/// A parsed text. Reading is linear in its size and takes 24 bytes per value besides strings; nesting needs no stack.
+class Document {
+  public:
+    /// Parses UTF-8 text (RFC 8259; a byte order mark is skipped). Keys that occur twice in an object are added to
+    /// `problems`.
+    /// @throws InvalidInput with line and column when the text is not JSON, too large or nested too deeply
+    static Document parse(std::string_view text, std::string_view source, Problems& problems);
+    /// The same for YAML text, which may hold several documents; empty ones are left out.
+    /// @throws BackendError when the library was built without libyaml
+    static std::vector<Document> parse_yaml(std::string_view text, std::string_view source,
+                                            Problems& problems);
+
+    [[nodiscard]] const Value& operator[](std::uint32_t at) const noexcept { return values_[at]; }
+    [[nodiscard]] std::string_view string(const Value& value) const noexcept {
+        return std::string_view(strings_).substr(static_cast<std::size_t>(value.integer), value.size);
+    }
+    [[nodiscard]] std::string_view key(const Value& value) const noexcept { return keys_[value.key]; }
+
+    /// The member of an object; none where it has no such key, or the value is no object.
+    [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t object, std::string_view key) const;
+
+    /// JSON pointer (RFC 6901) of a value; empty for the whole document. Walks from the top.
+    [[nodiscard]] std::string pointer(std::uint32_t at) const;
+    /// Source and pointer, as messages begin.
+    [[nodiscard]] std::string where(std::uint32_t at) const;
+    /// The value, or its kind, for messages.
+    [[nodiscard]] std::string describe(std::uint32_t at) const;
+
+  private:
+    friend struct detail::Builder;
+    std::string source_;
+    std::vector<Value> values_;
+    std::string strings_;
+    NameTable keys_;
+};
+
+/// Whether the library was built with libyaml. Without it, readers of YAML or JSON read JSON only and throw
+/// BackendError for anything else.
+[[nodiscard]] bool reads_yaml() noexcept;
+
+}  // namespace GPUSCHED_NAMESPACE::json
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/json/impl/document.ipp>
+#include <gpusched/json/impl/yaml.ipp>
+#endif

@@ -1,0 +1,8 @@
+// Everything in json/.
+#pragma once
+
+#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/document.hpp>
+#include <gpusched/json/forms.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
