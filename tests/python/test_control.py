@@ -197,6 +197,7 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
     assert lines[0].split() == ["figure", "static", "full"]
     told = {line.split()[0]: line for line in lines[2:-1]}
     assert list(told) == list(gs.sim.HOST_COLUMNS)[1:]
+    assert lines[-1].startswith("means of 3 seeds and, in brackets, the lowest and the highest of them; ")
     assert f"{full.p99_ms:.1f} [{full.p99_ms_low:.1f}, {full.p99_ms_high:.1f}]" in told["p99_ms"]
 
 

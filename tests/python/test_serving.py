@@ -251,12 +251,14 @@ def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines() == ["no plan: infeasible", f"  {told}"]
     few = {**asked, "budget": 30, "gpus": {"H100": {"available": 1, "price": 3.0}}}
     assert serving.plan_serving(few).binding == ["GPU type 'H100': 1 available; 2 would do"]
-    # Within a deadline that all GPUs together miss: the least that would do.
-    (deadline,) = serving.plan_serving({**asked, "budget": 12}, deadline=1.0).binding
-    assert deadline.startswith("deadline: 1 s; ")
-    least = float(deadline.split("; ")[1].split()[0])
-    assert serving.plan_serving({**asked, "budget": 12}, deadline=least).makespan is not None
-    assert serving.plan_serving({**asked, "budget": 12}, deadline=0.99 * least).makespan is None
+    # Within a deadline: more money, or more time.
+    poor = {**asked, "budget": 12, "gpus": {"H100": {"available": 64, "price": 3.0}}}
+    budget, deadline = serving.plan_serving(poor, deadline=10.0).binding
+    assert budget.startswith("budget: 12 $/h; ") and deadline.startswith("deadline: 10 s; ")
+    enough, least = (float(told.split("; ")[1].split()[0]) for told in (budget, deadline))
+    for more, within in (({"budget": enough}, 10.0), ({}, least)):
+        assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
+        assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
     # Where the plan that runs may not be changed enough.
     plenty = {**asked, "budget": 30}
     assert serving.replan(plenty, [], max_starts=0).plan.binding == ["max_starts: 0; with more there is a plan"]

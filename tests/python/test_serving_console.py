@@ -87,7 +87,7 @@ def cells(lines: list[str], first: str) -> list[str]:
 def test_tables_name_the_model_where_there_are_several(console: Console) -> None:
     lines = console("plan-serving", console.file("two.json", two_models()), "--measured-only")
     assert lines[0].split()[:3] == ["model", "deployment", "replicas"]
-    runs = {tuple(line.split()[:3]) for line in lines[1:4]}
+    runs = {tuple(line.split()[:3]) for line in lines[2:4]}
     assert ("Llama-3-8B", "H100", "1x1") in runs and ("Llama-3-70B", "H100", "1x4") in runs
     at = next(i for i, line in enumerate(lines) if line.split()[:2] == ["model", "workload"])
     assert [line.split()[:3] for line in lines[at + 1 :] if line.startswith("Llama")] == [

@@ -292,7 +292,7 @@ def test_measured_loads_that_say_little_are_told() -> None:
     assert "counts" not in message(light, full, ttft_p90_s=None, tpot_p90_s=0.5)
     misses = "'H100 1x4' counts as missing ttft_p90_s at any load, because it misses it at 7 requests/s of 'chat' of 'Llama-3-70B'"
     assert misses in message({**full, "ttft_s": 3.0})
-    # Likewise of a batch, and where a plan is changed.
+    # Without targets, where a plan is changed, and of a batch.
     assert message(light, ttft_p90_s=None) == most
     plan = serving.replan({**asked, "measured": [light]}, []).plan
     assert plan.message == most

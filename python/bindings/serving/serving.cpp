@@ -199,7 +199,8 @@ void bind_planner(py::module_& m) {
             },
             "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
             "between "
-            "which spot prices this plan stays the cheapest. Found when first asked for, by a few "
+            "which spot prices this plan stays the cheapest of those that fill replicas as far (`capacity`, "
+            "`separate`). Found when first asked for, by a few "
             "mixed-integer "
             "programs per price.")
         .def_readonly("solver", &P::solver, "Who solved it.")

@@ -207,9 +207,10 @@ def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
 
 
 def print_taints(cluster: Cluster, plan: Plan) -> None:
-    """Says who may use the nodes that are vacated, and which nodes a goal does not count."""
-    for taints in by_taints(cluster, plan.vacated_nodes):
-        say(f"vacated nodes with taints: {taints}")
+    """Says which of the vacated nodes keep others away, and which nodes a goal does not count."""
+    open_nodes = set(consolidation.goal_nodes(cluster, {"empty_nodes": 1}))
+    for taints in by_taints(cluster, [node for node in plan.vacated_nodes if node not in open_nodes]):
+        say(f"vacated nodes with taints that others of their GPU model lack: {taints}")
     if plan.goal is None:
         return
     counted_nodes = set(consolidation.goal_nodes(cluster, plan.goal))
