@@ -389,7 +389,7 @@ TEST_CASE(
     Run run(only(Variant::paper));
     run.go(3, busy_client);
     REQUIRE(run.actions.size() == 1);
-    const auto& a = run.actions[0];
+    const auto a = run.actions[0];
     CHECK(a.kind == ActionKind::reconfigure);
     CHECK(a.lever == Lever::enlarge);
     CHECK(a.after.quota_percent == 75);
