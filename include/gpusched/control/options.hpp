@@ -25,6 +25,8 @@ struct ControllerFlags {
     bool join_guards = false;
     /// A better place on the tenant's own GPU is taken before a better one elsewhere.
     bool own_gpu_first = false;
+    /// The largest profile that there is room for comes first (section 2.5.2 of the paper), not the smallest larger one.
+    bool largest_first = false;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
@@ -40,6 +42,7 @@ constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
     field("predict", &ControllerFlags::predict);
     field("join_guards", &ControllerFlags::join_guards);
     field("own_gpu_first", &ControllerFlags::own_gpu_first);
+    field("largest_first", &ControllerFlags::largest_first);
 }
 
 /// Which levers the controller has: none (`static`), some of them as in the paper's ablation, all (`full`), all of them chosen
@@ -51,7 +54,7 @@ enum class Variant : std::uint8_t {
     mig,                   ///< larger instances and pins
     full,                  ///< all levers
     ours,                  ///< all, chosen by a model of the tenant's tail
-    paper,  ///< all; pin and quota with an upgrade, and places on the own GPU first (sections 2.2.1 and 2.3)
+    paper,  ///< all; pin and quota with an upgrade, places on the own GPU first, the largest profile first (2.2.1, 2.3, 2.5.2)
     no_guards,     ///< all but limits of block I/O and quotas
     no_placement,  ///< all but moves
     no_mig         ///< all but larger instances

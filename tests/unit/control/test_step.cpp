@@ -475,6 +475,25 @@ TEST_CASE("a better place on the own GPU is taken before the best one, where tha
     CHECK(run.actions[0].after.gpu == 1);
 }
 
+TEST_CASE("the smallest larger profile comes first, or the largest one where that is asked for") {
+    const auto& d = mig_device("A100-40GB");
+    for (const bool largest : {false, true}) {
+        auto o = only(Variant::mig);
+        o.flags.largest_first = largest;
+        Run run(o);
+        run.go(3, busy_client);
+        REQUIRE(run.actions.size() == 1);
+        CHECK(run.actions[0].lever == Lever::enlarge);
+        CHECK(d.profiles[run.actions[0].after.instance.profile].key == (largest ? "7g" : "3g"));
+        // Others leave room for half of the GPU: the largest that fits.
+        Run tight(o);
+        tight.host.layouts[0].add({static_cast<std::uint8_t>(d.find("3g")), 4});
+        tight.go(3, busy_client);
+        REQUIRE(tight.actions.size() == 1);
+        CHECK(d.profiles[tight.actions[0].after.instance.profile].key == (largest ? "4g" : "3g"));
+    }
+}
+
 TEST_CASE("variants: each has the levers of its name") {
     const auto of = [](Variant v) {
         const auto f = variant_flags(v);
@@ -493,6 +512,8 @@ TEST_CASE("variants: each has the levers of its name") {
     CHECK(of(Variant::no_mig) == std::vector<bool>{true, true, true, false, true, true, false});
     CHECK(variant_flags(Variant::paper).join_guards);
     CHECK(variant_flags(Variant::paper).own_gpu_first);
+    CHECK(variant_flags(Variant::paper).largest_first);
+    CHECK_FALSE(variant_flags(Variant::full).largest_first);
     CHECK_FALSE(variant_flags(Variant::full).join_guards);
 }
 

@@ -263,7 +263,8 @@ GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
     const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
     const auto& d = device(t.place.current.gpu);
     std::array<MigInstance, 16> found{};
-    const auto count = enlargements(d, seen_.gpus[gpu].layout, t.place.current.instance, found);
+    const auto count =
+        enlargements(d, seen_.gpus[gpu].layout, t.place.current.instance, found, o_.flags.largest_first);
     for (std::size_t k = 0; k < count; ++k) {
         const auto& profile = d.profiles[found[k].profile];
         const auto& own = d.profiles[t.place.current.instance.profile];

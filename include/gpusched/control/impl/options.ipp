@@ -37,7 +37,7 @@ GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
         flags.predict = true;
         break;
     case Variant::paper:
-        flags.join_guards = flags.own_gpu_first = true;
+        flags.join_guards = flags.own_gpu_first = flags.largest_first = true;
         break;
     case Variant::no_guards:
         keep(false, true, true);
