@@ -264,7 +264,8 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
 
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     full = gs.control.variant_flags("full")
-    assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True, "largest_first": True}
+    assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
+    assert gs.control.variant_flags("paper_largest") == {**gs.control.variant_flags("paper"), "largest_first": True}
     assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
     assert gs.control.variant_flags("no_placement") == {**full, "place": False}
     assert gs.control.variant_flags("no_mig") == {**full, "mig": False}

@@ -54,10 +54,11 @@ enum class Variant : std::uint8_t {
     mig,                   ///< larger instances and pins
     full,                  ///< all levers
     ours,                  ///< all, chosen by a model of the tenant's tail
-    paper,  ///< all; pin and quota with an upgrade, places on the own GPU first, the largest profile first (2.2.1, 2.3, 2.5.2)
-    no_guards,     ///< all but limits of block I/O and quotas
-    no_placement,  ///< all but moves
-    no_mig         ///< all but larger instances
+    paper,  ///< all; pin and quota with an upgrade, and places on the own GPU first (sections 2.2.1 and 2.3)
+    paper_largest,  ///< the same with the largest profile first (section 2.5.2)
+    no_guards,      ///< all but limits of block I/O and quotas
+    no_placement,   ///< all but moves
+    no_mig          ///< all but larger instances
 };
 constexpr auto enum_names(Variant) {
     return name_table<Variant>({
@@ -68,6 +69,7 @@ constexpr auto enum_names(Variant) {
         {Variant::full, "full"},
         {Variant::ours, "ours"},
         {Variant::paper, "paper"},
+        {Variant::paper_largest, "paper_largest"},
         {Variant::no_guards, "no_guards"},
         {Variant::no_placement, "no_placement"},
         {Variant::no_mig, "no_mig"},

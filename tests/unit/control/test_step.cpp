@@ -512,8 +512,10 @@ TEST_CASE("variants: each has the levers of its name") {
     CHECK(of(Variant::no_mig) == std::vector<bool>{true, true, true, false, true, true, false});
     CHECK(variant_flags(Variant::paper).join_guards);
     CHECK(variant_flags(Variant::paper).own_gpu_first);
-    CHECK(variant_flags(Variant::paper).largest_first);
-    CHECK_FALSE(variant_flags(Variant::full).largest_first);
+    CHECK_FALSE(variant_flags(Variant::paper).largest_first);
+    CHECK(of(Variant::paper_largest) == of(Variant::paper));
+    CHECK(variant_flags(Variant::paper_largest).largest_first);
+    CHECK(variant_flags(Variant::paper_largest).join_guards);
     CHECK_FALSE(variant_flags(Variant::full).join_guards);
 }
 

@@ -37,6 +37,9 @@ GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
         flags.predict = true;
         break;
     case Variant::paper:
+        flags.join_guards = flags.own_gpu_first = true;
+        break;
+    case Variant::paper_largest:
         flags.join_guards = flags.own_gpu_first = flags.largest_first = true;
         break;
     case Variant::no_guards:
