@@ -307,7 +307,7 @@ def explain(args: argparse.Namespace) -> int:
 def explain_move_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("task", metavar="TASK", help="name of a task")
-    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes where it might go")
+    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes where it might go")
     library_option(p, "consolidation.explain_move", "plan", "the plan after which the move would be made (default: none, the cluster as it is)", metavar="PLAN.json")
     scope_options(p, "consolidation.explain_move")
     library_option(p, "consolidation.explain_move", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
@@ -320,7 +320,7 @@ def explain_move(args: argparse.Namespace) -> int:
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
     problems, texts = Problems(), []
-    for node in args.node:
+    for node in sum(args.node, []):
         with problems.collect():
             texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
     problems.raise_if_any()
