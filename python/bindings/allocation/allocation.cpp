@@ -125,15 +125,14 @@ struct PythonFilter : PythonPolicy {
 struct PythonPicker : PythonPolicy {
     GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
         const auto answer = ask(task, node);
+        const auto about = answer_about(task, node);
         GpuMask mask = 0;
-        for (const int gpu : OptionType<std::vector<int>>::read("a GPU picker's answer", answer)) {
-            if (gpu < 0 || gpu >= c.gpu_count(node))
-                bad_option("a GPU picker's answer", answer, "GPUs of node '" + c.name(node) + "'");
+        for (const int gpu : OptionType<std::vector<int>>::read(about, answer)) {
+            if (gpu < 0 || gpu >= c.gpu_count(node)) bad_option(about, answer, "GPUs of the node");
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
         }
         if (!gpus_fit(c, task, node, mask | free_devices_for(c, task, node)))
-            bad_option("a GPU picker's answer", answer,
-                       "GPUs of node '" + c.name(node) + "' that the task can take now");
+            bad_option(about, answer, "GPUs of the node that the task can take now");
         return mask;
     }
 };
@@ -145,7 +144,7 @@ Any policy(const char* field, const std::string& name, const py::object& which, 
            Make&& make) {
     if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
     if (PyCallable_Check(which.ptr()) == 0)
-        bad_option(field, which, "a name or a callable (cluster, task, node)");
+        bad_option(name, which, "a name or a callable (cluster, task, node)");
     return Python{{cluster, which, name}};
 }
 
