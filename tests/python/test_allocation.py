@@ -180,7 +180,10 @@ def test_gpus_by_their_links() -> None:
         gs.place(other, {"name": "x", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}, gpu_picker=picker)
 
 
-@pytest.mark.parametrize(("answer", "expected"), [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")],
+)
 def test_what_a_picker_answers_wrongly_is_told_with_task_and_node(answer: Any, expected: str) -> None:
     c = gs.Cluster.from_json(document([make_node("n0", gpu_count=4)], [], now=0))
     pod = {"name": "new", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}
