@@ -53,26 +53,18 @@ enum class FixedBy : std::uint8_t {
 };
 constexpr auto enum_names(FixedBy) {
     return name_table<FixedBy>({
-        {FixedBy::nothing, ""},
+        {FixedBy::nothing, "nothing"},
         {FixedBy::daemon, "daemon"},
         {FixedBy::locked, "locked"},
         {FixedBy::standby, "standby"},
         {FixedBy::cpu_local, "cpu_local"},
-        {FixedBy::never_moves, "how is none"},
-        {FixedBy::exempt_node, "exempt node"},
-        {FixedBy::no_disruption, "max_disrupted is 0"},
-        {FixedBy::budget, "disruption budget"},
-        {FixedBy::core_member, "core member"},
+        {FixedBy::never_moves, "never_moves"},
+        {FixedBy::exempt_node, "exempt_node"},
+        {FixedBy::no_disruption, "no_disruption"},
+        {FixedBy::budget, "budget"},
+        {FixedBy::core_member, "core_member"},
     });
 }
-
-namespace detail {
-/// As explanations say it.
-[[nodiscard]] inline std::string in_words(FixedBy by) {
-    return by == FixedBy::never_moves ? "nobody would start it anew: its how is none"
-                                      : std::string(enum_name(by));
-}
-}  // namespace detail
 
 /// Why nothing may move onto a node.
 enum class ClosedBy : std::uint8_t {
@@ -85,11 +77,11 @@ enum class ClosedBy : std::uint8_t {
 };
 constexpr auto enum_names(ClosedBy) {
     return name_table<ClosedBy>({
-        {ClosedBy::nothing, ""},
-        {ClosedBy::emptied, "vacated by the plan"},
-        {ClosedBy::empty, "empty before the plan"},
+        {ClosedBy::nothing, "nothing"},
+        {ClosedBy::emptied, "emptied"},
+        {ClosedBy::empty, "empty"},
         {ClosedBy::exempt, "exempt"},
-        {ClosedBy::to_clear, "to be cleared itself"},
+        {ClosedBy::to_clear, "to_clear"},
         {ClosedBy::cordoned, "cordoned"},
     });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/consolidation/detail/reasons_in_words.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -310,7 +311,7 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
-                ", which is " + std::string(enum_name(change.closed_by));
+                ", which is " + detail::in_words(change.closed_by);
     if (!text.empty()) return text;
     const auto all = after_.nodes();
     const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
