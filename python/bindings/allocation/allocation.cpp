@@ -48,6 +48,14 @@ TaskSpec task_spec(const py::object& task, const std::string& where, const Clust
     }
 }
 
+ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks) {
+    return unlocked([&] {
+        auto spec = cluster->to_spec();
+        for (auto& task : tasks) spec.tasks.push_back(std::move(task));
+        return std::make_shared<Cluster>(Cluster::build(spec));
+    });
+}
+
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
     if (py::isinstance<py::str>(task))
         return {cluster, cluster->find_task(OptionType<std::string>::read("task", task))};
@@ -60,14 +68,10 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     if (!py::isinstance<py::dict>(task))
         bad_type("task", task, "a dict, the name of a pending task, or a Task");
     auto fresh = task_spec(task, "<task>: ", cluster.get());
-    return unlocked([&] {
-        auto spec = cluster->to_spec();
-        const auto name = fresh.name;
-        spec.tasks.push_back(std::move(fresh));
-        auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
-        const auto id = with_task->find_task(name);
-        return std::pair{std::move(with_task), id};
-    });
+    const auto name = fresh.name;
+    auto with_task = with_tasks(cluster, {std::move(fresh)});
+    const auto id = with_task->find_task(name);
+    return {std::move(with_task), id};
 }
 
 namespace {

@@ -162,7 +162,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
         result.obstacle = find_obstacle(after, task, node);
         if (result.obstacle == Obstacle::not_eligible)
             result.obstacle = find_eligibility_obstacle(after, task, node);
-        result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
+        result.fate = result.closed_by != ClosedBy::none ? MoveFate::node_closed
                       : result.obstacle != Obstacle::none   ? MoveFate::obstacle
                       : rule.allows(after, task, node)      ? MoveFate::possible
                                                             : MoveFate::refused;
