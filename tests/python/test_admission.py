@@ -168,3 +168,36 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "--spare", "four0"]) == 2
     assert "--spare: 'nobody*' matches no name" in capsys.readouterr().err
     assert cli.main(["admit", str(snapshot), "big", "--depth", "0"]) == 2
+
+
+def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = fragmented()
+    document["version"] = 2
+    for task in document["tasks"]:
+        task["groups"] = ["ads"]
+    cluster = gs.Cluster.from_json(document)
+    quota: dict[str, Any] = {"tenant": "ads", "gpu_milli": 32_000}
+    assert gs.admit(cluster, "big", quotas=[quota])
+    refused = gs.admit(cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}])
+    assert not refused and refused.proven and refused.obstacle == "gpu"
+    assert refused.reason == "the quota of tenant 'ads' is 31 GPUs: held are 24, asked for 8"
+    # A job that is in no snapshot yet says whose it is.
+    pods = {"count": 1, "gpu_count": 8, "cpu_milli": 9000, "memory_mib": 0, "groups": ["ads"]}
+    job = {"name": "new", "pods": [pods]}
+    assert gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1125}])
+    many = gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1124}])
+    assert many.obstacle == "cpu" and many.reason.endswith("cores for each GPU: task 'new-0' asks for 9 beside 8")
+    for wrong, words in (({"gpu_milli": 1}, "tenant"), ({**quota, "gpus": 1}, "gpus"), ({**quota, "gpu_milli": -1}, "gpu_milli: -1")):
+        with pytest.raises(gs.InvalidInput, match=words):
+            gs.admit(cluster, "big", quotas=[wrong])
+
+    cluster.to_json(tmp_path / "cluster.json")
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": [{**quota, "gpu_milli": 31_000}]}))
+    command = ["admit", str(tmp_path / "cluster.json"), "big", "--quotas", str(tmp_path / "quotas.json")]
+    bundle = str(tmp_path / "bundle.json")
+    assert cli.main([*command, "--save-bundle", bundle]) == 1
+    assert "not admitted: the quota of tenant 'ads' is 31 GPUs" in capsys.readouterr().out
+    assert cli.main(["replay-bundle", bundle]) == 0
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": 1}))
+    assert cli.main(command) == 2
+    assert 'expected a mapping with a list "quotas"' in capsys.readouterr().err

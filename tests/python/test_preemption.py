@@ -477,3 +477,37 @@ def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, cap
     assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
     assert "evict x, which runs again on m2: GPUs 6, 7" in capsys.readouterr().out
     assert cli.main(["verify", snapshot, plan]) == 0
+
+
+def test_demands_for_two_gpu_types_are_vectors() -> None:
+    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
+    node: dict[str, Any] = {"name": "n", "gpu_model": "H20", "gpu_count": 4, "cpu_milli": 64_000, "memory_mib": 1000}
+    node["devices"] = [{"device_class": "L20", "count": 4}]
+
+    def pod(name: str, h20: int, l20: int, started: int | None, held: list[int]) -> dict[str, Any]:
+        asked = {"name": name, "gpu_count": h20, "cpu_milli": 1, "memory_mib": 1, "priority_class": "HP" if started is None else "LP"}
+        if l20:
+            asked |= {"device_count": l20, "device_classes": ["L20"]}
+        return asked | {"priority": 9} if started is None else asked | {"node": "n", "gpus": held, "start_time": started}
+
+    running = [pod("a", 1, 0, 90, [0]), pod("b", 1, 2, 70, [1, 4, 5]), pod("c", 2, 0, 40, [2, 3]), pod("d", 0, 2, 10, [6, 7])]
+    snapshot = {**document([node], running, now=100), "version": 2}
+    cluster = gs.Cluster.from_json(snapshot)
+
+    def victims(h20: int, l20: int, policy: str = "spot") -> list[str] | None:
+        found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
+        return None if found is None else sorted(found.victims)
+
+    assert victims(1, 0) == ["a"]
+    assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
+    assert victims(4, 0, "spot_exact") == ["a", "b", "c"]
+    assert victims(1, 4, "spot_exact") == ["b", "d"]
+    assert victims(1, 5) is None and victims(5, 1) is None
+    for h20 in range(5):
+        for l20 in range(5):
+            if h20 + l20 == 0:
+                continue
+            found = victims(h20, l20)
+            assert found is not None
+            freed = [sum(t.get(what, 0) for t in running if t["name"] in found) for what in ("gpu_count", "device_count")]
+            assert freed[0] >= h20 and freed[1] >= l20, (h20, l20, found)

@@ -60,13 +60,16 @@ struct LiveController::Impl {
     Clock clock{};
     std::unique_ptr<Run> runner{};
     std::vector<std::string> lines{};
+    AdmissionQueue queue;
+    std::vector<AdmissionAnswer> answers{};  ///< that nobody has taken yet
     bool known = true;
     bool released = false;         ///< disabled since
     bool resume_accepted = false;  ///< the next window tells the decision core
 
     Impl(ControllerOptions o, LiveOptions l)
         : options((validate(o), std::move(o))), live((validate(l, options), std::move(l))),
-          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()) {
+          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()),
+          queue(static_cast<std::size_t>(live.admission.capacity)) {
         for (const auto& t : live.tenants) {
             access.push_back(t.access);
             if (!t.access.cgroup.empty()) access.back().cgroup = live.cgroups + "/" + t.access.cgroup;
@@ -197,7 +200,7 @@ struct LiveController::Impl {
                                                   std::move(journal), live.backoff_s);
         signals = std::make_unique<HostSignals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
                                                 std::move(sources), live.proc, live.numa_disks,
-                                                live.layout_every, options.window_s);
+                                                live.layout_every, options.window_s, live.root_nics);
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, carryover);
         std::string record;
         append_start_record(record, options, carryover);
@@ -242,6 +245,10 @@ struct LiveController::Impl {
     void tell_resume(ResumeVerdict verdict, const std::vector<std::string>& texts);
     void resume();
     void vouch(Observation& seen);
+    // Newcomers (live_admission.ipp).
+    [[nodiscard]] ControllerState state_for_newcomers() const;
+    void start_newcomer(AdmissionAnswer& answer);
+    void admit_next();
     void need_start() const {
         if (!runner) throw InvalidInput("start: not called yet");
     }
