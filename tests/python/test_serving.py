@@ -94,7 +94,7 @@ def test_plan_ablations_and_deadline() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(bad)
     assert len(caught.value.problems) == 2
-    with pytest.raises(gs.InvalidInput, match="unknown field 'requets'"):
+    with pytest.raises(gs.InvalidInput, match="/requets: unknown field"):
         serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {
             "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}))  # fmt: skip
 
@@ -251,9 +251,13 @@ def test_all_mistakes_of_a_request_are_told() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(wrong)
     text = "\n".join(caught.value.problems)
-    for part in ("requests is missing", "workload is missing", "requests_per_s is missing", "budget: 'much'", "available: '8'",
-                 "'Foo'", "type: 'foo'; expected 'Llama-3-8B', 'Llama-3-70B'",
-                 "output is missing", "output: 'x'", "deployment is missing", "measured[1]", "unknown field 'typo'"):  # fmt: skip
+    for part in (
+        "field 'rate' or 'requests' is missing", "field 'workload' is missing", "field 'requests_per_s' is missing",
+        '/budget: expected a number, found "much"', '/gpus/H100/available: expected an integer, found "8"', "/gpus/Foo: expected a type",
+        "/models/foo: expected a model described in full (layers, hidden, heads, ...) or one of Llama-3-8B, Llama-3-70B, Llama-2-70B",
+        "field 'output' is missing", '/output: expected an integer, found "x"', "field 'deployment' is missing",
+        "/measured/1: expected an object", "/typo: unknown field",
+    ):  # fmt: skip
         assert part in text, part
     assert len(caught.value.problems) == 12
     with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
@@ -323,7 +327,7 @@ def test_odd_requests() -> None:
     plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
     assert plan.status == "optimal"
     twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
-    with pytest.raises(gs.InvalidInput, match=r"measured\[1\]: appears twice for 'chat' of 'Llama-3-8B'"):
+    with pytest.raises(gs.InvalidInput, match=r"/measured/1: appears twice for 'chat' of 'Llama-3-8B'"):
         serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
     running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
     with pytest.raises(gs.InvalidInput, match="count of all together"):
@@ -348,7 +352,9 @@ def test_mistakes_of_request_and_options_are_told_together(call: str) -> None:
             {"budget": "x"}, *more, threads="two", max_deployments=-1, deployments={"degrees": "q"}, estimate={"max_batch": 0}
         )
     text = "\n".join(caught.value.problems)
-    for part in ("request.budget: 'x'", "gpus is missing", "models is missing", "threads: 'two'", "max_deployments: -1", "degrees: 'q'",
-                 "max_batch: 0"):  # fmt: skip
+    for part in (
+        'request: /budget: expected a number, found "x"', "field 'gpus' is missing", "field 'models' is missing", "threads: 'two'",
+        "max_deployments: -1", "degrees: 'q'", "max_batch: 0",
+    ):  # fmt: skip
         assert part in text
     assert ("budgets[0]: 'y'" in text) == (call == "sweep_budgets")

@@ -43,6 +43,8 @@ class Reader {
     }
     [[nodiscard]] Kind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
+    /// How many problems there are by now.
+    [[nodiscard]] std::size_t problem_count() const noexcept { return problems_.count(); }
     /// False once something did not fit but a number that was outside the range of its field, and was put into it.
     [[nodiscard]] bool well_formed() const noexcept { return well_formed_; }
 
@@ -157,7 +159,7 @@ class Reader {
     template <Described T>
     void require_given(std::uint32_t at, const T& object) {
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
-            const auto is_kept = [&](const auto& rule) {
+            [[maybe_unused]] const auto is_kept = [&](const auto& rule) {
                 using Rule = std::remove_cvref_t<decltype(rule)>;
                 if constexpr (gpusched::detail::RangeRule<Rule> &&
                               std::is_arithmetic_v<std::remove_cvref_t<decltype(object.*member)>>)

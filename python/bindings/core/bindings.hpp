@@ -82,8 +82,9 @@ inline std::string documented(std::string_view signature, std::string_view text)
 
 /// A dict as JSON text.
 /// @param source how messages call it
+/// @param arrays numbers and arrays of numpy are taken as numbers and lists
 /// @throws InvalidInput with everything in it that has no JSON form
-std::string json_text(const py::object& document, const char* source = "<dict>");
+std::string json_text(const py::object& document, const char* source = "<dict>", bool arrays = false);
 
 /// Text from elsewhere, such as a program's output or a broken file, in which bytes that are no UTF-8 come as `\xff`.
 py::str foreign_text(std::string_view text);

@@ -149,7 +149,7 @@ def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
 
 
 def serving_curve_options(p: Parser) -> None:
-    option = functools.partial(library_option, p, "serving.serving_curve")
+    option = functools.partial(library_option, p, "serving.curve")
     request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help="write the points with their plans here, or a plot (default: nowhere)")
@@ -158,7 +158,7 @@ def serving_curve_options(p: Parser) -> None:
         "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05",
         help="a set of targets in seconds; once for each set (default: those of the options)",
     )  # fmt: skip
-    rates_options(p, "serving.serving_curve")
+    rates_options(p, "serving.curve")
     option("max_deployments", "of each model, 0 = all")
     option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
     option("time_limit", "of each plan (default: no limit)", metavar="SECONDS")
@@ -170,7 +170,7 @@ def serving_curve_options(p: Parser) -> None:
 def serving_curve(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request])
     request = read_request(args.request, 1.0 if args.rates else None)
-    options = given(args, "serving.serving_curve", "progress")
+    options = given(args, "serving.curve", "progress")
     curve = serving.curve(request, args.rates or (), args.targets or (), **options)
     say(str(curve))
     for row, plan in zip(curve, curve.plans):

@@ -23,23 +23,18 @@ constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
     field("plan", &CurvePoint::plan);
 }
 
-/// The request with the rates of all kinds scaled so that they are `rate` together; a request without rates takes its numbers of
-/// requests as proportions, and its only kind needs neither.
-/// @throws InvalidInput for a rate that is not above 0, and a request that asks for nothing
-[[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
-
 /// The cheapest plan for each rate, or for each set of targets, or for each pair of them (rates vary slowest).
 /// @param rates   requests/s of all kinds together, each > 0; empty = those of the request
 /// @param targets empty = those of the options
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes, which is one of each plan
-[[nodiscard]] std::vector<CurvePoint>
-serving_curve(const ServingRequest& request, const std::vector<double>& rates,
-              const std::vector<LatencyTargets>& targets, const PlannerOptions& options,
-              const milp::AnySolver& solver, const Context& context = {});
+[[nodiscard]] std::vector<CurvePoint> curve(const ServingRequest& request, const std::vector<double>& rates,
+                                            const std::vector<LatencyTargets>& targets,
+                                            const PlannerOptions& options, const milp::AnySolver& solver,
+                                            const Context& context = {});
 
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_curve.ipp>
+#include <gpusched/serving/impl/curve.ipp>
 #endif
