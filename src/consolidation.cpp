@@ -9,6 +9,7 @@
 #include <gpusched/consolidation/impl/explain_move.ipp>
 #include <gpusched/consolidation/impl/failed_requests.ipp>
 #include <gpusched/consolidation/impl/frontier.ipp>
+#include <gpusched/consolidation/impl/goal_nodes.ipp>
 #include <gpusched/consolidation/impl/goal_search.ipp>
 #include <gpusched/consolidation/impl/joiner.ipp>
 #include <gpusched/consolidation/impl/named.ipp>

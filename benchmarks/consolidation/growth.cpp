@@ -2,8 +2,9 @@
 // Growth of consolidation with the size of the cluster: processor time and memory of `fast`, `best`, the counting bound and the LP bound.
 //
 // One line per size, number of threads and algorithm. Processor time is that of all threads of the process, which other work on the machine
-// disturbs less than time by the clock; generating the cluster is not counted. Memory is the most that the process has held so far,
-// cluster and specification included, so sizes should ascend. Plans are verified unless there are more than 200,000 nodes.
+// disturbs less than time by the clock; generating the cluster is not counted. Memory is the most that the process holds during the run:
+// the cluster, which has no more use for its specification, and the search. Plans are verified, by a specification that is generated again,
+// unless there are more than 200,000 nodes.
 #include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/timing.hpp"
@@ -46,31 +47,34 @@ int main(int argc, char** argv) {
         "|---|---|---|---|---|---|---|---|---|\n");
     bool all_valid = true;
     for (const auto nodes : sizes) {
-        const auto spec = scenario->generate(nodes, seed);
-        const auto cluster = Cluster::build(spec);
+        const auto cluster = Cluster::build(scenario->generate(nodes, seed));
         for (const auto count : threads) {
             con::Options options{.seed = seed, .threads = count, .bound_method = con::BoundMethod::none};
             for (const auto& algorithm : algorithms) {
                 long long gpus = 0, moves = 0;
-                double s = 0;
+                con::Result result;
+                const bool is_bound = algorithm.ends_with("bound");
+                if (!is_bound) options.preset = bench::enumerator<consolidation::Preset>(algorithm);
+                const auto method = algorithm == "bound" ? con::BoundMethod::counting : con::BoundMethod::lp;
+                bench::forget_peak_memory();
                 const auto start = bench::processor_s();
-                if (algorithm.ends_with("bound")) {
-                    const auto method =
-                        algorithm == "bound" ? con::BoundMethod::counting : con::BoundMethod::lp;
+                if (is_bound)
                     gpus = con::bound(cluster, method, options, {.lp = milp::clp()}).vacated_gpus_at_most;
-                    s = bench::processor_s() - start;
-                } else {
-                    options.preset = bench::enumerator<consolidation::Preset>(algorithm);
-                    const auto result = con::consolidate(cluster, options);
-                    s = bench::processor_s() - start;
+                else
+                    result = con::consolidate(cluster, options);
+                const auto s = bench::processor_s() - start;
+                const auto peak_kib = bench::peak_memory_kib();
+                if (!is_bound) {
                     gpus = result.stats.vacated_gpus, moves = result.stats.moves;
                     if (nodes <= 200'000)
-                        all_valid = all_valid && verify::plan(spec, to_spec(result.plan, cluster)).ok;
+                        all_valid =
+                            all_valid &&
+                            verify::plan(scenario->generate(nodes, seed), to_spec(result.plan, cluster)).ok;
                 }
                 std::printf("| %lld | %zu | %zu | %s | %.3f | %.2f | %lld | %lld | %.2f |\n",
                             static_cast<long long>(nodes), cluster.task_slots(), count, algorithm.c_str(), s,
                             s * 1e6 / static_cast<double>(nodes), gpus, moves,
-                            bench::peak_memory_kib() / static_cast<double>(nodes));
+                            peak_kib / static_cast<double>(nodes));
                 std::fflush(stdout);
             }
         }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """HexGen, Helix and Mélange beside the planner on the paper's inputs: the same model, prices, availability, budget and estimates.
 
-    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--seeds 10] [--availability 1] [-o ROWS.jsonl]
+    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--seeds 10] [--availability 1] [--gpus dense|printed]
+                                           [--kinds input-major|output-major] [-o ROWS.jsonl]
 
 A seed draws 1,000 requests with a trace's shares, and starts HexGen's search. HexGen and Helix plan for GPUs that are given, and for
 requests of one mixed kind, as published; as in the paper they get either as many of each of the six types as the budget pays (`uniform`) or
@@ -23,20 +24,21 @@ import helix
 import hexgen
 import melange
 import numpy as np
-import paper
 from gpusched import serving
 from scipy.stats import t as student
+from setting import AVAILABLE, NAMES, TRACES, Setting, add_options, chosen, language_model
 
-TYPES = [paper.PAPER[name] for name in paper.NAMES]
-PRICES = np.array([gpu.price for gpu in TYPES])
 METHODS = ("ours", "melange", "melange, all available", "hexgen, uniform", "hexgen, ours", "helix, uniform", "helix, ours")
 
 
 class Case:
     """A model and the shares of its nine kinds of requests."""
 
-    def __init__(self, model: str, shares: Sequence[float]) -> None:
-        self.model = serving.language_model(model)
+    def __init__(self, setting: Setting, model: str, shares: Sequence[float]) -> None:
+        self.setting = setting
+        self.types = setting.types
+        self.prices = np.array([gpu.price for gpu in self.types])
+        self.model = language_model(model)
         self.shares = np.array(shares, float) / sum(shares)
         self._served: dict[str, list[float]] = {}
 
@@ -44,7 +46,7 @@ class Case:
         """Requests/s of each kind."""
         if deployment.name not in self._served:
             self._served[deployment.name] = [
-                serving.estimate_throughput(self.model, TYPES, deployment, i, o).requests_per_s for i, o in paper.SHAPES
+                serving.estimate_throughput(self.model, self.types, deployment, i, o).requests_per_s for i, o in self.setting.shapes
             ]
         return self._served[deployment.name]
 
@@ -55,18 +57,18 @@ class Case:
         return float(1 / (self.shares[asked] / served[asked]).sum()) if (served[asked] > 0).all() else 0.0
 
     def possible(self, available: Sequence[int], **options: Any) -> list[serving.Deployment]:
-        return serving.enumerate_deployments(self.model, TYPES, list(available), **options)
+        return serving.enumerate_deployments(self.model, self.types, list(available), **options)
 
 
 def needs(deployment: serving.Deployment) -> list[int]:
-    out = [0] * len(TYPES)
+    out = [0] * len(NAMES)
     for stage in deployment.stages:
         out[stage.gpu] += stage.degree
     return out
 
 
 def run_melange(case: Case, available: Sequence[int], budget: float) -> float:
-    best: list[serving.Deployment | None] = [None] * len(TYPES)
+    best: list[serving.Deployment | None] = [None] * len(NAMES)
     for deployment in case.possible(available, max_stages=1, max_types=1):
         kind = deployment.stages[0].gpu
         known = best[kind]
@@ -78,7 +80,7 @@ def run_melange(case: Case, available: Sequence[int], budget: float) -> float:
     gpus = np.array([needs(deployment) for deployment in instances])
     limits = np.array([min(available[k] // g for k, g in enumerate(row) if g) for row in gpus.tolist()], float)
     served = np.array([case.served(deployment) for deployment in instances]).T
-    return melange.most_rate(case.shares, served, gpus @ PRICES, limits, budget)[0]
+    return melange.most_rate(case.shares, served, gpus @ case.prices, limits, budget)[0]
 
 
 def run_hexgen(case: Case, gpus: Sequence[int], seed: int, generations: int) -> float:
@@ -98,11 +100,11 @@ def run_helix(case: Case, gpus: Sequence[int], time_limit: float) -> tuple[float
     """
     layers = case.model.layers
     step = layers // 16
-    tokens = float(case.shares @ [sum(shape) for shape in paper.SHAPES])
+    tokens = float(case.shares @ [sum(shape) for shape in case.setting.shapes])
     capacities: list[dict[int, float]] = []
-    for kind, gpu in enumerate(TYPES):
+    for kind, gpu in enumerate(case.types):
         carried = 1e9 * gpu.network_gb_s / (2 * case.model.hidden * tokens)
-        alone = [layers if k == kind else 0 for k in range(len(TYPES))]
+        alone = [layers if k == kind else 0 for k in range(len(NAMES))]
         found = case.possible(alone, degrees=[1], max_stages=64, max_gpus=layers, min_tokens=1)
         even = [d for d in found if layers % len(d.stages) == 0 and (layers // len(d.stages)) % step == 0]
         capacities.append({layers // len(d.stages): min(case.mixed(d), carried if len(d.stages) > 1 else np.inf) for d in even})
@@ -111,11 +113,12 @@ def run_helix(case: Case, gpus: Sequence[int], time_limit: float) -> tuple[float
 
 def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
     """Requests/s by method, and seconds."""
-    drawn = np.random.default_rng(seed).multinomial(1000, np.array(paper.TRACES[trace]) / sum(paper.TRACES[trace]))
-    case = Case(args.model, drawn.tolist())
-    there = paper.AVAILABLE[args.availability - 1]
-    asked = paper.request({args.model: paper.workloads(tuple(drawn.tolist()))}, there, args.budget)
-    each = int(args.budget / PRICES.sum() + 1e-9)
+    setting = chosen(args)
+    drawn = np.random.default_rng(seed).multinomial(1000, np.array(TRACES[trace]) / sum(TRACES[trace])).tolist()
+    case = Case(setting, args.model, drawn)
+    there = AVAILABLE[args.availability - 1]
+    asked = setting.request(setting.model(args.model, drawn), there, args.budget)
+    each = int(args.budget / case.prices.sum() + 1e-9)
     uniform = [min(each, count) for count in there]
     rates: dict[str, float] = {}
     seconds: dict[str, float] = {}
@@ -138,9 +141,9 @@ def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
         return rate
 
     timed("ours", ours)
-    rented = [plans[0].rented.get(name, 0) for name in paper.NAMES]
+    rented = [plans[0].rented.get(name, 0) for name in NAMES]
     timed("melange", lambda: run_melange(case, there, args.budget))
-    timed("melange, all available", lambda: run_melange(case, paper.affordable(args.budget), args.budget))
+    timed("melange, all available", lambda: run_melange(case, setting.affordable(args.budget), args.budget))
     for name, gpus in (("uniform", uniform), ("ours", rented)):
         timed(f"hexgen, {name}", lambda gpus=gpus: run_hexgen(case, gpus, seed, args.generations))  # type: ignore[misc]
         timed(f"helix, {name}", lambda name=name, gpus=gpus: placed(name, gpus))  # type: ignore[misc]
@@ -161,6 +164,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one trace, one seed, short limits")
     parser.add_argument("--model", default="Llama-3-70B")
+    add_options(parser)
     parser.add_argument("--budget", type=float, default=15.0, metavar="$/h")
     parser.add_argument("--availability", type=int, default=1, choices=(1, 2, 3, 4), help="of Table 4")
     parser.add_argument("--traces", default="1,2,3", help="of Table 5")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Figures 3, 4, 11, 12 and 13 of arXiv 2502.00722 with estimates: requests per $ and what latencies cost, by GPU type and deployment.
 
-    python benchmarks/serving/deployments.py [--smoke] [-o FOLDER]
+    python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds input-major|output-major] [-o FOLDER]
 
 Prints the best deployment of each type for each of the nine kinds of requests and two models, with requests per $ and the 50th and 90th
 percentile of the latency times the price, then how far types and deployments differ. With -o also draws the figures.
@@ -14,8 +14,8 @@ import statistics
 import sys
 from pathlib import Path
 
-import paper
 from gpusched import serving
+from setting import NAMES, Setting, add_options, chosen
 
 MODELS = {"Llama-3-70B": ("3", "4"), "Llama-3-8B": ("11", "4")}
 """The figures of the types, and of deployments on the first two types."""
@@ -29,9 +29,9 @@ def spread(values: list[float]) -> float:
     return max(values) / min(values)
 
 
-def compared(model: str, percentiles: tuple[int, ...], requests: int) -> serving.DeploymentCosts:
-    shapes = {f"w{at + 1}": {"input": i, "output": o, "requests": 1} for at, (i, o) in enumerate(paper.SHAPES)}
-    asked = paper.request({model: {"workloads": shapes}}, (GPUS,) * len(paper.NAMES), 1.0)
+def compared(setting: Setting, model: str, percentiles: tuple[int, ...], requests: int) -> serving.DeploymentCosts:
+    alike = (1.0,) * len(setting.shapes)
+    asked = setting.request(setting.model(model, alike), (GPUS,) * len(NAMES), 1.0)
     return serving.deployment_costs(asked, percentiles, simulated_requests=requests)
 
 
@@ -61,9 +61,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="few simulated requests, one model")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="also draw the figures here")
+    add_options(parser)
     args = parser.parse_args()
+    setting = chosen(args)
     for model in list(MODELS)[: 1 if args.smoke else None]:
-        costs = compared(model, (10, 30, 50, 70, 90, 100), 50 if args.smoke else 2000)
+        costs = compared(setting, model, (10, 30, 50, 70, 90, 100), 50 if args.smoke else 2000)
         best = costs.best()
         kinds = sorted({row.workload for row in costs})
         print(f"\n{model}: best deployment of each type, requests per $, $ x 1000 of the 50th and the 90th percentile of the latency")
@@ -75,9 +77,13 @@ def main() -> int:
             print(f"  {kind}: " + "; ".join(cells))
         types = [spread([row.requests_per_dollar for row in best.of(workload=kind)]) for kind in kinds]
         print("  types differ per $ by a factor of " + ", ".join(f"{factor:.2f}" for factor in types))
+        first = [max(best.of(workload=kind), key=lambda row: row.requests_per_dollar).gpu for kind in kinds]
+        print("  kinds for which a type is best: " + ", ".join(f"{gpu} {first.count(gpu)}" for gpu in NAMES if gpu in first))
+        parallel = {gpu: sum(row.gpus > 1 for row in best.of(gpu=gpu)) for gpu in NAMES}
+        print("  kinds for which replicas of several GPUs are best: " + ", ".join(f"{gpu} {count}" for gpu, count in parallel.items()))
         within = [
             spread([row.requests_per_dollar for row in costs.of(gpu=gpu, workload=kind) if GPUS % row.gpus == 0])
-            for gpu in paper.NAMES
+            for gpu in NAMES
             for kind in kinds
         ]
         print(f"  deployments that fill {GPUS} GPUs of a type: {statistics.median(within):.2f} in the median, {max(within):.2f} at most")

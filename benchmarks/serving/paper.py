@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """The setting of arXiv 2502.00722 with estimated throughputs: Table 1 prices, four availabilities, three traces, three budgets.
 
-    python benchmarks/serving/paper.py [--smoke] [--only ceilings,cells,replanning,two-models] [--solver NAME] [-o ROWS.jsonl]
+    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models] [--gpus dense|printed]
+                                       [--kinds input-major|output-major] [--budgets 15,30,60] [--solver NAME] [-o ROWS.jsonl]
 
 One JSON line per case, then a summary; the ablations (uniform composition, uniform TP, round robin) at availability 1. Gains are
 throughput against the best homogeneous plan, whose GPUs are unlimited within the budget (App. K): `gain` against the paper's
 three baselines (H100, A6000, 4090), `gain_of_six` against all six types. To say where a gain comes from, each cell also has
 
   unlimited   gain of the best plan of all six types with unlimited GPUs: what mixing types is worth under these estimates
+  at_most     what no plan gains, with unlimited GPUs: every $ serves every kind of requests at the best rate per $ of all
+              deployments of up to two types, as if replicas could be divided
   within      gain over the best plan of one type that is there in sufficient number: below 0 would be a mistake of the planner
 
-and `ceilings` bounds `unlimited` without a solver: replicas may be divided, and every workload goes where a $ serves it best.
+`ceilings` needs no solver: replicas are divided in the baseline as well, so that it is about budgets that pay many replicas. A small
+budget may gain more, because whole replicas of one type do not use it up: `at_most` is the bound there.
 """
 
 from __future__ import annotations
@@ -20,54 +24,50 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpusched import serving
+from setting import AVAILABLE, NAMES, THREE, TRACES, Setting, add_options, chosen, language_model
 
-NAMES = ("4090", "A40", "A6000", "L40", "A100", "H100")  # Table 4's order
-THREE = ("H100", "A6000", "4090")
-KIND = {"H100": "datacenter", "A100": "datacenter", "4090": "consumer"}  # all others: workstation
-AVAILABLE = ((16, 12, 8, 12, 6, 8), (32, 8, 16, 16, 7, 12), (32, 16, 8, 8, 32, 8), (24, 24, 24, 16, 4, 8))
-TRACES = (  # Table 5, per cent; workloads input-major
-    (33, 7, 8, 7, 27, 6, 6, 3, 3),
-    (22, 5, 5, 21, 5, 5, 19, 6, 12),
-    (4, 1, 4, 3, 20, 27, 1, 25, 15),
-)
-SHAPES = [(i, o) for i in (2455, 824, 496) for o in (18, 253, 510)]
-PAPER = {gpu.name: gpu for gpu in serving.paper_gpus_dense()}
+KIND = dict.fromkeys(NAMES, "workstation") | {"H100": "datacenter", "A100": "datacenter", "4090": "consumer"}
 
 
-def gpu(name: str, available: int) -> dict[str, Any]:
-    known = PAPER[name]
-    fields = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "per_machine", "price")
-    return {"available": available, **{field: getattr(known, field) for field in fields}}
+def gpus_of(deployment: serving.Deployment) -> list[int]:
+    out = [0] * len(NAMES)
+    for stage in deployment.stages:
+        out[stage.gpu] += stage.degree
+    return out
 
 
-def workloads(shares: tuple[float, ...], requests: float = 1000) -> dict[str, Any]:
-    return {
-        "workloads": {
-            f"w{w + 1}": {"input": i, "output": o, "requests": requests * share / sum(shares)}
-            for w, ((i, o), share) in enumerate(zip(SHAPES, shares))
-        }
-    }
+def per_dollar(setting: Setting, model: str) -> tuple[float, ...]:
+    """The most requests/s per $/h of each kind, over all deployments of up to two types."""
+    shape, types = language_model(model), setting.types
+    found = serving.enumerate_deployments(shape, types, [16] * len(types))
+    cost = [sum(count * gpu.price for count, gpu in zip(gpus_of(d), types)) for d in found]
+    return tuple(
+        max(serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost))
+        for i, o in setting.shapes
+    )
 
 
-def request(models: dict[str, Any], available: tuple[int, ...], budget: float, types: tuple[str, ...] = NAMES) -> Any:
-    gpus = {name: gpu(name, count) for name, count in zip(NAMES, available) if name in types}
-    return {"budget": budget, "gpus": gpus, "models": models}
-
-
-def affordable(budget: float) -> tuple[int, ...]:
-    return tuple(int(budget / PAPER[name].price + 1e-9) for name in NAMES)
+def percentages(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
 
 
 class Run:
-    def __init__(self, output: str | None, options: dict[str, Any], longer: float, models: list[str]) -> None:
+    def __init__(
+        self, setting: Setting, output: str | None, options: dict[str, Any], longer: float = 0.0,
+        models: Sequence[str] = ("Llama-3-70B", "Llama-3-8B"), budgets: Sequence[float] = (15.0, 30.0, 60.0),
+    ) -> None:  # fmt: skip
+        self.setting = setting
         self.longer = longer
         self.models = models
+        self.budgets = budgets
         self.file = open(output, "w", encoding="utf-8") if output else None  # noqa: SIM115 (open until the end)
         self.options = options
         self.known: dict[Any, Any] = {}
+        self.best: dict[str, tuple[float, ...]] = {}
 
     def plan(self, asked: Any, **options: Any) -> tuple[Any, float]:
         start = time.perf_counter()
@@ -81,36 +81,54 @@ class Run:
 
     def rate(self, key: Any, models: dict[str, Any], budget: float, available: tuple[int, ...], types: Any = NAMES) -> float:
         """Requests/s of the best plan of these types; solved once."""
-        counts = tuple(min(a, b) if n in types else 0 for n, a, b in zip(NAMES, available, affordable(budget)))
+        counts = tuple(min(a, b) if n in types else 0 for n, a, b in zip(NAMES, available, self.setting.affordable(budget)))
         full = (*key, budget, counts)
         if full not in self.known:
             # A weak baseline would flatter: it gets more time.
             limit = 2 * self.options["time_limit"]
-            asked = request(models, counts, budget, types)
+            asked = self.setting.request(models, counts, budget, types)
             self.known[full] = self.plan(asked, time_limit=limit)[0].requests_per_s
         return self.known[full]
 
+    def at_most(self, models: dict[str, Any], budget: float) -> float:
+        """Requests/s that no plan serves for this budget."""
+        work, requests = 0.0, 0.0
+        for name, asked in models.items():
+            if name not in self.best:
+                self.best[name] = per_dollar(self.setting, name)
+            for kind, best in zip(asked["workloads"].values(), self.best[name]):
+                work += kind["requests"] / best
+                requests += kind["requests"]
+        return budget * requests / work
+
+    def spent(self, rented: Mapping[str, int]) -> dict[str, float]:
+        """Shares of the money by kind of GPU."""
+        cost = {name: count * self.setting.gpus[name].price for name, count in rented.items()}
+        return {kind: sum(c for name, c in cost.items() if KIND[name] == kind) / sum(cost.values())
+                for kind in ("datacenter", "workstation", "consumer")}  # fmt: skip
+
     def compared(self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool) -> dict[str, Any]:
-        there = AVAILABLE[available]
-        plan, seconds = self.plan(request(models, there, budget))
+        there, affordable = AVAILABLE[available], self.setting.affordable(budget)
+        asked = self.setting.request(models, there, budget)
+        plan, seconds = self.plan(asked)
         if self.longer and plan.makespan and plan.bound < 0.98 * plan.makespan:
-            again, more = self.plan(request(models, there, budget), time_limit=self.longer)
+            again, more = self.plan(asked, time_limit=self.longer)
             plan, seconds = (again if again.makespan and again.makespan <= plan.makespan else plan), seconds + more
-        alone = {name: self.rate(key, models, budget, affordable(budget), (name,)) for name in NAMES}
+        alone = {name: self.rate(key, models, budget, affordable, (name,)) for name in NAMES}
         within = {name: self.rate(key, models, budget, there, (name,)) for name in NAMES}
         three = max(THREE, key=alone.__getitem__)
-        spent = {"datacenter": 0.0, "workstation": 0.0, "consumer": 0.0}
-        for name, count in plan.rented.items():
-            spent[KIND.get(name, "workstation")] += count * PAPER[name].price / plan.cost
         values = {
             "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget, "status": plan.status,
-            "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented, "spent": spent,
+            "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented,
+            "spent": self.spent(plan.rented),
+            "models": {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) / plan.cost for model in models},
             "gap": 1 - plan.bound / plan.makespan if plan.makespan else None, "seconds": seconds,
             "homogeneous": alone, "homogeneous_within": within, "baseline": three,
             "gain": plan.requests_per_s / alone[three] - 1,
             "gain_of_six": plan.requests_per_s / max(alone.values()) - 1,
             # Whatever there is may also be had without limits: a search that had to stop may miss it.
-            "unlimited": max(plan.requests_per_s, self.rate(key, models, budget, affordable(budget))) / alone[three] - 1,
+            "unlimited": max(plan.requests_per_s, self.rate(key, models, budget, affordable)) / alone[three] - 1,
+            "at_most": self.at_most(models, budget) / alone[three] - 1,
             "within": plan.requests_per_s / max(within.values()) - 1 if max(within.values()) else None,
         }  # fmt: skip
         if ablations:
@@ -118,7 +136,7 @@ class Run:
                 ("uniform", {"composition": "uniform"}), ("uniform_tp", {"uniform_tp": True}),
                 ("round_robin", {"routing": "round_robin"}),
             ):  # fmt: skip
-                other = self.plan(request(models, there, budget), **option)[0]
+                other = self.plan(asked, **option)[0]
                 values[name] = other.requests_per_s / plan.requests_per_s - 1
         return self.row(**values)
 
@@ -133,61 +151,89 @@ def summary(name: str, values: list[Any]) -> None:
         )
 
 
+def inputs(run: Run, smoke: bool) -> None:
+    """Tables 1, 4 and 5, as the other parts take them."""
+    print("\nTable 1: TFLOPS, GB/s, GB, $/h; link and network GB/s")
+    for gpu in run.setting.types:
+        print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} {gpu.price:6.2f}"
+              f"  {gpu.link_gb_s:5.0f} {gpu.network_gb_s:6.3f}")  # fmt: skip
+    print("\nTable 4: available GPUs\n  " + " ".join(f"{name:>6}" for name in NAMES))
+    for counts in AVAILABLE:
+        print("  " + " ".join(f"{count:>6}" for count in counts))
+    print("\nTable 5: per cent of the requests, by tokens in and out\n  " + " ".join(f"{f'{i}/{o}':>8}" for i, o in run.setting.shapes))
+    for shares in TRACES:
+        print("  " + " ".join(f"{share:>8}" for share in shares))
+    run.row(case="inputs", available=AVAILABLE, traces=TRACES, shapes=run.setting.shapes)
+
+
+def mean_of(rows: Sequence[dict[str, Any]], field: str) -> dict[str, float]:
+    return {name: statistics.mean(row[field][name] for row in rows) for name in rows[0][field]}
+
+
 def ceilings(run: Run, smoke: bool) -> None:
-    """No plan of these types gains more, however many GPUs there are: per $, every workload at its best type against one type
-    for all of them, for several engines."""
+    """Per $, every kind of requests at its best type against one type for all of them, for several engines; replicas are divided."""
     engines: dict[str, dict[str, Any]] = {
         "default": {}, "32 requests together": {"max_batch": 32}, "64": {"max_batch": 64}, "128": {"max_batch": 128},
         "2,048": {"max_batch": 2048}, "0.56 ms more a layer": {"efficiency": {"layer_s": 6e-4}},
         "the same, 2,048": {"efficiency": {"layer_s": 6e-4}, "max_batch": 2048},
         "40 % of the peak FLOPS": {"efficiency": {"compute": 0.4}},
     }  # fmt: skip
-    print("\nCeilings: gain over the best of H100, A6000, 4090 (which), traces 1 to 3; spread of requests/s per $ over types, w1 to w9")
+    shapes = run.setting.shapes
+    print("\nCeilings of large budgets: gain over the best of H100, A6000, 4090 (which), traces 1 to 3; "
+          "spread of requests/s per $ over types, kinds 1 to 9")  # fmt: skip
     for name, options in list(engines.items())[: 2 if smoke else None]:
-        for of in ("Llama-3-70B", "Llama-3-8B"):
-            model = serving.language_model(of)
+        for of in run.models:
+            model = language_model(of)
             best: dict[tuple[str, int], float] = {}
-            for kind in NAMES:
-                found = serving.enumerate_deployments(model, [PAPER[kind]], [16])
-                cost = [PAPER[kind].price * sum(stage.degree for stage in d.stages) for d in found]
-                for w, (i, o) in enumerate(SHAPES):
-                    rates = [serving.estimate_throughput(model, [PAPER[kind]], d, i, o, **options) for d in found]
+            for kind, gpu in run.setting.gpus.items():
+                found = serving.enumerate_deployments(model, [gpu], [16])
+                cost = [gpu.price * sum(stage.degree for stage in d.stages) for d in found]
+                for w, (i, o) in enumerate(shapes):
+                    rates = [serving.estimate_throughput(model, [gpu], d, i, o, **options) for d in found]
                     best[kind, w] = max(r.requests_per_s / c for r, c in zip(rates, cost))
-            spread = [max(best[n, w] for n in NAMES) / min(best[n, w] for n in NAMES) for w in range(9)]
-            gains, against = [], []
+            top = [max(NAMES, key=lambda n: best[n, w]) for w in range(len(shapes))]
+            spread = [best[top[w], w] / min(best[n, w] for n in NAMES) for w in range(len(shapes))]
+            gains, against, behind = [], [], []
             for trace in TRACES:
-                mixed = sum(f / max(best[n, w] for n in NAMES) for w, f in enumerate(trace))
+                mixed = sum(f / best[top[w], w] for w, f in enumerate(trace))
                 one = {n: sum(f / best[n, w] for w, f in enumerate(trace)) for n in NAMES}
                 against.append(min(THREE, key=one.__getitem__))
                 gains.append(one[against[-1]] / mixed - 1)
-            run.row(case=f"ceiling-{of}", engine=name, gains=gains, against=against, spread=spread,
-                    per_dollar={n: [best[n, w] for w in range(9)] for n in NAMES})  # fmt: skip
+                behind.append(one["H100"] / one["A6000"] - 1)
+            run.row(case=f"ceiling-{of}", engine=name, gains=gains, against=against, spread=spread, best_types=top,
+                    a6000_against_h100=behind, per_dollar={n: [best[n, w] for w in range(len(shapes))] for n in NAMES})  # fmt: skip
             print(f"  {name:<24} {of:<12}" + "  ".join(f"{100 * g:+5.1f} % ({a})" for g, a in zip(gains, against))
                   + "   " + " ".join(f"{s:.2f}" for s in spread))  # fmt: skip
+            if name == "default":
+                counts = ", ".join(f"{n} {top.count(n)}" for n in NAMES if n in top)
+                print(f"    kinds for which a type is best: {counts}; A6000 against H100 per $, traces 1 to 3: "
+                      + " ".join(f"{100 * b:+.1f} %" for b in behind))  # fmt: skip
 
 
 def cells(run: Run, smoke: bool) -> None:
     for model in run.models:
         rows = []
         for trace in range(1 if smoke else 3):
-            models = {model: workloads(TRACES[trace])}
+            models = run.setting.model(model, TRACES[trace])
             for available in range(1 if smoke else 4):
-                for budget in (15,) if smoke else (15, 30, 60):
+                for budget in run.budgets[: 1 if smoke else None]:
                     ablations = available == 0 and not smoke
                     rows.append(run.compared((model, f"trace{trace + 1}"), models, available, budget, ablations))
         print(f"\n{model}: gain over the best of H100, A6000, 4090 in per cent, per trace (rows) and availability 1 to 4 x budget")
         for trace in range(1 if smoke else 3):
             of = [r for r in rows if r["case"].endswith(f"trace{trace + 1}")]
-            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']}: {100 * r['gain']:+.1f}" for r in of))
-        for name in ("gain", "gain_of_six", "unlimited", "within", "uniform", "uniform_tp", "round_robin"):
+            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']:g}: {100 * r['gain']:+.1f}" for r in of))
+        for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "uniform", "uniform_tp", "round_robin"):
             summary(f"{model}: {name}", [r[name] for r in rows if name in r])
         for budget in sorted({r["budget"] for r in rows}):
             of = [r for r in rows if r["budget"] == budget]
-            summary(f"{model}: gain at {budget} $/h", [r["gain"] for r in of])
-            print("  spent on " + ", ".join(f"{kind} {100 * statistics.mean(r['spent'][kind] for r in of):.0f} %"
-                                           for kind in of[0]["spent"]))  # fmt: skip
+            summary(f"{model}: gain at {budget:g} $/h", [r["gain"] for r in of])
+            summary(f"{model}: at most at {budget:g} $/h", [r["at_most"] for r in of])
+            print("  spent on " + percentages(mean_of(of, "spent")))
         for trace in sorted({r["case"] for r in rows}):
-            print(f"  {trace}: best baseline " + ", ".join(sorted({r["baseline"] for r in rows if r["case"] == trace})))
+            of = [r for r in rows if r["case"] == trace]
+            print(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on "
+                  + percentages(mean_of(of, "spent")))  # fmt: skip
         summary(f"{model}: gap to the bound", [r["gap"] for r in rows])
         print(f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
               f"most {max(r['seconds'] for r in rows):.2f}")
@@ -197,15 +243,14 @@ def replanning(run: Run, smoke: bool) -> None:
     """Table 7: trace 2 at 30 $/h, 70B; a surge of short outputs (three times as many), and four H100 gone."""
     print("\nReplanning (Table 7), requests/s: before; after without a start; replanned (starts); with 5 % slack (starts); solver")
     print("  the paper: surge 26.89; 23.70; 29.61;  four H100 gone 26.89; 20.80; 22.85")
-    surge = tuple(3.0 * s if w % 3 == 0 else float(s) for w, s in enumerate(TRACES[1]))
+    usual, surge = (run.setting.model("Llama-3-70B", shares) for shares in (TRACES[1], run.setting.surge(TRACES[1])))
     for available in range(1 if smoke else 4):
-        before_request = request({"Llama-3-70B": workloads(TRACES[1])}, AVAILABLE[available], 30)
-        before, _ = run.plan(before_request)
+        before, _ = run.plan(run.setting.request(usual, AVAILABLE[available], 30))
         less = list(AVAILABLE[available])
         less[5] = max(0, before.rented.get("H100", 0) - 4)
         for name, asked in (
-            ("surge of short outputs", request({"Llama-3-70B": workloads(surge)}, AVAILABLE[available], 30)),
-            ("four H100 gone", request({"Llama-3-70B": workloads(TRACES[1])}, tuple(less), 30)),
+            ("surge of short outputs", run.setting.request(surge, AVAILABLE[available], 30)),
+            ("four H100 gone", run.setting.request(usual, less, 30)),
         ):
             start = time.perf_counter()
             best = serving.replan(asked, before, **run.options)
@@ -221,37 +266,44 @@ def replanning(run: Run, smoke: bool) -> None:
             )  # fmt: skip
             print(
                 f"  availability {available + 1}, {name:<24} {before.requests_per_s:6.2f}; {kept:6.2f}; "
-                f"{best.plan.requests_per_s:6.2f} ({best.starts}); {near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}"
+                f"{best.plan.requests_per_s:6.2f} ({best.starts}); {near.plan.requests_per_s:6.2f} ({near.starts}); {best.plan.solver}\n"
+                f"    spent before on {percentages(run.spent(before.rented))}; replanned {percentages(run.spent(best.plan.rented))}"
             )
 
 
 def two_models(run: Run, smoke: bool) -> None:
     print("\nTwo models, 80 % of the requests to 8B and 20 % to 70B, trace 2")
-    models = {"Llama-3-8B": workloads(TRACES[1], 800), "Llama-3-70B": workloads(TRACES[1], 200)}
+    models = {**run.setting.model("Llama-3-8B", TRACES[1], 800), **run.setting.model("Llama-3-70B", TRACES[1], 200)}
     rows = []
     for available in range(1 if smoke else 4):
-        for budget in (30,) if smoke else (15, 30, 60):
+        for budget in run.budgets[: 1 if smoke else None]:
             row = run.compared(("two", "trace2"), models, available, budget, False)
             rows.append(row)
-            print(f"  availability {available + 1}, {budget} $/h: {row['requests_per_s']:.2f} requests/s, gain {100 * row['gain']:+.1f} %")
-    for name in ("gain", "gain_of_six", "unlimited", "within", "gap"):
+            rate, gain = row["requests_per_s"], 100 * row["gain"]
+            print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {gain:+.1f} %; "
+                  "spent on " + percentages(row["models"]))  # fmt: skip
+    for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "gap"):
         summary(f"two models: {name}", [r[name] for r in rows])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one case of each")
-    parser.add_argument("--only", default="ceilings,cells,replanning,two-models")
+    parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models")
+    add_options(parser)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
     parser.add_argument("--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)")
     parser.add_argument("--longer", type=float, default=0.0, metavar="SECONDS", help="once more for plans more than 2 %% off the bound")
-    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of the cells")
+    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells and two-models")
+    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells")
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
-    run = Run(args.output, {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}, args.longer, args.models.split(","))
-    parts = {"ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models}
+    options = {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}
+    budgets = [float(word) for word in args.budgets.split(",")]
+    run = Run(chosen(args), args.output, options, args.longer, args.models.split(","), budgets)
+    parts = {"inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models}
     for name in args.only.split(","):
         if name not in parts:
             parser.error(f"--only: {name!r}; expected {', '.join(parts)}")

@@ -22,15 +22,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import profiles
 from gpusched import serving
+from setting import language_model
 
 Point = tuple[str, float, float, float]  # phase, size (tokens or requests), measured, estimated seconds
-LLAMA_30B: dict[str, Any] = {
-    "layers": 60, "hidden": 6656, "heads": 52, "kv_heads": 52, "head_size": 128, "intermediate": 17920, "vocabulary": 32000,
-}  # fmt: skip
 
 
 def interpolated(points: list[tuple[float, float]], size: float) -> float:
@@ -45,7 +42,7 @@ def interpolated(points: list[tuple[float, float]], size: float) -> float:
 
 def helix(data: Path) -> dict[tuple[str, str, str], dict[int, list[Point]]]:
     found: dict[tuple[str, str, str], dict[int, list[Point]]] = defaultdict(dict)
-    models = {"llama2_70b": serving.language_model("Llama-2-70B"), "llama1_30b": serving.language_model("Llama-1-30B", **LLAMA_30B)}
+    models = {"llama2_70b": serving.language_model("Llama-2-70B"), "llama1_30b": language_model("Llama-1-30B")}
     for folder, model in models.items():
         for machine in ("a100", "l4", "l4x2", "t4", "t4x2", "t4x4", "v100"):
             kind, _, many = machine.partition("x")

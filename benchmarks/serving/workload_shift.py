@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The monitor of the workload and replanning: false alarms, delays, and what replanning is worth (arXiv 2502.00722, appendix M).
 
-    python benchmarks/serving/workload_shift.py [--smoke] [--seeds 10] [--rate 5] [--budget 30] [--time-limit 20]
+    python benchmarks/serving/workload_shift.py [--smoke] [--seeds 10] [--rate 5] [--budget 30] [--time-limit 20] [--gpus dense|printed]
+                                                [--kinds input-major|output-major]
 
 Poisson arrivals of Llama-3-70B with the shares of trace 2 for a day and a part of a window, then two hours of another workload: the surge
 of short outputs of Table 7 (three times as many), trace 1 or trace 3. Windows of five minutes, persistence 3, dwell 6, alpha 0.001. `kept`
@@ -16,20 +17,15 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import paper
 from baselines import Case
 from gpusched import serving
 from scipy.optimize import linprog
 from scipy.stats import t as student
+from setting import AVAILABLE, TRACES, Setting, add_options, chosen
 
 MODEL = "Llama-3-70B"
 DAY = 86_400.0
 AFTER = 7_200.0
-SHIFTS = {
-    "surge of short outputs": tuple(3.0 * share if at % 3 == 0 else float(share) for at, share in enumerate(paper.TRACES[1])),
-    "trace 1": tuple(map(float, paper.TRACES[0])),
-    "trace 3": tuple(map(float, paper.TRACES[2])),
-}
 
 
 def arrivals(rng: np.random.Generator, shares: Sequence[float], rate: float, begin: float, seconds: float) -> Iterator[tuple[float, str]]:
@@ -38,10 +34,10 @@ def arrivals(rng: np.random.Generator, shares: Sequence[float], rate: float, beg
     return ((time, f"w{kind + 1}") for time, kind in zip(times.tolist(), kinds.tolist()))
 
 
-def makespan_of(plan: serving.ServingPlan, shares: Sequence[float]) -> float:
+def makespan_of(setting: Setting, plan: serving.ServingPlan, shares: Sequence[float]) -> float:
     """Seconds of a thousand requests with these shares on a plan's replicas, by the best routes: a linear program of its own."""
-    case = Case(MODEL, shares)
-    known = {deployment.name: deployment for deployment in case.possible(paper.AVAILABLE[0])}
+    case = Case(setting, MODEL, shares)
+    known = {deployment.name: deployment for deployment in case.possible(AVAILABLE[0])}
     rows = [(replicas["count"], case.served(known[replicas["deployment"]])) for replicas in plan.replicas]
     kinds = len(shares)
     columns = len(rows) * kinds + 1  # shares of each kind on each deployment, then the makespan
@@ -64,6 +60,7 @@ def interval(values: Sequence[float]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one seed, an hour before the shift")
+    add_options(parser)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rate", type=float, default=5.0, metavar="REQUESTS/S")
     parser.add_argument("--budget", type=float, default=30.0, metavar="$/h")
@@ -73,16 +70,18 @@ def main() -> int:
     if args.smoke:
         args.seeds, args.time_limit, before = 1, 1.0, 3600.0
     options = {"time_limit": args.time_limit, "mip_gap": 0.005}
-    usual = paper.TRACES[1]
-    asked = paper.request({MODEL: paper.workloads(usual)}, paper.AVAILABLE[0], args.budget)
+    setting = chosen(args)
+    usual = TRACES[1]
+    shifts = {"surge of short outputs": setting.surge(usual), "trace 1": TRACES[0], "trace 3": TRACES[2]}
+    asked = setting.request(setting.model(MODEL, usual), AVAILABLE[0], args.budget)
     plan = serving.plan_serving(asked, **options)
     print(f"{args.seeds} seeds, {args.rate:g} requests/s, {args.budget:g} $/h, availability 1, {before / 3600:g} h before the shift")
     print(f"  {'to':<24} {'false alarms':>12} {'missed':>6}   {'delay, minutes':>15}   {'replanned against kept, %':>26}   "
           f"{'against knowing all, %':>23}   starts")  # fmt: skip
-    for name, shares in SHIFTS.items():
-        known = paper.request({MODEL: paper.workloads(shares)}, paper.AVAILABLE[0], args.budget)
-        best = makespan_of(serving.plan_serving(known, **options), shares)
-        kept = makespan_of(plan, shares)
+    for name, shares in shifts.items():
+        known = setting.request(setting.model(MODEL, shares), AVAILABLE[0], args.budget)
+        best = makespan_of(setting, serving.plan_serving(known, **options), shares)
+        kept = makespan_of(setting, plan, shares)
         early, missed = 0, 0
         delays, gains, short, starts = [], [], [], []
         for seed in range(args.seeds):
@@ -99,7 +98,7 @@ def main() -> int:
             delays.append((found.time_s - begin) / 60)
             changed = serving.replan(found.request, plan, **options)
             # What the new plan is worth on the workload as it is, not as it was counted.
-            truth = makespan_of(changed.plan, shares)
+            truth = makespan_of(setting, changed.plan, shares)
             gains.append(100 * (kept / truth - 1))
             short.append(100 * (best / truth - 1))
             starts.append(changed.starts)

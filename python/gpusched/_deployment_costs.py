@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._core import serving as core
-from ._deployment_bars import draw_deployment_costs, draw_latency_costs
 from ._documents import pointer_part
-from ._tables import Row, Table, format_table
+from ._drawing.deployment_costs import draw_deployment_costs, draw_latency_costs
+from ._views.tables import Row, Table, format_table
 from .errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The tail-latency controller of one host: MIG layouts, decisions window by window, and their audit log."""
+"""The decisions of the tail-latency controller of one host: MIG layouts, windows, and their audit log."""
 
 from ._core.control import (
     Action,
@@ -8,7 +8,6 @@ from ._core.control import (
     AuditReplay,
     Controller,
     Event,
-    LiveController,
     MigLayout,
     MigProfile,
     Newcomer,
@@ -27,7 +26,6 @@ __all__ = [
     "AuditReplay",
     "Controller",
     "Event",
-    "LiveController",
     "MigLayout",
     "MigProfile",
     "Newcomer",

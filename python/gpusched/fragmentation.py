@@ -21,8 +21,8 @@ from ._core.fragmentation import (
     typical_workload,
     unusable_nodes,
 )
-from ._report import Report
-from ._tables import Row, Table
+from ._views.report import Report
+from ._views.tables import Row, Table
 
 __all__ = [
     "AllocationRatio",

@@ -36,6 +36,7 @@ from ._core.serving import (
     greedy_plan,
     language_model,
     layer_seconds,
+    most_intervals,
     paper_gpus,
     paper_gpus_dense,
     plan_serving,
@@ -51,9 +52,9 @@ from ._core.serving import (
     solve_serving_plan,
     sweep_budgets,
 )
-from ._cost_curve import draw_curve
 from ._deployment_costs import DeploymentCosts, deployment_costs
-from ._tables import Table, format_table
+from ._drawing.cost_curve import draw_curve
+from ._views.tables import Table, format_table
 from ._workload_monitor import (
     Shift,
     WorkloadMonitor,
@@ -104,6 +105,7 @@ __all__ = [
     "greedy_plan",
     "language_model",
     "layer_seconds",
+    "most_intervals",
     "paper_gpus",
     "paper_gpus_dense",
     "plan_serving",
@@ -125,7 +127,10 @@ __all__ = [
 
 
 class Curve(Table):
-    """Cost against rates and targets: a row per point, each with its plan in `.plans`."""
+    """Cost against rates and targets: a row per point, each with its plan in `.plans`.
+
+    Targets are those of the call and, where it has none, the request's; where its kinds differ, the shortest of them.
+    """
 
     columns: tuple[str, ...] = (
         "rate", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s",
@@ -140,7 +145,7 @@ class Curve(Table):
             [
                 (
                     rate, *(wanted[name] for name in targets), plan.status,
-                    plan.cost if plan.makespan is not None else None, plan.cost_bound,
+                    plan.cost if plan.makespan is not None else None, plan.cost_bound if plan.status != "infeasible" else None,
                     1000 * plan.cost_per_request if plan.makespan is not None else None, rent_in_words(plan),
                 )
                 for rate, wanted, plan in points
@@ -180,8 +185,8 @@ def curve(
     """The cheapest plan for each rate, each set of targets, or each pair of them, as a table with `.plot()`.
 
     `rates` are requests per second of all kinds together, in the proportions of the request; `targets` are dicts such as
-    `{"ttft_p90_s": 0.5}`. `options` are those of `plan_serving`, but for `rate`, `goal`, `deadline`,
-    `composition`, `routing` and `uniform_tp`.
+    `{"ttft_p90_s": 0.5}`, each beside the targets of the options. `options` are those of `plan_serving`, but for `rate`,
+    `goal`, `deadline`, `composition`, `routing` and `uniform_tp`.
     """
     if isinstance(rates, (int, float)):
         raise InvalidType(f"rates: {repr_text(rates)}; expected a list of numbers")

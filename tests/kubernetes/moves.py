@@ -232,6 +232,9 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
             log.seek(0)
             return process.returncode, log.read()
 
+    code, said = run("check")
+    if code != 3 or "its disruption budget allows no eviction now" not in said or cluster.pods().keys() != before.keys():
+        wrong.append(f"check does not tell of the budget, or evicts: {code} {said[-500:]}")
     code, said = run(limit_s=8)
     if code != -9 or "Cannot evict pod as it would violate the pod's disruption budget" not in said:
         wrong.append(f"the budget does not refuse: {code} {said[-500:]}")

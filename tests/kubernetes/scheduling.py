@@ -76,7 +76,7 @@ def differences(before: Object, after: Object, attempts: dict[str, int]) -> tupl
         for item in items:
             if item["kind"] == "Pod" and name_of(item) in placed and name_of(item) not in known:
                 del item["spec"]["nodeName"]
-        cluster = gs.io.read_kubernetes({"apiVersion": "v1", "kind": "List", "items": items}).cluster
+        cluster = gs.io.read_kubernetes({"apiVersion": "v1", "kind": "List", "items": items}, open_unready_nodes=True).cluster
         nodes = cluster.nodes.name
         return {t: dict(zip(nodes, gs.allocation.find_obstacles(cluster, t, old_copy="leaves"), strict=True)) for t in asked}
 

@@ -46,7 +46,6 @@ FOREIGN_DETAIL = {
         "gpusched/fragmentation/detail/node_groups.hpp": "the domains of a level",
         "gpusched/model/detail/placement_order.hpp": "as for admission",
     },
-    "consolidation": {"gpusched/allocation/detail/small_vector.hpp": "Boost's, without a false warning"},
     "host": {"gpusched/control/detail/document_forms.hpp": "its documents name tenants and instances as those of control"},
     "io": {
         "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
@@ -55,10 +54,25 @@ FOREIGN_DETAIL = {
     "sim": {"gpusched/model/detail/name_order.hpp": "traces list nodes in the order of their ids"},
     "preemption": {
         "gpusched/allocation/detail/exact_packing.hpp": "whether all pods of a gang fit",
-        "gpusched/allocation/detail/small_vector.hpp": "as for consolidation",
         "gpusched/model/detail/device_sets.hpp": "whether devices that a caller names are of one class",
         "gpusched/model/detail/placement_order.hpp": "as for admission",
     },
+}
+
+# room of bindings -> rooms above its own that they include, and why.
+UPWARD_BINDINGS = {
+    "allocation": {"io": "jobs and tasks that are dicts are read as documents"},
+    "core": {
+        "json": "how deeply documents may be nested, for dicts",
+        "milp": "every call brings the LP solver",
+        "model": "keywords take names of nodes and tasks",
+    },
+    "model": {
+        "consolidation": "a plan shows the rounds of its search",
+        "io": "clusters and plans are read, written and pickled as documents",
+    },
+    "sim": {"io": "traces are pickled as documents"},
+    "topology": {"io": "machines that are dicts are read as documents"},
 }
 
 # Not in the headers of core/ and model/ (their impl/ files may).
@@ -66,6 +80,8 @@ HEAVY = re.compile(r"^(iostream|regex|Eigen/.*|unsupported/Eigen/.*|boost/.*|nlo
 VOCABULARY = {"core", "model"}
 # Headers over a heavy library, for bodies (impl/) alone.
 BODIES_ONLY = {"gpusched/core/detail/csv_parser.hpp", "gpusched/core/detail/csv_reader.hpp"}
+# Headers of others -> the header of core/ that brings them without a false warning of the compiler.
+WRAPPED = {"boost/container/small_vector.hpp": "gpusched/core/detail/small_vector.hpp"}
 
 # The decision core of control/ does no I/O and reads no clock.
 IMPURE = re.compile(
@@ -122,11 +138,13 @@ def check(root):
                     problems.append(f'{name}: include <gpusched/...> with angle brackets, not "{target}"')
                 if target.startswith("boost/graph/") and own != "topology":
                     problems.append(f"{name}: only topology/ includes Boost.Graph, not <{target}>")
+                if target in WRAPPED and name.removeprefix("include/") != WRAPPED[target]:
+                    problems.append(f"{name}: include <{WRAPPED[target]}> instead of <{target}>")
                 if is_header and target in BODIES_ONLY and name.removeprefix("include/") not in BODIES_ONLY:
                     problems.append(f"{name}: only bodies (impl/) include <{target}>")
                 if (
-                    is_header and own in VOCABULARY and HEAVY.match(target)
-                    and name.removeprefix("include/") not in BODIES_ONLY
+                    is_header and own in VOCABULARY and (HEAVY.match(target) or target in WRAPPED.values())
+                    and name.removeprefix("include/") not in BODIES_ONLY | set(WRAPPED.values())
                 ):
                     problems.append(f"{name}: <{target}> is too heavy for a vocabulary header")
                 if own in PURE and IMPURE.match(target):
@@ -193,14 +211,36 @@ def check_umbrellas(root):
     return problems
 
 
-def check_bindings(root, rooms):
-    """The bindings lie in folders that are called as the rooms; only the module itself stands above them."""
+def below(room, allowed):
+    """The rooms under a room: those that it includes, and those under them."""
+    return allowed[room].union(*(below(other, allowed) for other in allowed[room]))
+
+
+def check_bindings(root, allowed, upward):
+    """The bindings lie in folders that are called as the rooms; only the module itself stands above them. They include, of the
+    library and of other bindings, what lies under their room, and what `upward` lists; what it lists for nothing is an error."""
     folder = root / "python/bindings"
-    sources = [path.relative_to(folder) for path in sorted(folder.rglob("*pp"))]
-    return [
-        f"python/bindings/{source.as_posix()}: is in no folder of a room"
-        for source in sources
-        if source.parts[0] not in rooms and source.as_posix() != "module.cpp"
+    problems = []
+    used = set()
+    for path in sorted(folder.rglob("*pp")):
+        source = path.relative_to(folder)
+        own = source.parts[0]
+        name = f"python/bindings/{source.as_posix()}"
+        if source.as_posix() == "module.cpp":
+            continue
+        if own not in allowed:
+            problems.append(f"{name}: is in no folder of a room")
+            continue
+        for quote, target in includes(path.read_text(encoding="utf-8")):
+            other = target.split("/")[0] if quote == '"' else component_of(target) if target.startswith("gpusched/") else None
+            if other is None or other in {own, "core"} | below(own, allowed):
+                continue
+            used.add((own, other))
+            if other not in upward.get(own, {}):
+                problems.append(f"{name}: bindings of {own} must not include {other} (<{target}>)")
+    return problems + [
+        f"bindings of {own} may include {other}, but no file of theirs does"
+        for own in upward for other in upward[own] if (own, other) not in used
     ]
 
 
@@ -394,10 +434,21 @@ def test_umbrellas_are_checked():
 
 def test_bindings_are_in_rooms():
     tree = {"python/bindings/module.cpp": "", "python/bindings/model/a.cpp": "", "python/bindings/b.hpp": "", "python/bindings/x/c.cpp": ""}
-    assert check_tree(tree, lambda root: check_bindings(root, {"model"})) == [
+    assert check_tree(tree, lambda root: check_bindings(root, {"model": set()}, {})) == [
         "python/bindings/b.hpp: is in no folder of a room",
         "python/bindings/x/c.cpp: is in no folder of a room",
     ]
+
+
+def test_bindings_include_what_lies_under_them():
+    allowed = {"core": set(), "model": {"core"}, "io": {"model"}}
+    right = {"python/bindings/io/a.cpp": '#include "core/a.hpp"\n#include "model/b.hpp"\n#include <gpusched/core/c.hpp>\n'}
+    assert check_tree(right, lambda root: check_bindings(root, allowed, {})) == []
+    for text in ('#include "io/a.hpp"\n', "#include <gpusched/io/a.hpp>\n"):
+        wrong = {"python/bindings/model/b.cpp": text}
+        assert len(check_tree(wrong, lambda root: check_bindings(root, allowed, {}))) == 1
+        assert check_tree(wrong, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}})) == []
+    assert len(check_tree(right, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}}))) == 1
 
 
 TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
@@ -432,7 +483,7 @@ def test_components_link_what_they_include():
 def test_library_keeps_its_layers():
     problems, files, used = check(ROOT)
     problems += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT)
-    problems += check_bindings(ROOT, ALLOWED) + unused(used, ALLOWED)
+    problems += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS) + unused(used, ALLOWED)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -450,7 +501,7 @@ if __name__ == "__main__":
     test_bindings_are_in_rooms()
     found, count, edges = check(ROOT)
     found += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT)
-    found += check_bindings(ROOT, ALLOWED) + unused(edges, ALLOWED)
+    found += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS) + unused(edges, ALLOWED)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

@@ -168,6 +168,47 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
     REQUIRE(points > instances<std::size_t>(400));
 }
 
+TEST_CASE("a frontier that may open nodes is nowhere below one that may not") {
+    int opening = 0, above = 0;
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(150); ++seed) {
+        Rng rng(seed + 4000);
+        auto spec = testing_support::random_cluster(
+            rng, {.min_nodes = 4, .max_nodes = 24, .min_tasks = 8, .max_tasks = 70});
+        // As large as others, and empty.
+        for (int empty = 0; empty < 3; ++empty) {
+            auto node = spec.nodes[static_cast<std::size_t>(rng.below(spec.nodes.size()))];
+            node.name = "empty" + std::to_string(empty);
+            if (!node.hardware) node.cpu_milli *= 2;
+            spec.nodes.push_back(std::move(node));
+        }
+        const auto cluster = Cluster::build(spec);
+        con::FrontierOptions options;
+        options.threads = 1;
+        options.points = 6;
+        options.bound_method = con::BoundMethod::none;
+        options.objective = seed % 3 == 0 ? con::Objective::nodes : con::Objective::gpus;
+        const auto without = con::frontier(cluster, options);
+        options.open_price = 1000;
+        const auto with = con::frontier(cluster, options);
+        const auto most = [&](std::int64_t cost) {  // gained by moves that cost no more
+            std::int64_t gained = 0;
+            for (const auto& point : with.points)
+                if (point.result.stats.relocation_cost <= cost)
+                    gained = 1000 * (point.result.stats.vacated_weight - point.result.stats.opened_weight);
+            return gained;
+        };
+        for (const auto& point : without.points) {
+            const auto& stats = point.result.stats;
+            INFO("seed " << seed << ", cost " << stats.relocation_cost);
+            REQUIRE(most(stats.relocation_cost) >= 1000 * stats.vacated_weight);
+            above += most(stats.relocation_cost) > 1000 * stats.vacated_weight;
+        }
+        for (const auto& point : with.points) opening += point.result.stats.opened_weight > 0;
+    }
+    REQUIRE(opening > instances(20));
+    REQUIRE(above > instances(5));
+}
+
 TEST_CASE("no plan of fast or ipc is worth more than that of best, or as much for less") {
     const auto clusters = instances<std::uint64_t>(150);
     int runs = 0, better = 0;

@@ -91,8 +91,37 @@ TEST_CASE("a plan that goes on after changes is worth what a plan made anew is, 
         }
     }
     INFO(again << " GPUs of " << anew << ", " << as_planned << " moves of " << moves << " as planned");
-    CHECK(again * 1000 >= anew * 990);
-    CHECK(as_planned * 100 >= moves * 70);
+    CHECK(again * 1000 >= anew * 995);  // on so few nodes both are tried
+    CHECK(as_planned * 100 >= moves * 60);
+}
+
+TEST_CASE("where nothing has changed, no plan is worth less than the last one") {
+    int better = 0, equal = 0;
+    const auto compare = [&](const Cluster& cluster, const consolidation::Options& options) {
+        const auto last = consolidation::consolidate(cluster, options);
+        const auto again = consolidation::replan(cluster, to_spec(last.plan, cluster), options);
+        REQUIRE(again.stats.value_milli >= last.stats.value_milli);
+        REQUIRE(verify::plan(cluster.to_spec(), to_spec(again.plan, cluster)).ok);
+        better += again.stats.value_milli > last.stats.value_milli ? 1 : 0;
+        equal += again.stats.value_milli == last.stats.value_milli && last.stats.value_milli > 0 ? 1 : 0;
+    };
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(60); ++seed) {
+        INFO("generated, seed " << seed);
+        const auto cluster = Cluster::build(sim::generate_cluster({.nodes = 60, .seed = seed}));
+        consolidation::Options options{.seed = seed, .threads = 1, .record_chains = seed % 2 == 1};
+        if (seed % 3 == 1) options.price = 1000;
+        if (seed % 3 == 2) options.open_price = 1000;
+        compare(cluster, options);
+    }
+    for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(1000); ++seed) {
+        INFO("odd, seed " << seed);
+        Rng rng(seed);
+        const auto cluster = Cluster::build(testing_support::random_cluster(
+            rng, {.budgets = seed % 3 == 2 ? 0.3 : 0, .extras = seed % 4 == 3 ? 0.3 : 0}));
+        compare(cluster, {.seed = seed, .threads = 1});
+    }
+    INFO(better << " better, " << equal << " equal");
+    CHECK(equal > instances(300));
 }
 
 TEST_CASE("what is left of a plan that was carried out in part is planned again") {
@@ -115,7 +144,7 @@ TEST_CASE("what is left of a plan that was carried out in part is planned again"
     }
     INFO(again << " of " << anew);
     CHECK(anew > instances(20));
-    CHECK(again * 100 >= anew * 95);
+    CHECK(again * 1000 >= anew * 995);
 }
 
 TEST_CASE("an earlier plan of other names changes nothing, and a goal is refused") {

@@ -303,6 +303,7 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         {"mig without rollback", {0}, {&F::mig, &F::relax}},
         {"throttle and mig", {0, 1}, {&F::guard_io, &F::mig, &F::rollback}},
         {"guards and placement", {0, 1}, {&F::guard_io, &F::place, &F::rollback}},
+        {"mig with guards joined", {3}, {&F::guard_mps, &F::mig, &F::join_guards}, "2g"},
         {"static", {0, 1, 3, 4}, {}},
     };
     std::set<Edge> edges;

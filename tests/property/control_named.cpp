@@ -87,6 +87,8 @@ class Round {
     static ControllerOptions options(Rng& rng, bool predict) {
         auto o = test::random_options(rng);
         o.flags.predict = predict;
+        o.flags.join_guards = rng.chance(0.3);
+        o.flags.own_gpu_first = rng.chance(0.3);
         return o;
     }
     /// Into the journal, as the actuator of a host does.

@@ -206,7 +206,12 @@ class Anything {
                 .label_levels = label_levels_};
     }
     PlanSpec plan() {
-        const auto gpus = [&] { return several([&] { return small(); }); };
+        const auto gpus = [&] {
+            auto distinct = several([&] { return static_cast<int>(rng_.below(64)); });
+            std::sort(distinct.begin(), distinct.end());
+            distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+            return distinct;
+        };
         const auto wave = [&] { return static_cast<std::int64_t>(rng_.below(std::uint64_t{1} << 32)); };
         PlanSpec p{.waves = wave(),
                    .moves = several([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a snapshot lists its nodes, tasks, jobs and budgets changes no answer.
+// The order in which a snapshot lists its nodes, tasks, jobs and budgets, and the groups of a task, changes no answer.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
@@ -45,6 +45,7 @@ ClusterSpec shuffled(ClusterSpec spec, Rng& rng) {
     rng.shuffle(std::span(spec.tasks));
     rng.shuffle(std::span(spec.jobs));
     rng.shuffle(std::span(spec.budgets));
+    for (auto& task : spec.tasks) rng.shuffle(std::span(task.groups));
     return spec;
 }
 

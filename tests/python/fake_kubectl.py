@@ -4,8 +4,8 @@
 The cluster: `pods` by namespace/name with `uid`, `node`, `owner`, `kind`, `ready`; `cordoned`, `evicted` (uids); `busy`: answers 429 to
 so many further evictions, `down`: refuses so many further calls; `lands`: nodes of replacements, in order; `slow`: looks until a
 replacement is ready; `owners`: what controllers say of themselves when asked, with null for those that are gone; `wants`: how many pods
-controllers want, where not as many as they had; `gone`: nodes that were removed; `kill`: the process group dies at that call, `before` or
-`after` it takes effect; `log`: the calls.
+controllers want, where not as many as they had; `gone`: nodes that were removed; `forbidden`: pods whose budget allows no
+eviction; `kill`: the process group dies at that call, `before` or `after` it takes effect; `log`: the calls.
 """
 
 import json
@@ -51,7 +51,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
     if verb == "uncordon" and rest[0] in state.get("gone", ()):
         return 1, "", f'Error from server (NotFound): nodes "{rest[0]}" not found\n'
     if verb == "uncordon":
-        state["cordoned"].remove(rest[0])
+        if rest[0] in state["cordoned"]:  # kubectl says "already uncordoned" otherwise
+            state["cordoned"].remove(rest[0])
         return 0, f"node/{rest[0]} uncordoned\n", ""
     if verb == "create":
         return evict(state, json.load(sys.stdin))
@@ -64,8 +65,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
     pod = state["pods"].get(f"{space}/{rest[1]}")
     if pod is None:
         return 1, "", f'Error from server (NotFound): pods "{rest[1]}" not found\n'
-    if ".metadata.uid" not in rest[-1]:
-        return 0, pod["node"], ""
+    if ".metadata.ownerReferences" not in rest[-1]:
+        return 0, f"{pod['node']}|{pod['uid']}" if ".metadata.uid" in rest[-1] else pod["node"], ""
     owner = pod["owner"]
     return 0, f"{pod['uid']}|{pod['node']}|{owner and 'uid-' + owner}|{(pod.get('kind') or 'ReplicaSet') if owner else ''}/{owner}", ""
 
@@ -92,6 +93,13 @@ def listed(state: dict, space: str) -> str:
 
 def evict(state: dict, eviction: dict) -> tuple[int, str, str]:
     name = f"{eviction['metadata']['namespace']}/{eviction['metadata']['name']}"
+    dry = eviction["deleteOptions"].get("dryRun") == ["All"]
+    if dry:
+        state["log"][-1] = f"dry run of {name}"
+    if name in state.get("forbidden", ()):
+        return 1, "", "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n"
+    if dry:
+        return 0, '{"kind":"Status","status":"Success"}\n', ""
     if state.get("busy", 0) > 0:
         state["busy"] -= 1
         return 1, "", "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n"

@@ -249,7 +249,7 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
         gs.allocate(cluster, job(1, 1), policy="best")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="level: 5"):
         gs.allocate(cluster, job(1, 1), level=5)
-    with pytest.raises(gs.InvalidInput, match="a job of the cluster"):
+    with pytest.raises(gs.InvalidInput, match="a job or a task of the cluster"):
         gs.allocate(cluster, "nobody")
     with pytest.raises(TypeError):
         gs.allocate(cluster, 3)  # type: ignore[arg-type]

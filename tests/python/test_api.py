@@ -44,7 +44,7 @@ preemption.StandbyLease.lent preemption.EvictionModel.draw preemption.EvictionTi
 preemption.Borrower.eviction
 sim.resample model.hardware_preset
 control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
-control.LiveController.start control.LiveController.window control.LiveController.release control.LiveController.config
+host.LiveController.start host.LiveController.window host.LiveController.release host.LiveController.config
 control.MigLayout.profiles control.MigLayout.count_layouts control.mig_devices control.variant_flags
 sim.simulate_host sim.record_host sim.read_llm_trace sim.kingman_wait sim.is_stable
 sim.HostResult.violation_s sim.HostResult.excess_ms sim.HostResult.slice_s sim.HostResult.decoded
@@ -136,6 +136,7 @@ def public_functions() -> list[str]:
         "serving",
         "topology",
         "control",
+        "host",
         "kubernetes",
     )
     return [f"{m}.{n}" for m in modules for n in look_up(m).__all__ if inspect.isroutine(look_up(f"{m}.{n}"))]
@@ -167,6 +168,7 @@ def test_functions_say_where_they_live_and_document_their_options(path: str) -> 
         "serving",
         "topology",
         "control",
+        "host",
     ],
 )
 def test_public_names_are_complete(module: str) -> None:
@@ -188,6 +190,7 @@ def test_classes_live_where_users_find_them() -> None:
         "serving",
         "topology",
         "control",
+        "host",
         "kubernetes",
     ):
         for name in look_up(module).__all__:

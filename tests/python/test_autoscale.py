@@ -9,6 +9,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from gpusched import cli
+from gpusched._commands.autoscale import read_trace
 
 TIMES = {"prefill_base_s": 0.05, "prefill_s_per_token": 2e-4, "step_base_s": 0.02, "step_s_per_request": 4e-4, "max_batch": 200}
 TARGETS = {"times": TIMES, "ttft_s": 1.0, "tpot_s": 0.05}
@@ -102,7 +103,14 @@ def test_exceptions_of_a_policy_surface_unchanged():
         (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), r"arrivals\[1\]"),
         (lambda: gs.serving.pool_sizes([], 1, **TARGETS), "sample"),
         (lambda: gs.serving.pool_sizes(trace(), -1, **TARGETS), "rate: -1"),
-        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.1}), "max_replicas"),
+        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.4}), "max_replicas: 1; expected enough"),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "ttft_s": 0.01}), "ttft_s: 0.01; expected more than 0.0502 s, what"),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "tpot_s": 0.02}), "tpot_s: 0.02; expected at least 0.0204 s, the"),
+        (
+            lambda: gs.serving.simulate_autoscaling([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS),
+            r"arrivals\[1\]: a request at 3.6e\+09 s; expected at most 1000000 intervals of 60 s",
+        ),
+        (lambda: gs.serving.fewest_fixed([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS), r"arrivals\[1\]: a request at 3.6e\+09 s"),
         (lambda: gs.serving.Autoscaler(interval_s=0), "interval_s"),
         (lambda: gs.serving.simulate_autoscaling(trace(), **{**TARGETS, "times": {**TIMES, "max_batch": 0}}), "max_batch"),
     ],
@@ -110,6 +118,25 @@ def test_exceptions_of_a_policy_surface_unchanged():
 def test_mistakes_are_named(call, message):
     with pytest.raises(gs.InvalidInput, match=message):
         call()
+
+
+def test_targets_that_idle_replicas_miss_are_named():
+    """No number of replicas makes a prompt shorter: the target is told, and how many prompts miss it by themselves."""
+    # Two windows of five minutes; of the second, 20 % of the prompts take 0.05 + 5000 * 2e-4 = 1.05 s, the others 0.25 s.
+    rows = [(2.0 * i, 1000, 20) for i in range(100)] + [(300 + 2.0 * i, 5000 if i % 5 == 0 else 1000, 20) for i in range(100)]
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.serving.fewest_fixed(rows, **TARGETS)
+    assert caught.value.problems == [
+        "ttft_s: 1; expected a target that idle replicas meet in 99 % of the windows; "
+        "in 1 of 2 up to 20 % of the prompts take longer by themselves, where 10 % may"
+    ]
+    assert gs.serving.fewest_fixed(rows, **{**TARGETS, "ttft_s": 1.06}).prefill >= 1
+    assert gs.serving.fewest_fixed(rows, windows_met=0.5, **TARGETS).prefill >= 1
+    assert gs.serving.fewest_fixed(rows, **{**TARGETS, "percent": 80}).prefill >= 1
+    # An answer of two tokens waits for the transfer of its prompt's KV cache: 1000 * 1e-4 = 0.1 s for the second one.
+    rows = [(2.0 * i, 1000, 2) for i in range(100)]
+    with pytest.raises(gs.InvalidInput, match=r"^tpot_s: 0.05; expected .* in 1 of 1 up to 100 % of the requests take longer"):
+        gs.serving.fewest_fixed(rows, **{**TARGETS, "times": {**TIMES, "transfer_s_per_token": 1e-4}})
 
 
 def test_the_console_compares_policies(tmp_path, capsys):
@@ -139,6 +166,42 @@ def test_the_console_compares_policies(tmp_path, capsys):
     assert "means of 2 days" in capsys.readouterr().out
 
 
+def test_policies_that_fail_are_told_and_the_others_shown(tmp_path, capsys):
+    file, out = tmp_path / "trace.csv", tmp_path / "out.json"
+    # Half of the prompts take longer than 0.3 s on an idle replica, the others do not.
+    file.write_text("time_s,input,output\n" + "".join(f"{i},{8000 if i % 2 else 100},20\n" for i in range(120)))
+    assert cli.main(["autoscale", str(file), "--ttft", "0.3", "-o", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["forecast", "utilization", "token_rate"]
+    (told,) = (line for line in lines if line.startswith("static"))
+    assert told.startswith("static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; in 1 of 1 up")
+    assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {"forecast", "utilization", "token_rate"}
+    # Where nothing is left to show, it is an error.
+    assert cli.main(["autoscale", str(file), "--ttft", "0.3", "--policies", "static"]) == 2
+    assert capsys.readouterr().err.startswith("gpusched: --ttft: 0.3; expected a target that idle replicas meet")
+    assert cli.main(["autoscale", str(file), "--max-replicas", "0"]) == 2
+    assert "--max-replicas: 0; expected 1 to 100000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("2024-05-10 00:00:00.009930+00:00", "2024-05-10 00:00:01+00:00"), 0.99007),
+        (("2024-05-10T00:00:00Z", "2024-05-10T00:00:00.5Z"), 0.5),
+        (("2024-05-10 02:00:00.25+02:00", "2024-05-10 00:00:01.75+00:00"), 1.5),
+        (("2024-05-10 00:00:00.25 -0330", "2024-05-10 03:30:01.75"), 1.5),
+        (("2024-05-10 05:00:00+05", "2024-05-10 00:00:03"), 3),
+        (("2023-11-16 18:17:03.9799600", "2023-11-16 18:17:04.0319600"), 0.052),
+        (("2024-05-10", "2024-05-10 00:01:00"), 60),
+        (("1.5", "2.75"), 1.25),
+    ],
+)
+def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
+    file = tmp_path / "trace.csv"
+    file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"{text},2162,5\n" for text in texts))
+    assert read_trace(str(file)) == [(0.0, 2162, 5), (pytest.approx(expected, abs=1e-6), 2162, 5)]
+
+
 @pytest.mark.parametrize(
     ("words", "text", "told"),
     [
@@ -157,6 +220,16 @@ def test_the_console_compares_policies(tmp_path, capsys):
         ([], "time_s,input,output\n0,10,10\nnan,10,10\n", "line 3: 'nan,10,10'; expected a time and at least one token"),
         ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
         ([], "", "line 1: expected columns"),
+        ([], "time_s,input,output\n0,10,10\n0,10,10\n", "2 requests, all at one moment; expected times that differ"),
+        (["--mean-rate", "2"], "time_s,input,output\n0,10,10\n0,10,10\n", "2 requests, all at one moment; expected times that differ"),
+        (
+            [],
+            "time_s,input,output\n3600000000,10,10\n0,10,10\n",
+            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s, 1,000,000 intervals between decisions",
+        ),
+        (["--interval-s", "0"], None, "--interval-s: 0; expected 1 to 3600"),
+        ([], "time_s,input,output\n2024-05-10 00:00:0x,10,10\n1,10,10\n", "line 2: '2024-05-10 00:00:0x,10,10'; expected a time"),
+        (["--ttft", "0.01"], None, "gpusched: --ttft: 0.01; expected more than 0.0"),
     ],
 )
 def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):

@@ -199,8 +199,7 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, 
     assert cli.main([command, str(cluster), "ml/x"]) == 2
     said = capsys.readouterr().err
     named = ", ".join(f"ml/train-{i}" for i in range(8))
-    assert (
-        said == f"gpusched: job: 'ml/x'; expected a job of the cluster, or a file JOB.json; jobs with pending pods: {named} and 4 others\n"
-    )
+    expected = "expected a job or a pending task of the cluster, or a file JOB.json"
+    assert said == f"gpusched: job: 'ml/x'; {expected}; waiting are {named} and 4 others\n"
     assert cli.main([command, str(cluster), "train-11"]) == 2
-    assert capsys.readouterr().err.endswith("jobs with pending pods: ml/train-11\n")
+    assert capsys.readouterr().err.endswith("waiting are ml/train-11\n")

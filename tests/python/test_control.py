@@ -197,6 +197,7 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
     assert lines[0].split() == ["figure", "static", "full"]
     told = {line.split()[0]: line for line in lines[2:-1]}
     assert list(told) == list(gs.sim.HOST_COLUMNS)[1:]
+    assert lines[-1].startswith("means of 3 seeds and, in brackets, the lowest and the highest of them; ")
     assert f"{full.p99_ms:.1f} [{full.p99_ms_low:.1f}, {full.p99_ms_high:.1f}]" in told["p99_ms"]
 
 
@@ -259,6 +260,41 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
     assert "--sensitivity: goes without" in capsys.readouterr().err
 
 
+def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    full = gs.control.variant_flags("full")
+    assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
+    assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
+    assert gs.control.variant_flags("no_placement") == {**full, "place": False}
+    assert gs.control.variant_flags("no_mig") == {**full, "mig": False}
+    log, config = gs.sim.record_host(0, variant="paper", duration_s=1800)
+    assert gs.control.replay_audit(log, config).first_difference == -1
+    done = [action for line in log.splitlines() for action in json.loads(line)["actions"]]
+    joined = [a for a in done if a["kind"] == "reconfigure" and a["after"][3] < a["before"][3]]
+    assert joined and not [a for a in done if a["kind"] == "set_quota"]
+    run = gs.sim.simulate_host(variant="paper", seeds=[0], duration_s=1800)
+    assert run.quota_changes[0] >= len(joined)
+
+    command = ["simulate-host", "--variants", "paper", "no_mig", "--seeds", "1", "--duration-s", "300"]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["figure", "paper", "no_mig"]
+
+
+def test_hosts_of_any_size() -> None:
+    one = {"seeds": [0], "duration_s": 300}
+    run = gs.sim.simulate_host(variant="static", scenario="two_hosts", **one)
+    assert run.services[0] == 2 and run.slice_s[0] == pytest.approx(2 * 2 * 300)
+    crowded = {"trios": 4, "neighbours": True}
+    run = gs.sim.simulate_host(variant="full", scenario="two_hosts", overrides=crowded, **one)
+    assert run.services[0] == 8
+    table = gs.sim.compare_hosts(["static"], scenario="two_hosts", overrides={"t2_weight": 5.0}, **one)
+    assert table[0].above_pct <= 100
+    _, config = gs.sim.record_host(0, scenario="two_hosts", overrides=crowded, duration_s=2)
+    assert len(config["host"]["gpus"]) == 8
+    assert [t["name"] for t in config["host"]["tenants"] if t["protected"]] == ["T1", "T1-2", "T1-3", "T1-4"]
+    with pytest.raises(gs.InvalidInput, match="trios: 3; expected at most one per root"):
+        gs.sim.simulate_host(overrides={"trios": 3}, **one)
+
+
 def test_ours_and_llm_mode() -> None:
     full = gs.sim.simulate_host(variant="full", seeds=[3], duration_s=1800)
     ours = gs.sim.simulate_host(variant="ours", seeds=[3], duration_s=1800)
@@ -313,7 +349,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, file, dry = (str(tmp_path / name) for name in ("log.jsonl", "config.json", "dry.jsonl"))
     simulate = ["simulate-host", "--variants", "static", "full", "--seeds", "1", "--duration-s", "900"]
     assert cli.main([*simulate, "--audit", log, "--config-output", file]) == 0
-    assert "means of 1 seed " in capsys.readouterr().out
+    assert "means of 1 seed;" in capsys.readouterr().out
     assert cli.main(["replay-audit", log, "--config", file]) == 0
     assert "450 windows" in capsys.readouterr().out
 

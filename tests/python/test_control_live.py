@@ -268,12 +268,12 @@ def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]
 def test_one_controller_per_host_and_dry_runs_beside_it(host: Host) -> None:
     config = host.config()
     config["live"]["lock_wait_s"] = 0
-    first = gs.control.LiveController(config)
+    first = gs.host.LiveController(config)
     other = json.loads(json.dumps(config))
     other["live"]["journal"] = str(host.folder / "other.json")
     with pytest.raises(gs.BackendError, match="another controller has these control groups"):
-        gs.control.LiveController(other)
-    gs.control.LiveController({**config, "flags": {"dry_run": True}})
+        gs.host.LiveController(other)
+    gs.host.LiveController({**config, "flags": {"dry_run": True}})
     del first
 
 
@@ -309,7 +309,7 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(gs.BackendError, match="SIGCHLD is ignored"):
-            gs.control.LiveController(host.config()).start()
+            gs.host.LiveController(host.config()).start()
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -339,7 +339,7 @@ def test_bad_configurations(host: Host, change: dict[str, Any], message: str) ->
     config = host.config()
     config["live"].update(change)
     with pytest.raises(gs.InvalidInput) as caught:
-        gs.control.LiveController(config)
+        gs.host.LiveController(config)
     assert message in str(caught.value)
 
 
@@ -350,7 +350,7 @@ def test_recorded_signals_need_a_dry_run(host: Host, capsys: pytest.CaptureFixtu
     assert cli.main(["control", "--config", str(host.folder / "config.json")]) == 2
     assert "a section `live`" in capsys.readouterr().err
     with pytest.raises(gs.InvalidInput, match="/live: missing"):
-        gs.control.LiveController(config)
+        gs.host.LiveController(config)
 
 
 def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
@@ -362,7 +362,7 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
 
     def accepted(config: dict[str, Any]) -> bool:
         try:
-            gs.control.LiveController(config)
+            gs.host.LiveController(config)
         except gs.InvalidInput:
             return False
         return True

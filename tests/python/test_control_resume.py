@@ -222,7 +222,7 @@ def test_signals_without_end_put_off_no_window(host: Host, start: Callable[..., 
 def test_calls_of_python(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(host.folder / "bin"), prepend=":")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
-    controller = gs.control.LiveController(host.config(flags={"place": False, "mig": False}))
+    controller = gs.host.LiveController(host.config(flags={"place": False, "mig": False}))
     with pytest.raises(gs.InvalidInput, match="start: not called yet"):
         controller.resume()
     assert not controller.waits_for_operator

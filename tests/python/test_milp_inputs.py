@@ -70,12 +70,24 @@ def test_a_pickle_that_is_cut_is_refused():
     m = milp.serving_plan(*EXAMPLE)
     state = m.__getstate__()
     fresh = type(m).__new__(type(m))
-    with pytest.raises(gs.InvalidInput, match="pickle: too short"):
+    with pytest.raises(gs.InvalidInput, match="the pickled state of ServingMilp: expected more members"):
         fresh.__setstate__(state[:-1])
-    with pytest.raises(gs.InvalidInput, match="pickle: an array is cut"):
+    with pytest.raises(gs.InvalidInput, match="the pickled state of ServingMilp: an array is cut"):
         fresh.__setstate__((*state[:3], state[3][:-1], *state[4:]))
     with pytest.raises(gs.InvalidInput, match="entries of"):
         fresh.__setstate__((*state[:6], state[6][:-8], *state[7:]))
+
+
+def test_states_of_other_versions_are_refused(tiny):
+    """Of plain structs, records, views and objects with a state of their own."""
+    plan = gs.consolidate(tiny)
+    report = gs.verify.plan(tiny, plan)
+    for thing in (report, tiny.nodes[0], tiny.nodes, plan, gs.topology.NetworkTree(tiny)):
+        state = thing.__getstate__()
+        fresh = type(thing).__new__(type(thing))
+        for wrong in (state[:-1], (*state, 1), ("x",) * len(state)):
+            with pytest.raises(gs.InvalidInput, match=f"the pickled state of {type(thing).__name__}: "):
+                fresh.__setstate__(wrong)
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,12 @@ def test_calls_exist(row: list[str]) -> None:
 
 
 def has_options(words: list[str], source: Path) -> None:
-    # Programs share options through headers.
-    files = [source, *source.parent.glob("*.hpp"), *(source.parents[1] / "support").glob("*.hpp")]
+    """Programs share options through headers, scripts through the modules beside them that they import."""
+    if source.suffix == ".py":
+        names = re.findall(r"^(?:from|import) (\w+)", source.read_text(encoding="utf-8"), re.M)
+        files = [source, *(file for name in names if (file := source.parent / f"{name}.py").is_file())]
+    else:
+        files = [source, *source.parent.glob("*.hpp"), *(source.parents[1] / "support").glob("*.hpp")]
     text = "".join(file.read_text(encoding="utf-8") for file in files)
     for word in words:
         assert not word.startswith("--") or f'"{word}"' in text, words

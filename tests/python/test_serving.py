@@ -189,6 +189,81 @@ def test_latency() -> None:
         serving.simulate_latency(request(), plan, requests=0)
 
 
+def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    options: dict[str, Any] = {"rate": plan.requests_per_s / 2, "requests": 2000}
+    expected = serving.simulate_latency(request(), plan, **options)
+    document = json.loads(json.dumps(serving.plan_to_dict(plan)))
+    before = copy.deepcopy(document)
+    assert serving.simulate_latency(request(), document, **options) == expected and document == before
+    assert serving.simulate_latency(request(), plan.replicas, **options) == expected
+    # By name: stages and throughputs are those that the planner would find.
+    served = [{name: r[name] for name in ("model", "deployment", "count", "share")} for r in plan.replicas]
+    assert serving.simulate_latency(request(), served, **options) == expected
+    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the request.
+    kinds = {"long": 1.0, "chat": 1.0}
+    mine = {"model": "Llama-3-8B", "deployment": "H100 1x1", "count": 2, "share": kinds}
+    alone = serving.simulate_latency(request(), [mine], **options)
+    slower = serving.simulate_latency(request(), [{**mine, "requests_per_s": {"chat": 0.5}}], **options)
+    assert slower.kinds[1].percentile(50) > alone.kinds[1].percentile(50)
+    row = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 0.5}
+    also = {**row, "workload": "long", "requests_per_s": 50.0}
+    measured = serving.simulate_latency({**request(), "measured": [row, also]}, [mine], **options)
+    told = [{**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}]
+    assert measured == serving.simulate_latency(request(), told, **options)
+    for wrong, problem in (
+        ("H100", "plan: 'H100'; expected a plan, its document, or a list of dicts"),
+        ({}, "plan.replicas: expected a list, as in a serving plan"),
+        ({**document, "version": 3}, "plan.format: 'gpusched.serving-plan' version 3; expected"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan[0]: stages is missing"),
+        ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan[0].share: 'chatt'; expected one of long, chat; did you mean 'chat'?"),
+        ([{**mine, "share": {"chat": "x"}}], "plan[0].share['chat']: 'x'; expected a number"),
+        ([{name: value for name, value in mine.items() if name != "share"}], "plan[0]: share is missing"),
+        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1 in all"),
+        ([{**mine, "count": -1}], "plan[0].count: -1; expected at least 0"),
+        ({"replicas": [{**mine, "share": 1}]}, "plan.replicas[0].share: 1; expected a dict with an entry for each kind of requests"),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
+        assert problem in caught.value.problems[0], caught.value.problems
+
+
+def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_solver()
+    batch = {"chat": {"input": 496, "output": 510, "requests": 300}}
+    asked: dict[str, Any] = {
+        "budget": 1,
+        "gpus": {"H100": {"available": 8, "price": 3.0}, "A40": {"available": 8, "price": 0.55}},
+        "models": {"Llama-3-70B": {"workloads": batch}},
+    }
+    (told,) = serving.plan_serving(asked).binding
+    assert told.startswith("budget: 1 $/h; ") and told.endswith(" $/h would do")
+    enough = float(told.split("; ")[1].split()[0])
+    assert serving.plan_serving({**asked, "budget": enough}).makespan is not None
+    assert serving.plan_serving({**asked, "budget": 0.99 * enough}).makespan is None
+    # The same of a plan that is changed, on the console, and with few GPUs.
+    assert serving.replan(asked, []).plan.binding == [told]
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(asked))
+    assert cli.main(["plan-serving", str(file)]) == 1
+    assert capsys.readouterr().out.splitlines() == ["no plan: infeasible", f"  {told}"]
+    few = {**asked, "budget": 30, "gpus": {"H100": {"available": 1, "price": 3.0}}}
+    assert serving.plan_serving(few).binding == ["GPU type 'H100': 1 available; 2 would do"]
+    # Within a deadline: more money, or more time.
+    poor = {**asked, "budget": 12, "gpus": {"H100": {"available": 64, "price": 3.0}}}
+    budget, deadline = serving.plan_serving(poor, deadline=10.0).binding
+    assert budget.startswith("budget: 12 $/h; ") and deadline.startswith("deadline: 10 s; ")
+    enough, least = (float(told.split("; ")[1].split()[0]) for told in (budget, deadline))
+    for more, within in (({"budget": enough}, 10.0), ({}, least)):
+        assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
+        assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
+    # Where the plan that runs may not be changed enough.
+    plenty = {**asked, "budget": 30}
+    assert serving.replan(plenty, [], max_starts=0).plan.binding == ["max_starts: 0; with more there is a plan"]
+
+
 def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     needs_solver()
     asked, out, again = (str(tmp_path / name) for name in ("request.json", "plan.json", "again.json"))

@@ -265,6 +265,43 @@ def test_measured_latencies_at_loads() -> None:
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
 
 
+def test_measured_loads_that_say_little_are_told() -> None:
+    """A row with a latency is the most that its deployment is believed to serve, also where it was measured at a light load."""
+    kinds = {"chat": {"input": 1000, "output": 300, "rate": 10.0}}
+    asked = request(gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}})
+
+    def message(*rows: dict[str, Any], **options: Any) -> str:
+        return serving.plan_serving({**asked, "measured": list(rows)}, **{"ttft_p90_s": 0.5, **options}).message
+
+    light, full = row("H100 1x4", "chat", 1.0, ttft_s=0.15), row("H100 1x4", "chat", 7.0)
+    estimate = serving.calibrate({**asked, "measured": [light]})["residuals"][0]["estimated"]
+    assert estimate > 7
+    most = (
+        "'H100 1x4' counts as serving at most 1 requests/s of 'chat' of 'Llama-3-70B', the highest load of its rows, "
+        f"where {estimate:g} are estimated: give what it serves when saturated, and latencies at higher loads"
+    )
+    assert message(light) == most
+    assert "counts" not in message(full) and "counts" not in message({**light, "requests_per_s": 0.6 * estimate})
+    keeps = (
+        "'H100 1x4' counts as keeping ttft_p90_s up to 1 requests/s of 'chat' of 'Llama-3-70B', the highest load of its rows with this "
+        "latency, where it serves 7: give latencies at higher loads"
+    )
+    assert keeps in message(light, full)
+    # The target is missed where the rows end, or the rows say nothing of it.
+    assert "counts" not in message(light, row("H100 1x4", "chat", 3.0, ttft_s=0.7), full)
+    assert "counts" not in message(light, full, ttft_p90_s=None, tpot_p90_s=0.5)
+    misses = "'H100 1x4' counts as missing ttft_p90_s at any load, because it misses it at 7 requests/s of 'chat' of 'Llama-3-70B'"
+    assert misses in message({**full, "ttft_s": 3.0})
+    # Without targets, where a plan is changed, and of a batch.
+    assert message(light, ttft_p90_s=None) == most
+    plan = serving.replan({**asked, "measured": [light]}, []).plan
+    assert plan.message == most
+    del kinds["chat"]["rate"]
+    kinds["chat"]["requests"] = 100
+    batch = {**asked, "budget": 30.0, "measured": [light]}
+    assert serving.plan_serving(batch).message.endswith(most) and serving.replan(batch, []).plan.message.endswith(most)
+
+
 def percentiles(kind: dict[str, Any], latency: str) -> list[float | None]:
     return [kind[f"{latency}_p{percent}_s"] for percent in (50, 90, 99)]
 

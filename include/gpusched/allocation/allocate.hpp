@@ -41,8 +41,8 @@ namespace GPUSCHED_NAMESPACE::allocation {
 Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const AllocateOptions& options = {},
                       const Context& context = {});
 
-/// The pending tasks of a job, ascending.
-/// @throws InvalidInput for a name that no job has
+/// The pending tasks of a job, ascending; of a name that no job has, the pending task of that name.
+/// @throws InvalidInput for a name that neither a job nor a task has
 [[nodiscard]] std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job);
 
 /// The placements as a plan.

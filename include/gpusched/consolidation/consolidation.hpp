@@ -15,6 +15,7 @@
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/node_orders.hpp>
 #include <gpusched/consolidation/node_weights.hpp>

@@ -49,14 +49,14 @@ struct MoveExplanation {
     FixedBy fixed_by = FixedBy::nothing;     ///< why the task must stay
     ClosedBy closed_by = ClosedBy::nothing;  ///< why the node receives nothing
     Obstacle obstacle = Obstacle::none;      ///< the first constraint in the way
-    /// Where there is an obstacle: tasks without which it could come to `to_node`, also by the rule, the fewest of those that are easier to place than the task
-    /// itself (fewer GPUs, or as many with fewer cores); empty where these do not suffice. Where there are more than 20,000 sets of so
-    /// many, one of which no task can be left out. Whether they find another place is a question of its own.
+    /// Where there is an obstacle: tasks that must leave `to_node` so that the task can come. It is the smallest set of tasks that are easier
+    /// to place than the task itself (fewer GPUs, or as many with fewer cores); empty where no such set suffices. Where there are more than
+    /// 20,000 sets of that size, it is a set of which no task can be left out. Whether these tasks find another place is not examined.
     std::vector<TaskId> victims;
     /// What the move adds to the cost of the plan; negative for a task that goes back to its first node and GPUs.
     std::int64_t cost = 0;
-    /// What it adds to the weight: of `from_node` if the task is the last one there, less that of `to_node` if that holds nothing but daemons
-    /// when the plan is done.
+    /// What the move adds to the weight of the empty nodes: plus the weight of `from_node` where the task is the last one there, minus the
+    /// weight of `to_node` where that node would otherwise hold daemons alone when the plan is done.
     std::int64_t weight = 0;
     /// 1000 x `weight` - `price` x `cost`: what it adds to the value. A node that was empty before the plan counts `open_price` x its weight.
     std::int64_t value_milli = 0;
@@ -78,10 +78,10 @@ constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {
     field("text", &MoveExplanation::text);
 }
 
-/// Says of any move what is in its way, and what it would change: the price of a move that was not made.
+/// Names the first obstacle of a move and what the move would change: the price of a move that a plan does not make.
 ///
-/// Looks at the task first, then at the node, then at constraints in the order of `Obstacle`, last at the rule; what comes first is told. Cost, weight and
-/// value are those of this move alone, whether it is possible or not, without what its victims would take.
+/// The task is examined first, then the node, then the constraints in the order of `Obstacle`, last the rule; the first obstacle is named. Cost,
+/// weight and value are those of this move alone, whether it is possible or not; moving its victims is not counted.
 ///
 /// @param options what the plan was made with, as in `explain`
 /// @param plan the move is made when this plan is done; none = in the cluster as it is

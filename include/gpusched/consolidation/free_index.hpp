@@ -17,45 +17,46 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
-/// Doubly linked lists of nodes, one per key, and a bitmap that finds the next key with a node. O(1) per change.
+/// Doubly linked lists of slots 0, 1, ..., one per key, and a bitmap that finds the next key with a slot. O(1) per change.
 class BucketLists {
   public:
-    BucketLists(std::size_t nodes, std::uint32_t keys)
-        : links_(nodes), head_(keys, end_mark), used_((keys + 63) / 64) {}
+    explicit BucketLists(std::uint32_t keys) : head_(keys, end_mark), used_((keys + 63) / 64) {}
 
-    /// Makes room for nodes in new slots.
-    void grow(std::size_t nodes) { links_.resize(std::max(links_.size(), nodes)); }
-    [[nodiscard]] bool contains(NodeId node) const noexcept { return links_[index(node)].key != end_mark; }
+    /// Makes room for so many slots.
+    void grow(std::size_t slots) { links_.resize(std::max(links_.size(), slots)); }
+    [[nodiscard]] bool contains(std::uint32_t slot) const noexcept {
+        return slot < links_.size() && links_[slot].key != end_mark;
+    }
 
-    void insert(NodeId node, std::uint32_t key) {
-        auto& link = links_[index(node)];
+    void insert(std::uint32_t slot, std::uint32_t key) {
+        auto& link = links_[slot];
         link = {key, head_[key], end_mark};
-        if (link.next != end_mark) links_[link.next].previous = static_cast<std::uint32_t>(index(node));
-        head_[key] = static_cast<std::uint32_t>(index(node));
+        if (link.next != end_mark) links_[link.next].previous = slot;
+        head_[key] = slot;
         used_[key / 64] |= std::uint64_t{1} << key % 64;
     }
-    void erase(NodeId node) {
-        auto& link = links_[index(node)];
+    void erase(std::uint32_t slot) {
+        auto& link = links_[slot];
         (link.previous == end_mark ? head_[link.key] : links_[link.previous].next) = link.next;
         if (link.next != end_mark) links_[link.next].previous = link.previous;
         if (head_[link.key] == end_mark) used_[link.key / 64] &= ~(std::uint64_t{1} << link.key % 64);
         link.key = end_mark;
     }
-    void move(NodeId node, std::uint32_t key) {
-        if (links_[index(node)].key == key) return;
-        if (contains(node)) erase(node);
-        insert(node, key);
+    void move(std::uint32_t slot, std::uint32_t key) {
+        if (links_[slot].key == key) return;
+        if (contains(slot)) erase(slot);
+        insert(slot, key);
     }
 
-    /// Calls `offer(NodeId)` for the nodes with keys low .. high - 1, ascending, until it returns true.
+    /// Calls `offer(slot)` for the slots with keys low .. high - 1, ascending, until it returns true.
     template <class Offer>
     bool visit(std::uint32_t low, std::uint32_t high, Offer&& offer) const {
         for (auto key = next(low, high); key < high; key = next(key + 1, high))
             for (auto at = head_[key]; at != end_mark; at = links_[at].next)
-                if (offer(make_id<NodeId>(at))) return true;
+                if (offer(at)) return true;
         return false;
     }
-    /// The smallest key of low .. high - 1 that holds a node, or `high`.
+    /// The smallest key of low .. high - 1 that holds a slot, or `high`.
     [[nodiscard]] std::uint32_t next(std::uint32_t low, std::uint32_t high) const noexcept {
         if (low >= high) return high;
         auto word = low / 64;
@@ -95,6 +96,7 @@ class FreeIndex {
     /// Indexes all nodes that are not cordoned.
     void rebuild(const Cluster& cluster) {
         prepare(cluster);
+        grow(cluster.node_slots());
         for (const auto node : cluster.nodes())
             if (receives(cluster, node)) {
                 receivers_.push_back(node);
@@ -103,38 +105,41 @@ class FreeIndex {
     }
     /// Indexes a new group; the former group's nodes are forgotten. Nodes that may be opened are closed as long as they are empty.
     void reset(const Cluster& cluster, std::span<const NodeId> group, const Scope& scope) {
-        for (const auto node : receivers_) close(node);
+        for (const auto node : receivers_) {
+            close(node);
+            if (scope_ != nullptr) slots_[index(node)] = no_slot;
+        }
         receivers_.clear();
         forget_eligible();
         scope_ = &scope;
-        for (const auto node : group)
-            if (scope.may_receive[index(node)]) {
-                receivers_.push_back(node);
-                open(cluster, node);
-            } else if (scope.opens(node)) {
-                receivers_.push_back(node);
-                if (cluster.occupants(node) > 0) open(cluster, node);
-            }
+        slots_.resize(cluster.node_slots(), no_slot);
+        grow(group.size());
+        for (const auto node : group) {
+            if (!scope.receives(node)) continue;
+            slots_[index(node)] = static_cast<std::uint32_t>(receivers_.size());
+            receivers_.push_back(node);
+            if (!scope.opens(node) || cluster.occupants(node) > 0) open(cluster, node);
+        }
     }
     /// To be called after every change of what runs on a node.
     void usage_changed(const Cluster& cluster, NodeId node) {
         if (!is_open(node)) return;
+        const auto slot = slot_of(node);
         const auto idle = cluster.idle_gpus(node, Lent::yes);
-        whole_.move(node, whole_key(gpu_count(idle), cluster.cpu_free_milli(node, Lent::yes)));
+        whole_.move(slot, whole_key(gpu_count(idle), cluster.cpu_free_milli(node, Lent::yes)));
         int most = 0;
         for_each_gpu(static_cast<GpuMask>(cluster.healthy_gpus(node) & ~idle),
                      [&](int g) { most = std::max(most, cluster.gpu_free_milli(node, g, Lent::yes)); });
         if (most > 0)
-            partial_.move(node, static_cast<std::uint32_t>(most));
-        else if (partial_.contains(node))
-            partial_.erase(node);
+            partial_.move(slot, static_cast<std::uint32_t>(most));
+        else if (partial_.contains(slot))
+            partial_.erase(slot);
     }
     /// Takes in that a node came, changed or left; only without a group.
     void node_changed(const Cluster& cluster, NodeId node) {
         GPUSCHED_ASSERT(scope_ == nullptr);
         if (cluster.gpu_count(node) > most_gpus_) return rebuild(cluster);
-        whole_.grow(cluster.node_slots());
-        partial_.grow(cluster.node_slots());
+        grow(cluster.node_slots());
         forget_eligible();
         close(node);
         const auto at = std::lower_bound(receivers_.begin(), receivers_.end(), node);
@@ -164,17 +169,19 @@ class FreeIndex {
         }
         return list.nodes;
     }
-    [[nodiscard]] bool is_open(NodeId node) const noexcept { return whole_.contains(node); }
+    [[nodiscard]] bool is_open(NodeId node) const noexcept { return whole_.contains(slot_of(node)); }
 
     /// Takes a node out: nothing is to move there any more.
     void close(NodeId node) {
         if (!is_open(node)) return;
-        whole_.erase(node);
-        if (partial_.contains(node)) partial_.erase(node);
+        const auto slot = slot_of(node);
+        whole_.erase(slot);
+        if (partial_.contains(slot)) partial_.erase(slot);
     }
     void open(const Cluster& cluster, NodeId node) {
         if (!receives(cluster, node)) return;
-        whole_.insert(node, 0);
+        GPUSCHED_ASSERT(slot_of(node) != no_slot);
+        whole_.insert(slot_of(node), 0);
         usage_changed(cluster, node);
     }
 
@@ -188,28 +195,43 @@ class FreeIndex {
     /// Nodes with exactly `idle` idle GPUs and at least `cpu_milli` free, fewest cores first.
     template <class Offer>
     bool visit_bucket(int idle, std::int64_t cpu_milli, Offer&& offer) const {
-        return whole_.visit(whole_key(idle, cpu_milli), whole_key(idle + 1, 0), offer);
+        return whole_.visit(whole_key(idle, cpu_milli), whole_key(idle + 1, 0),
+                            [&](std::uint32_t slot) { return offer(node_in(slot)); });
     }
     /// Nodes with at least `share_milli` left on a partly used GPU, least first.
     template <class Offer>
     bool visit_partial(int share_milli, Offer&& offer) const {
-        return partial_.visit(static_cast<std::uint32_t>(share_milli), share_steps, offer);
+        return partial_.visit(static_cast<std::uint32_t>(share_milli), share_steps,
+                              [&](std::uint32_t slot) { return offer(node_in(slot)); });
     }
 
   private:
     static constexpr std::uint32_t cpu_steps = 256, share_steps = whole_gpu_milli;
+    static constexpr std::uint32_t no_slot = 0xFFFFFFFFu;
+    // A node of the group has its place among the receivers, so that the lists of a group lie close together in a large cluster;
+    // without a group it has its id.
+    [[nodiscard]] std::uint32_t slot_of(NodeId node) const noexcept {
+        return scope_ == nullptr ? static_cast<std::uint32_t>(index(node)) : slots_[index(node)];
+    }
+    [[nodiscard]] NodeId node_in(std::uint32_t slot) const noexcept {
+        return scope_ == nullptr ? make_id<NodeId>(slot) : receivers_[slot];
+    }
+    void grow(std::size_t slots) {
+        whole_.grow(slots);
+        partial_.grow(slots);
+    }
     [[nodiscard]] std::uint32_t whole_key(int idle, std::int64_t cpu_milli) const noexcept {
         const auto step = std::clamp<std::int64_t>(cpu_milli / cpu_step_, 0, cpu_steps - 1);
         return static_cast<std::uint32_t>(idle) * cpu_steps + static_cast<std::uint32_t>(step);
     }
     void prepare(const Cluster& cluster) {
         most_gpus_ = largest_gpu_count(cluster.inventory());
-        const auto nodes = cluster.node_slots();
-        whole_ = detail::BucketLists(nodes, static_cast<std::uint32_t>(most_gpus_ + 1) * cpu_steps);
-        partial_ = detail::BucketLists(nodes, share_steps);
+        whole_ = detail::BucketLists(static_cast<std::uint32_t>(most_gpus_ + 1) * cpu_steps);
+        partial_ = detail::BucketLists(share_steps);
         eligible_.assign(cluster.inventory().requirements.size(), {});
         known_.clear();
         receivers_.clear();
+        slots_.clear();
         scope_ = nullptr;
         std::int64_t most_cpu = 0;
         for (const auto node : cluster.nodes())
@@ -229,8 +251,9 @@ class FreeIndex {
 
     const Scope* scope_ = nullptr;  // of the group; none = all nodes that are not cordoned
     std::int64_t cpu_step_ = 1000;
-    int most_gpus_ = 0;  // of any node
-    detail::BucketLists whole_{0, 0}, partial_{0, 0};
+    int most_gpus_ = 0;                          // of any node
+    detail::BucketLists whole_{0}, partial_{0};  // of slots
+    std::vector<std::uint32_t> slots_;           // of the group's receivers, by NodeId
     std::vector<NodeId> receivers_;
     // Found out when first asked for. An index serves one search, so nobody else looks meanwhile.
     struct Eligible {

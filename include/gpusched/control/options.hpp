@@ -21,6 +21,10 @@ struct ControllerFlags {
     bool dry_run = false;   ///< decide and write down, act on nothing
     /// Choose levers, placements and sizes by a model of the tenant's tail (`TailModel`), not in the paper's order.
     bool predict = false;
+    /// Cores and a stricter quota come with a move or an enlargement, and by themselves only where neither is left.
+    bool join_guards = false;
+    /// A better place on the tenant's own GPU is taken before a better one elsewhere.
+    bool own_gpu_first = false;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
@@ -34,17 +38,23 @@ constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
     field("admission", &ControllerFlags::admission);
     field("dry_run", &ControllerFlags::dry_run);
     field("predict", &ControllerFlags::predict);
+    field("join_guards", &ControllerFlags::join_guards);
+    field("own_gpu_first", &ControllerFlags::own_gpu_first);
 }
 
-/// Which levers the controller has: none (`static`), some of them as in the paper's ablation, all (`full`), or all of them chosen
-/// by a model of the tenant's tail (`ours`).
+/// Which levers the controller has: none (`static`), some of them as in the paper's ablation, all (`full`), all of them chosen
+/// by a model of the tenant's tail (`ours`), all in the order of the paper's text (`paper`), or all but one.
 enum class Variant : std::uint8_t {
     static_configuration,  ///< no lever at all
     guards,                ///< limits of block I/O and quotas
     placement,             ///< moves and pins
     mig,                   ///< larger instances and pins
     full,                  ///< all levers
-    ours                   ///< all, chosen by a model of the tenant's tail
+    ours,                  ///< all, chosen by a model of the tenant's tail
+    paper,  ///< all; pin and quota with an upgrade, and places on the own GPU first (sections 2.2.1 and 2.3)
+    no_guards,     ///< all but limits of block I/O and quotas
+    no_placement,  ///< all but moves
+    no_mig         ///< all but larger instances
 };
 constexpr auto enum_names(Variant) {
     return name_table<Variant>({
@@ -54,6 +64,10 @@ constexpr auto enum_names(Variant) {
         {Variant::mig, "mig"},
         {Variant::full, "full"},
         {Variant::ours, "ours"},
+        {Variant::paper, "paper"},
+        {Variant::no_guards, "no_guards"},
+        {Variant::no_placement, "no_placement"},
+        {Variant::no_mig, "no_mig"},
     });
 }
 

@@ -18,7 +18,7 @@ class Budget {
     /// @param time_limit_s seconds from now, >= 0; none means no limit
     explicit Budget(const Context& context, std::optional<double> time_limit_s = std::nullopt);
 
-    /// True when the algorithm must wind up. Costs one clock reading; call it every few microseconds of work.
+    /// True when the algorithm must wind up. Costs one clock reading at most; call it every few microseconds of work.
     [[nodiscard]] bool exhausted() noexcept;
 
     /// `completed` unless the budget was exhausted.

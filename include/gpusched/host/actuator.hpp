@@ -66,6 +66,8 @@ class HostActuator {
 
     Feedback reconfigure(const Action& action);
 
+    BackendStatus join_guards(const Action& action, JournalTenant& entry);
+
     Feedback replace(const Action& action, JournalTenant& entry);
 
     MigBackend& mig_;

@@ -23,8 +23,13 @@ struct KubernetesReadOptions {
     bool ignore_protection = false;
     /// Pods that nobody owns may be evicted; nobody makes them anew.
     bool evict_bare_pods = false;
-    /// Nodes that are not ready receive nothing, also where no taint says so; kube-scheduler would place pods there.
-    bool close_unready_nodes = false;
+    /// Nodes that are not ready receive pods where no taint keeps them off, as from kube-scheduler; otherwise they receive nothing.
+    bool open_unready_nodes = false;
+    /// Pods of Deployments, ReplicaSets and ReplicationControllers move by an eviction, as a stock cluster can carry out: they are down in
+    /// between, and count against disruption budgets. Otherwise they move by a copy, and the replacement runs first.
+    bool moves_by_eviction = false;
+    /// Resources that are whole GPUs, besides those that are known, such as `metax-tech.com/gpu`.
+    std::vector<std::string> gpu_resources{};
     /// Labels that name a node's network domain, from the root down. Empty = those of the Topology object (Kueue, KAI) in the
     /// input, else those of NVIDIA's topograph where nodes have them.
     std::vector<std::string> network_labels{};
@@ -36,7 +41,9 @@ constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field
     field("recreating_owners", &KubernetesReadOptions::recreating_owners);
     field("ignore_protection", &KubernetesReadOptions::ignore_protection);
     field("evict_bare_pods", &KubernetesReadOptions::evict_bare_pods);
-    field("close_unready_nodes", &KubernetesReadOptions::close_unready_nodes);
+    field("open_unready_nodes", &KubernetesReadOptions::open_unready_nodes);
+    field("moves_by_eviction", &KubernetesReadOptions::moves_by_eviction);
+    field("gpu_resources", &KubernetesReadOptions::gpu_resources);
     field("network_labels", &KubernetesReadOptions::network_labels);
     field("examples", &KubernetesReadOptions::examples, within(0, 1000));
 }

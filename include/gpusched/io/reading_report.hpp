@@ -68,7 +68,7 @@ constexpr void visit_fields(std::type_identity<ReadingRow>, F&& field) {
 
 /// A kind of object that the input does not hold.
 struct AbsentKind {
-    std::string kind{};
+    std::string kind{};       ///< of objects
     std::string undecided{};  ///< what could not be decided without it
     bool operator==(const AbsentKind&) const = default;
 };
@@ -80,8 +80,8 @@ constexpr void visit_fields(std::type_identity<AbsentKind>, F&& field) {
 
 /// Rows in the order in which they were first met; nothing that was read is missing from them.
 struct ReadingReport {
-    std::vector<ReadingRow> rows{};
-    std::vector<AbsentKind> absent{};
+    std::vector<ReadingRow> rows{};    ///< each thing of each kind of object, and how all of these were read
+    std::vector<AbsentKind> absent{};  ///< the kinds of objects that the input does not hold
     bool operator==(const ReadingReport&) const = default;
 };
 template <class F>

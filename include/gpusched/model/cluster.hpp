@@ -472,7 +472,7 @@ class Cluster {
         TaskId task;
         NodeId node;
         GpuMask gpus;
-        bool operator==(const Reservation&) const = default;
+        auto operator<=>(const Reservation&) const = default;
     };
     std::vector<Reservation> reservations_;  // committed ones
     struct LeftSet {

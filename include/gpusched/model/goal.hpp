@@ -26,7 +26,11 @@ constexpr void visit_fields(std::type_identity<SlotShape>, F&& field) {
     field("memory_mib", &SlotShape::memory_mib, UnlessDefault{}, at_least(0));
 }
 
-/// So many empty nodes, or so many slots: exactly one of the two. What is there already counts, cordoned nodes do not.
+/// So many empty nodes, or so many slots: exactly one of the two. What is there already counts.
+///
+/// Nodes that count are not cordoned, and open to whoever is to use them: to the task `usable_by`, or without one to tasks that
+/// tolerate no more than the taints (NoSchedule, NoExecute) that all nodes of that GPU model have which are not cordoned. Empty nodes
+/// count where they have GPUs, in a cluster without GPUs everywhere.
 struct Goal {
     /// How many nodes hold no task but daemons, >= 1.
     std::optional<std::int64_t> empty_nodes{};
@@ -36,6 +40,8 @@ struct Goal {
     std::optional<std::int64_t> count{};
     /// On nodes of this GPU model only; empty = on any.
     std::string gpu_model{};
+    /// On nodes where this task of the cluster may run, by its GPU models, node selector, node affinity and tolerations; empty = see above.
+    std::string usable_by{};
     bool operator==(const Goal&) const = default;
 };
 template <class F>
@@ -44,6 +50,7 @@ constexpr void visit_fields(std::type_identity<Goal>, F&& field) {
     field("slots", &Goal::slots);
     field("count", &Goal::count, at_least(1));
     field("gpu_model", &Goal::gpu_model, UnlessDefault{});
+    field("usable_by", &Goal::usable_by, UnlessDefault{});
 }
 
 }  // namespace GPUSCHED_NAMESPACE

@@ -129,7 +129,7 @@ constexpr void visit_fields(std::type_identity<PlanSpec::Move>, F&& field) {
     field("task", &PlanSpec::Move::task, Required{});
     field("from", &PlanSpec::Move::from, Required{});
     field("to", &PlanSpec::Move::to, Required{});
-    field("gpus", &PlanSpec::Move::gpus, NewerAbove{15, 2});
+    field("gpus", &PlanSpec::Move::gpus, within(0, max_gpus_per_node - 1), NewerAbove{15, 2});
     field("wave", &PlanSpec::Move::wave, Required{}, within<std::int64_t>(0, UINT32_MAX));
     field("how", &PlanSpec::Move::how, UnlessDefault{}, Since{2});
     field("chain", &PlanSpec::Move::chain, Since{2}, within<std::int64_t>(0, UINT32_MAX - 1));
@@ -139,7 +139,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<PlanSpec::Placement>, F&& field) {
     field("task", &PlanSpec::Placement::task, Required{});
     field("node", &PlanSpec::Placement::node, Required{});
-    field("gpus", &PlanSpec::Placement::gpus, NewerAbove{15, 2});
+    field("gpus", &PlanSpec::Placement::gpus, within(0, max_gpus_per_node - 1), NewerAbove{15, 2});
 }
 template <class F>
 constexpr void visit_fields(std::type_identity<PlanSpec>, F&& field) {

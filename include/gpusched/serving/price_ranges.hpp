@@ -12,7 +12,8 @@
 
 namespace GPUSCHED_NAMESPACE::serving {
 
-/// Between which prices of one GPU type, the usual or the spot one, a plan stays the cheapest, all other prices as they are.
+/// Between which prices of one GPU type, the usual or the spot one, a plan stays the cheapest of those that fill replicas as far, all
+/// other prices as they are.
 struct PriceRange {
     std::string gpu{};
     bool spot = false;                                      ///< the spot price; otherwise the usual one
@@ -38,7 +39,8 @@ constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
 ///
 /// The least cost is a concave function of one price, the plan's own cost a line that touches it today: the ends are found
 /// exactly, by following the line of the plan that is cheaper at a trial price to where both cost the same, and trying there. The
-/// capacities within the targets are those of the plan (they do not depend on prices). Of the deployments, those count that
+/// plans compared fill their replicas to the same part of what they serve within the targets (`capacity`), and keep kinds of requests
+/// apart where this one does (`separate`): one that fills more may be cheaper within the range. Of the deployments, those count that
 /// `max_deployments` keeps at today's prices, whatever the budget; with targets, a rental that the program finds cheaper
 /// beyond an end may miss them in the simulation of the whole plan.
 /// @param plan of this request and these options, with goal `cheapest`

@@ -11,10 +11,11 @@
 namespace GPUSCHED_NAMESPACE::serving {
 
 /// How many requests arrive per second: of all kinds together, or of each kind by its name.
+///
+/// A kind's name is `KIND`, or `MODEL/KIND` where several models have a kind of this name.
 struct RequestRates {
     std::optional<double> all{};  ///< requests/s of all kinds, in the proportions of the request; > 0
-    std::map<std::string, double>
-        by_kind{};  ///< requests/s, in every model that has the kind, >= 0; others have none
+    std::map<std::string, double> by_kind{};  ///< requests/s, >= 0; kinds that are not named have none
     [[nodiscard]] bool any() const noexcept { return all || !by_kind.empty(); }
 };
 
@@ -27,7 +28,7 @@ void validate(const RequestRates& rates);
 [[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
 
 /// The request with these rates; as it is where there are none.
-/// @throws InvalidInput as `validate` and `with_rate`, and for a kind that the request does not have
+/// @throws InvalidInput as `validate` and `with_rate`, for names of no kind or of several, and for kinds that are named twice
 [[nodiscard]] ServingRequest with_rates(ServingRequest request, const RequestRates& rates);
 
 }  // namespace GPUSCHED_NAMESPACE::serving

@@ -46,7 +46,10 @@ struct RentalProblem {
     std::vector<WorkloadRequests> workloads{};
     std::vector<ServingConfiguration> configurations{};       ///< `gpus` has one entry per offer
     double budget = std::numeric_limits<double>::infinity();  ///< $/h, >= 0
-    std::vector<int> running{};       ///< replicas of each configuration that run already; empty = none
+    std::vector<int> running{};  ///< replicas of each configuration that run already; empty = none
+    /// By configuration: the index of the first configuration with the same replicas. Configurations that are alike differ in the workloads that
+    /// they serve: a replica that runs as one of them serves as another without a start. Empty = no two configurations are alike.
+    std::vector<int> alike{};
     std::optional<int> max_starts{};  ///< replicas beyond those that run at most, >= 0; absent = any number
     bool operator==(const RentalProblem&) const = default;
 };
@@ -57,11 +60,16 @@ constexpr void visit_fields(std::type_identity<RentalProblem>, F&& field) {
     field("configurations", &RentalProblem::configurations);
     field("budget", &RentalProblem::budget);
     field("running", &RentalProblem::running);
+    field("alike", &RentalProblem::alike);
     field("max_starts", &RentalProblem::max_starts, at_least(0));
 }
 
-/// @throws InvalidInput with everything that is negative, not finite (but for the budget), of the wrong length or named twice
+/// @throws InvalidInput with everything that is negative, not finite (but for the budget), of the wrong length, out of range or named twice
 void validate(const RentalProblem& problem);
+
+/// The replicas that a plan starts: those beyond what runs, of configurations that are alike together.
+/// @param replicas of each configuration
+[[nodiscard]] std::int64_t count_starts(const RentalProblem& problem, const std::vector<int>& replicas);
 
 /// What is minimised, or maximised.
 enum class RentalGoal : std::uint8_t {
@@ -82,8 +90,8 @@ constexpr auto enum_names(RentalGoal) {
 /// The rental problem as a mixed-integer program. Columns: x(c, w) (the multiple of w's rate that c serves), y(c) replicas,
 /// usual(n) and spot(n) pieces, some(n) (1 = any is rented) where there is a minimum, start(c), and r, the multiple of all rates (1
 /// but for `rate`). Rows, by group: `coverage` sum_c x_cw = r; `time` sum_w rate_w / h_cw x_cw <= y_c; `pieces`
-/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` y_c - start_c <= running_c, and
-/// sum_c start_c <= max_starts.
+/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` sum of y_c over configurations that
+/// are alike - start_c <= running_c, and sum_c start_c <= max_starts.
 /// @throws InvalidInput for a malformed problem
 [[nodiscard]] milp::Model rental_model(const RentalProblem& problem, RentalGoal goal = RentalGoal::cost);
 

@@ -118,9 +118,10 @@ struct ServingPlan {
         1;  ///< with targets: part of the replicas' throughput within targets that is used at most
     bool separate = false;                    ///< with targets: every replica serves one kind of requests
     std::vector<PlannedLatency> latencies{};  ///< with rates: of each kind of requests
-    std::vector<std::string> binding{};  ///< with rates, where there is no plan: what would make one possible
-    Calibration calibration{};           ///< where something was measured
+    std::vector<std::string> binding{};       ///< where there is no plan: what would make one possible
+    Calibration calibration{};                ///< where something was measured
     std::string solver{};
+    /// Why it is not proved to be the best, and which measurements say less of their deployments than they could.
     std::string message{};
     [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
 };

@@ -25,6 +25,9 @@ constexpr void visit_fields(std::type_identity<AutoscalingWorld>, F&& field) {
     field("score_s", &AutoscalingWorld::score_s, within(1.0, 86400.0));
 }
 
+/// Most intervals between decisions from time 0 to the last request.
+inline constexpr int most_intervals = 1'000'000;
+
 /// What was simulated.
 struct AutoscalingResult {
     std::int64_t requests = 0;  ///< that arrived
@@ -86,7 +89,7 @@ using ScalingPolicy = std::function<PoolSizes(const PoolWindow&)>;
 /// wanted. Of those that are still starting the last is given up first. The clock goes on until all requests have ended; replicas cost until the last
 /// interval that begins before the end of the arrivals.
 ///
-/// @param arrivals by time
+/// @param arrivals by time, within `most_intervals`
 /// @param options of the policy: times, targets, delays, sizes at the start
 /// @param policy asked at the end of every interval; sizes below one count as one
 /// @throws InvalidInput for malformed arguments
@@ -103,7 +106,7 @@ using ScalingPolicy = std::function<PoolSizes(const PoolWindow&)>;
 
 /// The fewest replicas that, never changed, meet both targets in the share `windows_met` of the windows: what peak provisioning with hindsight costs.
 /// The pools are searched one after the other, prefill with more decode replicas than any window needs; each by bisection.
-/// @throws InvalidInput for malformed arguments, and where `max_replicas` do not do
+/// @throws InvalidInput for malformed arguments, for targets that idle replicas miss in too many windows, and where `max_replicas` do not do
 [[nodiscard]] PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const AutoscaleOptions& options,
                                      double windows_met = 0.99, const AutoscalingWorld& world = {});
 

@@ -45,10 +45,13 @@ constexpr auto enum_names(PauseMode) {
     });
 }
 
-/// A host with two PCIe roots, one GPU each, and three tenants: T1 (protected), T2 (PCIe and block I/O on root 0),
-/// T3 (MPS client in T1's instance); or four, with another protected one on GPU 1. The defaults are scenario `table3`,
-/// frozen.
+/// Hosts with PCIe roots, GPUs below them, and three tenants: T1 (protected), T2 (PCIe and block I/O on root 0),
+/// T3 (MPS client in T1's instance); or more such trios, or another protected tenant on the last GPU. The defaults are
+/// scenario `table3`, frozen: one host with two roots of one GPU.
 struct HostScenario {
+    std::int32_t hosts = 1;          ///< equal ones, each with its own tenants, requests and controller
+    std::int32_t gpus_per_root = 1;  ///< GPU k is below root k / gpus_per_root; at most 16 GPUs on a host
+    std::int32_t trios = 1;  ///< per host, at most one per root: trio k starts on the first GPU of root k
     std::string device = "A100-40GB";
     std::string start_profile = "2g";
     std::int32_t start_slice = 0;
@@ -58,8 +61,8 @@ struct HostScenario {
     std::optional<double> threshold_ms{};  ///< p99 above which the controller acts; absent = the target
 
     double root_bytes_per_s = 22e9;
-    std::vector<double> background_weight{0.15,
-                                          0.35};  ///< per root; the demand is as large a part of the capacity
+    /// Per root; the demand is as large a part of the capacity. The first half of the roots is on NUMA node 0.
+    std::vector<double> background_weight{0.15, 0.35};
 
     double t2_weight = 1.2;  ///< a request of T1 has weight 1
     double t2_bytes_per_s = 12e9;
@@ -83,11 +86,11 @@ struct HostScenario {
 
     double counter_noise = 0;  ///< sigma of the logarithm of PCIe counters; below 0: there are none
     double failure_rate = 0;   ///< probability that a change fails and is undone
-    bool neighbours =
-        false;  ///< instances of others in the layouts: 2g at 4 and 1g at 6 of GPU 0, 3g at 4 of GPU 1
+    /// Instances of others in the layouts: 2g at 4 and 1g at 6 of GPUs 0, 2, ..., 3g at 4 of GPUs 1, 3, ...
+    bool neighbours = false;
     bool second_service =
-        false;  ///< T4, protected like T1: same profile and slice, on GPU 1, without a client
-    /// Where T1 (and T4) start instead; empty: `start_profile` and `start_slice` of GPU 0 (and 1).
+        false;  ///< T4, protected like T1: same profile and slice, on the last GPU, without a client
+    /// Where the protected tenants start instead, T1 of each trio, then T4; empty: `start_profile` and `start_slice`.
     std::vector<control::Configuration> starts{};
 
     /// LLM mode where there are any: requests with tokens instead of classes, one at a time in the prefill stage
@@ -108,6 +111,9 @@ struct HostScenario {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostScenario>, F&& field) {
+    field("hosts", &HostScenario::hosts, within(1, 64));
+    field("gpus_per_root", &HostScenario::gpus_per_root, within(1, 16));
+    field("trios", &HostScenario::trios, within(1, 16));
     field("device", &HostScenario::device);
     field("start_profile", &HostScenario::start_profile);
     field("start_slice", &HostScenario::start_slice);
@@ -165,7 +171,8 @@ enum class HostScenarioName : std::uint8_t {
     faults,
     two_services,
     mixed,  ///< all that is harder at once, on another part with other loads; frozen before the variant `ours` was written
-    llm     ///< on a generated trace; a recorded one goes to `llm_requests`
+    llm,    ///< on a generated trace; a recorded one goes to `llm_requests`
+    two_hosts  ///< the paper's testbed: two hosts of eight A100-80GB, two below each of four roots; tenants as in `table3`
 };
 constexpr auto enum_names(HostScenarioName) {
     return name_table<HostScenarioName>({
@@ -178,6 +185,7 @@ constexpr auto enum_names(HostScenarioName) {
         {HostScenarioName::two_services, "two_services"},
         {HostScenarioName::mixed, "mixed"},
         {HostScenarioName::llm, "llm"},
+        {HostScenarioName::two_hosts, "two_hosts"},
     });
 }
 
@@ -195,6 +203,7 @@ void validate(const HostScenario& scenario);
 
 /// One run.
 struct HostRun {
+    std::int32_t services = 0;   ///< protected tenants, on all hosts
     std::int64_t arrived = 0;    ///< requests of protected tenants
     std::int64_t completed = 0;  ///< of these
     std::int64_t missed = 0;     ///< completed later than the target
@@ -211,8 +220,8 @@ struct HostRun {
     double p95_ms = 0;                       ///< their 95th percentile
     double p99_ms = 0;                       ///< their 99th percentile
     double p999_ms = 0;                      ///< their 99.9th percentile
-    double t2_bytes = 0;                     ///< that T2 moved over PCIe
-    double t3_work_s = 0;                    ///< seconds in which T3 computed, times its quota
+    double t2_bytes = 0;                     ///< that T2 moved over PCIe, in all trios
+    double t3_work_s = 0;                    ///< seconds in which T3 computed, times its quota, in all trios
     std::int32_t structural_actions = 0;     ///< changes of instance or place, rollbacks included
     std::int32_t throttles = 0;              ///< limits of block I/O
     std::int32_t quota_changes = 0;          ///< changes of the MPS quota
@@ -221,6 +230,7 @@ struct HostRun {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
+    field("services", &HostRun::services);
     field("arrived", &HostRun::arrived);
     field("completed", &HostRun::completed);
     field("missed", &HostRun::missed);
@@ -255,7 +265,7 @@ constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
 /// Source: the model of the paper's section 2.5.1, with constants fitted to its Table 3 (it is a fit, not a prediction).
 /// @throws InvalidInput when a field is out of range
 /// Determinism: everything follows from `seed`. Complexity: O(requests x log of those in flight).
-/// @param audit the controller's audit log is appended here, one line per window; may be null
+/// @param audit the audit log of the first host's controller is appended here, one line per window; may be null
 [[nodiscard]] HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
                                std::uint64_t seed, std::string* audit = nullptr);
 
@@ -268,8 +278,8 @@ constexpr void visit_fields(std::type_identity<HostRun>, F&& field) {
 struct HostResult {
     std::vector<HostRun> runs{};
     std::vector<double>
-        throughput{};  ///< completed requests of T1 / those of the static variant under the same seed
-    std::vector<double> system_throughput{};  ///< mean of the three tenants' work / static's
+        throughput{};  ///< completed requests of protected tenants / those of the static variant under the same seed
+    std::vector<double> system_throughput{};  ///< mean of the work of T1, T2 and T3 / static's
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<HostResult>, F&& field) {

@@ -90,9 +90,21 @@ struct SpotJobRecord {
     std::int64_t startup_s = 0;  ///< of it: before work began
     std::int64_t kept_s = 0;  ///< of it: work that a checkpoint or the end made safe; `work_s` once finished
     std::int64_t lost_s = 0;  ///< of it: work done again or to be done again
-    std::int64_t open_s = 0;  ///< of it: work since the last checkpoint of who still runs
+    std::int64_t open_s = 0;  ///< of it: work since the last checkpoint, of jobs that still run
     bool operator==(const SpotJobRecord&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotJobRecord>, F&& field) {
+    field("first_start_s", &SpotJobRecord::first_start_s);
+    field("finish_s", &SpotJobRecord::finish_s);
+    field("wait_s", &SpotJobRecord::wait_s);
+    field("evictions", &SpotJobRecord::evictions);
+    field("held_s", &SpotJobRecord::held_s);
+    field("startup_s", &SpotJobRecord::startup_s);
+    field("kept_s", &SpotJobRecord::kept_s);
+    field("lost_s", &SpotJobRecord::lost_s);
+    field("open_s", &SpotJobRecord::open_s);
+}
 
 /// Hour by hour.
 struct SpotTimeline {
@@ -101,6 +113,14 @@ struct SpotTimeline {
     std::vector<std::int64_t> hp_waiting{}, lp_waiting{};      ///< jobs
     bool operator==(const SpotTimeline&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotTimeline>, F&& field) {
+    field("time_s", &SpotTimeline::time_s);
+    field("hp_gpu_milli", &SpotTimeline::hp_gpu_milli);
+    field("lp_gpu_milli", &SpotTimeline::lp_gpu_milli);
+    field("hp_waiting", &SpotTimeline::hp_waiting);
+    field("lp_waiting", &SpotTimeline::lp_waiting);
+}
 
 /// Of a number of values; all 0 when there are none. Percentiles are values that occur (nearest rank).
 struct Spread {
@@ -126,20 +146,47 @@ constexpr void visit_fields(std::type_identity<Spread>, F&& field) {
 struct SpotReplayResult {
     std::vector<SpotJobRecord> jobs{};  ///< as in the trace; LP ones stay empty without `spot_jobs`
     SpotTimeline timeline{};
-    std::int64_t end_s = 0;                       ///< when the replay ended, not before what is measured does
-    double hp_allocation = 0, lp_allocation = 0;  ///< part of the healthy GPUs that is held, mean over time
-    Spread lp_completion_s{};                     ///< from arrival to end, of finished LP jobs
-    Spread hp_wait_s{}, lp_wait_s{};              ///< `wait_s` of jobs that have started
-    std::int64_t hp_unfinished = 0, lp_unfinished = 0;  ///< jobs
-    double lp_kept_gpu_h = 0, lp_lost_gpu_h = 0, lp_startup_gpu_h = 0;
-    std::int64_t lp_evictions = 0;  ///< of jobs
-    std::int64_t preemptions = 0;   ///< HP jobs that evicted somebody
-    std::int64_t moves = 0;         ///< by consolidation
-    std::int64_t consolidations = 0;
+    std::int64_t end_s = 0;           ///< when the replay ended, not before what is measured does
+    double hp_allocation = 0;         ///< part of the healthy GPUs that HP jobs hold, mean over time
+    double lp_allocation = 0;         ///< part of the healthy GPUs that LP jobs hold, mean over time
+    Spread lp_completion_s{};         ///< from arrival to end, of finished LP jobs
+    Spread hp_wait_s{};               ///< `SpotJobRecord::wait_s` of HP jobs that have started
+    Spread lp_wait_s{};               ///< `SpotJobRecord::wait_s` of LP jobs that have started
+    std::int64_t hp_unfinished = 0;   ///< HP jobs that have not ended
+    std::int64_t lp_unfinished = 0;   ///< LP jobs that have not ended
+    double lp_kept_gpu_h = 0;         ///< GPU-hours of LP jobs whose work is safe
+    double lp_lost_gpu_h = 0;         ///< GPU-hours of LP jobs that evictions wasted
+    double lp_startup_gpu_h = 0;      ///< GPU-hours of LP jobs before work began
+    std::int64_t lp_evictions = 0;    ///< of whole LP jobs
+    std::int64_t preemptions = 0;     ///< HP jobs that evicted other jobs
+    std::int64_t moves = 0;           ///< by consolidation
+    std::int64_t consolidations = 0;  ///< those that moved anything
     /// Microseconds per decision that placed a job, by the context's clock: the one figure here that a seed does not settle.
     Spread decision_us{};
-    StopReason stop_reason = StopReason::completed;
+    StopReason stop_reason = StopReason::completed;  ///< why the replay ended
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
+    field("jobs", &SpotReplayResult::jobs);
+    field("timeline", &SpotReplayResult::timeline);
+    field("end_s", &SpotReplayResult::end_s);
+    field("hp_allocation", &SpotReplayResult::hp_allocation);
+    field("lp_allocation", &SpotReplayResult::lp_allocation);
+    field("lp_completion_s", &SpotReplayResult::lp_completion_s);
+    field("hp_wait_s", &SpotReplayResult::hp_wait_s);
+    field("lp_wait_s", &SpotReplayResult::lp_wait_s);
+    field("hp_unfinished", &SpotReplayResult::hp_unfinished);
+    field("lp_unfinished", &SpotReplayResult::lp_unfinished);
+    field("lp_kept_gpu_h", &SpotReplayResult::lp_kept_gpu_h);
+    field("lp_lost_gpu_h", &SpotReplayResult::lp_lost_gpu_h);
+    field("lp_startup_gpu_h", &SpotReplayResult::lp_startup_gpu_h);
+    field("lp_evictions", &SpotReplayResult::lp_evictions);
+    field("preemptions", &SpotReplayResult::preemptions);
+    field("moves", &SpotReplayResult::moves);
+    field("consolidations", &SpotReplayResult::consolidations);
+    field("decision_us", &SpotReplayResult::decision_us);
+    field("stop_reason", &SpotReplayResult::stop_reason);
+}
 
 /// Replays HP and spot jobs as ASI schedules them (section 4.2), policy by policy.
 ///

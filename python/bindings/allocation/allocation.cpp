@@ -4,6 +4,7 @@
 #include "core/arrays.hpp"
 #include "core/keywords.hpp"
 #include "core/python_function.hpp"
+#include "core/sources.hpp"
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"

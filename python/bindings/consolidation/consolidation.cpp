@@ -11,6 +11,7 @@
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
+#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/value_report.hpp>
@@ -64,9 +65,9 @@ void bind_explain(py::module_& m) {
     define_record(explanation);
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
     define_in_python<Frame>(
-        explanation, "to_pandas", "_frames.explanation_to_pandas",
+        explanation, "to_pandas", "_views.frames.explanation_to_pandas",
         "A pandas frame with one row for each blocker, and the node and its fate in every row.");
-    define_in_python<py::str>(explanation, "_repr_html_", "_html.explanation",
+    define_in_python<py::str>(explanation, "_repr_html_", "_views.html.explanation",
                               "The explanation as notebooks show it.");
     const auto keywords = explain_keywords();
     m.def(
@@ -118,12 +119,19 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
+NamedPlan named(const Cluster& cluster, const c::Result& result) {
+    return {to_spec(result.plan, cluster, c::to_stats(result.stats)), result.stop_reason};
+}
+
 }  // namespace
 
 void bind_consolidation(py::module_& parent) {
     auto m = submodule(parent, "consolidation");
-    const auto keywords = Keywords<ConsolidateArguments>()
-                              .fields<c::Options>()
+    const auto again = Keywords<ConsolidateArguments>()
+                           .fields<c::Options>()
+                           .field("rule", &ConsolidateArguments::own_rule, rule_text)
+                           .field("progress", &ConsolidateArguments::progress, progress_text);
+    const auto keywords = Keywords(again)
                               .field("policies", &ConsolidateArguments::policies,
                                      "Policies in place of the preset's, such as {\"node_order\": "
                                      "\"fewest_pods\"}; `policy_names()` has the kinds and their names. A "
@@ -131,8 +139,6 @@ void bind_consolidation(py::module_& parent) {
                                      "that answers one whole number for each node: a key, lower = tried "
                                      "earlier; the number of its group, negative = none; what it is worth, "
                                      "at least 0.")
-                              .field("rule", &ConsolidateArguments::own_rule, rule_text)
-                              .field("progress", &ConsolidateArguments::progress, progress_text)
                               .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
@@ -142,20 +148,13 @@ void bind_consolidation(py::module_& parent) {
             std::optional<ChosenPolicies> policies;
             if (!arguments.policies.is_none()) policies = chosen_policies(arguments.policies, cluster);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result =
-                    policies ? c::consolidate(*cluster, policies->names, arguments, context, policies->known)
-                             : c::consolidate(*cluster, arguments, context);
-                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
-                                 result.stop_reason};
+                return named(*cluster, policies ? c::consolidate(*cluster, policies->names, arguments,
+                                                                 context, policies->known)
+                                                : c::consolidate(*cluster, arguments, context));
             });
         },
         py::arg("cluster"),
         keywords.documented("consolidate(cluster", doc("consolidation::consolidate")).c_str());
-
-    const auto again = Keywords<ConsolidateArguments>()
-                           .fields<c::Options>()
-                           .field("rule", &ConsolidateArguments::own_rule, rule_text)
-                           .field("progress", &ConsolidateArguments::progress, progress_text);
     m.def(
         "replan",
         [again](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
@@ -163,14 +162,11 @@ void bind_consolidation(py::module_& parent) {
             const auto arguments = read_options(again, "replan", given, cluster, problems);
             const auto last = plan_argument(plan);
             return Call(arguments.progress).run([&](const Context& context) {
-                const auto result = c::replan(*cluster, last, arguments, context);
-                return NamedPlan{to_spec(result.plan, *cluster, c::to_stats(result.stats)),
-                                 result.stop_reason};
+                return named(*cluster, c::replan(*cluster, last, arguments, context));
             });
         },
         py::arg("cluster"), py::arg("plan"),
         again.documented("replan(cluster, plan", doc("consolidation::replan")).c_str());
-
     m.def(
         "policy_names", []() -> Typed<"dict[str, list[str]]"> {
             py::dict names;
@@ -199,6 +195,17 @@ void bind_consolidation(py::module_& parent) {
         },
         py::arg("cluster"), py::arg("method") = "counting",
         scope.documented("bound(cluster, method='counting'", doc("consolidation::bound")).c_str());
+    m.def(
+        "goal_nodes",
+        [](const ClusterPtr& cluster, const py::object& goal) {
+            const auto wanted = OptionType<Goal>::read("goal", goal);
+            std::vector<std::string> names;
+            for (const auto node : unlocked([&] { return c::goal_nodes(*cluster, wanted); }))
+                names.emplace_back(cluster->name(node));
+            return names;
+        },
+        py::arg("cluster"), py::arg("goal"),
+        documented("goal_nodes(cluster, goal)", doc("consolidation::goal_nodes")).c_str());
     bind_explain(m);
     bind_waves(m);
     bind_value_report(m);

@@ -110,7 +110,7 @@ void bind_frontier(py::module_& m) {
             return f.points[static_cast<std::size_t>(i < 0 ? i + count : i)];
         },
         py::arg("index"), py::return_value_policy::copy);
-    define_in_python<Frame>(frontier, "to_pandas", "_frames.frontier_to_pandas",
+    define_in_python<Frame>(frontier, "to_pandas", "_views.frames.frontier_to_pandas",
                             "A pandas frame with one row for each point, without the plans.");
     frontier.def(
         "plot", [](const py::object& self, const Axes& ax) -> Typed<"matplotlib.axes.Axes"> {

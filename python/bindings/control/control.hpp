@@ -3,6 +3,7 @@
 
 #include "core/arguments.hpp"
 #include "core/keywords.hpp"
+#include "core/sources.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>

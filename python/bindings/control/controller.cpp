@@ -4,6 +4,7 @@
 #include "core/fields.hpp"
 #include "core/keywords.hpp"
 #include "core/records.hpp"
+#include "core/sources.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -138,7 +139,6 @@ void bind_control(py::module_& parent) {
     bind_mig(m);
     bind_controller(m);
     bind_tenant_admission(m);
-    bind_live_controller(m);
 }
 
 }  // namespace gpusched::python

@@ -68,9 +68,9 @@ std::vector<std::string_view> views(const std::vector<std::string>& texts) {
 void bind_mig(py::module_& m) {
     py::class_<Profile> profile(m, "MigProfile", doc("control::MigProfile").c_str());
     define_record(profile);
-    py::class_<Layout>(m, "MigLayout",
-                       "A part and the instances of one GPU, a value: calls return new layouts.")
-        .def_property_readonly(
+    py::class_<Layout> type(m, "MigLayout",
+                            "A part and the instances of one GPU, a value: calls return new layouts.");
+    type.def_property_readonly(
             "device", [](const Layout& l) { return std::string(l.device->name); },
             "The part, such as \"A100-80GB\".")
         .def_property_readonly(
@@ -178,26 +178,15 @@ void bind_mig(py::module_& m) {
             },
             py::kw_only(), py::arg("profiles") = std::vector<std::string>{},
             documented("all_layouts(self, *, profiles=[])", "All of them, as layouts.").c_str())
-        .def("__eq__",
-             [](const Layout& a, const py::object& other) -> py::object {
-                 if (!py::isinstance<Layout>(other))
-                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 const auto& b = other.cast<const Layout&>();
-                 return py::bool_(a.device == b.device && a.layout == b.layout);
-             })
-        .def("__copy__", [](const Layout& l) { return l; })
-        .def(
-            "__deepcopy__", [](const Layout& l, const py::dict&) { return l; }, py::arg("memo"))
-        .def("__repr__",
-             [](const Layout& l) {
-                 return "mig_layout('" + std::string(l.device->name) + "', " +
-                        py::repr(py::cast(l.instances())).cast<std::string>() + ")";
-             })
-        .def(py::pickle(
-            [](const Layout& l) { return py::make_tuple(std::string(l.device->name), l.instances()); },
-            [](const py::tuple& t) {
-                return make_layout(t[0].cast<std::string>(), t[1].cast<std::vector<Instance>>());
-            }));
+        .def("__repr__", [](const Layout& l) {
+            return "mig_layout('" + std::string(l.device->name) + "', " +
+                   py::repr(py::cast(l.instances())).cast<std::string>() + ")";
+        });
+    define_value(
+        type, [](const Layout& l) { return std::tuple(std::string(l.device->name), l.instances()); },
+        [](const std::tuple<std::string, std::vector<Instance>>& state) {
+            return make_layout(std::get<0>(state), std::get<1>(state));
+        });
     m.def(
         "mig_devices",
         [] {

@@ -66,7 +66,6 @@ struct MigLayoutValue {
     }
 };
 
-void bind_mig(py::module_& m);              // within gpusched.control
-void bind_live_controller(py::module_& m);  // the same
+void bind_mig(py::module_& m);  // within gpusched.control
 
 }  // namespace gpusched::python

@@ -37,7 +37,6 @@ template <NamedEnum E>
 using Name = Typed<literal_type<E>>;
 using Integer = Typed<"int">;
 using Number = Typed<"float">;
-using Flag = Typed<"bool">;
 using Integers = Typed<"Sequence[int]">;
 using PathLike = Typed<"str | PathLike[str]">;
 using Document = Typed<"Mapping[str, Any] | str">;  ///< a dict, or JSON text

@@ -55,6 +55,7 @@ void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
 void bind_replay(py::module_& m);
 void bind_host_simulation(py::module_& m);
 void bind_control(py::module_& m);
+void bind_host(py::module_& m);
 void bind_spot_jobs(py::module_& m);
 void bind_harvest(py::module_& m);
 void bind_allocation(py::module_& m);
@@ -79,12 +80,6 @@ const std::string& doc(std::string_view name);
 inline std::string documented(std::string_view signature, std::string_view text) {
     return std::string(signature) + "\n--\n\n" + std::string(text);
 }
-
-/// A dict as JSON text.
-/// @param source how messages call it
-/// @param arrays numbers and arrays of numpy are taken as numbers and lists
-/// @throws InvalidInput with everything in it that has no JSON form
-std::string json_text(const py::object& document, const char* source = "<dict>", bool arrays = false);
 
 /// Text from elsewhere, such as a program's output or a broken file, in which bytes that are no UTF-8 come as `\xff`.
 py::str foreign_text(std::string_view text);
@@ -115,10 +110,10 @@ std::string counted(const Container& counted_ones, const std::string& one) {
 
 /// Adds a method without arguments that a function of one of the package's Python modules carries out.
 /// @tparam Result its type, such as `py::str`
-/// @param function such as `_frames.cluster_to_pandas`
+/// @param function such as `_views.frames.cluster_to_pandas`
 template <class Result, class Class>
 void define_in_python(Class& type, const char* name, std::string_view function, std::string_view text) {
-    const auto dot = function.find('.');
+    const auto dot = function.rfind('.');
     const auto module = "gpusched." + std::string(function.substr(0, dot));
     type.def(
         name,

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace gpusched::python {
@@ -23,8 +24,36 @@ inline py::dict dict_of(const std::string& field, py::handle value) {
 template <Described T>
 py::dict dict_from(const T& object) {
     py::dict result;
-    visit_fields(std::type_identity<T>{},
-                 [&](const char* name, auto member, const auto&...) { result[name] = object.*member; });
+    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+        if constexpr (gpusched::detail::has_mark<Inlined, decltype(rules)...>)
+            result.attr("update")(dict_from(object.*member));
+        else
+            result[name] = object.*member;
+    });
+    return result;
+}
+
+/// The fields of a table that say something, as a dict: absent ones are left out, and those that documents leave out while they
+/// have their default values.
+template <Described T>
+py::dict stated_fields(const T& object) {
+    py::dict result;
+    visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+        const auto& value = object.*member;
+        if constexpr (gpusched::detail::has_mark<UnlessDefault, decltype(rules)...>)
+            if (value == T{}.*member) return;
+        if constexpr (Described<std::remove_cvref_t<decltype(value)>>) {
+            result[name] = stated_fields(value);
+        } else if constexpr (requires { value.has_value(); }) {
+            if (!value) return;
+            if constexpr (Described<std::remove_cvref_t<decltype(*value)>>)
+                result[name] = stated_fields(*value);
+            else
+                result[name] = *value;
+        } else {
+            result[name] = value;
+        }
+    });
     return result;
 }
 
@@ -68,7 +97,12 @@ class Fields {
     template <Described T>
     void read_all(T& target, std::initializer_list<std::string_view> except = {}) {
         visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
-            if (std::find(except.begin(), except.end(), name) == except.end())
+            if (std::find(except.begin(), except.end(), name) != except.end()) return;
+            if constexpr (gpusched::detail::has_mark<Inlined, decltype(rules)...>)
+                read_all(target.*member, except);
+            else if constexpr (gpusched::detail::has_mark<Required, decltype(rules)...>)
+                require(name, target.*member, rules...);
+            else
                 read(name, target.*member, rules...);
         });
     }

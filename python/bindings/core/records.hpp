@@ -1,8 +1,10 @@
 // Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
 #pragma once
 
-#include "core/keywords.hpp"
+#include "core/documented_names.hpp"
+#include "core/values.hpp"
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
@@ -10,6 +12,19 @@
 #include <type_traits>
 
 namespace gpusched::python {
+
+namespace detail {
+
+/// @throws InvalidInput when there is not one value per field of the table
+template <Described T>
+void require_all_fields(const py::tuple& values) {
+    std::size_t fields = 0;
+    visit_fields(std::type_identity<T>{}, [&](const char*, auto, const auto&...) { ++fields; });
+    if (values.size() != fields)
+        throw InvalidInput(bad_value("fields", std::to_string(values.size()), std::to_string(fields)));
+}
+
+}  // namespace detail
 
 /// How a type of records stands in Python: the struct whose table names its attributes, the values of these in the order of the
 /// table, and what reads one of them. `T` itself where it has a table; specialised for what stands for another struct.
@@ -23,6 +38,7 @@ struct RecordOf {
         return py::tuple(values);
     }
     static T record(const py::tuple& values) {
+        detail::require_all_fields<T>(values);
         T record{};
         std::size_t i = 0;
         visit_fields(std::type_identity<T>{}, [&](const char*, auto member, const auto&...) {
@@ -69,16 +85,8 @@ void define_record(py::class_<T>& type) {
         type.def_property_readonly(name, R::attribute(position++, member),
                                    doc(detail::documented_name<Owner>() + "::" + name).c_str());
     });
-    type.def("__eq__",
-             [](const T& record, const py::object& other) -> py::object {
-                 if (!py::isinstance<T>(other)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 return py::bool_(R::values(record).equal(R::values(other.cast<const T&>())));
-             })
-        .def("__copy__", [](const T& record) { return record; })
-        .def(
-            "__deepcopy__", [](const T& record, const py::dict&) { return record; }, py::arg("memo"))
-        .def("__repr__", &detail::repr_of<typename R::Table>)
-        .def(py::pickle(&R::values, &R::record));
+    type.def("__repr__", &detail::repr_of<typename R::Table>);
+    define_value(type, &R::values, &R::record);
 }
 
 }  // namespace gpusched::python

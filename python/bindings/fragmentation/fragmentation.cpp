@@ -3,7 +3,7 @@
 #include "core/records.hpp"
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
-#include "sim/trace.hpp"
+#include "model/trace.hpp"
 
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
@@ -41,7 +41,7 @@ struct OptionType<f::GroupBy> {
 namespace {
 
 py::object table(const py::object& columns, const py::list& rows) {
-    return py::module_::import("gpusched._tables").attr("Table")(columns, rows);
+    return py::module_::import("gpusched._views.tables").attr("Table")(columns, rows);
 }
 
 /// A number of cores as Python gives it: whole or with a fraction.
@@ -87,7 +87,7 @@ void bind_report(py::module_& m) {
         "report",
         [options](const ClusterPtr& cluster,
                   const Typed<"Sequence[tuple[int, float]] | Literal['asi'] | None">& shapes,
-                  const py::kwargs& keywords) -> Typed<"gpusched._report.Report"> {
+                  const py::kwargs& keywords) -> Typed<"gpusched._views.report.Report"> {
             Problems problems;
             const auto o = options.read("report", keywords, problems);
             const auto wanted = shapes_argument(*cluster, shapes, problems);
@@ -110,7 +110,7 @@ void bind_report(py::module_& m) {
                     row.append(value);
                 rows.append(row);
             }
-            return py::module_::import("gpusched._report").attr("Report")(columns, rows);
+            return py::module_::import("gpusched._views.report").attr("Report")(columns, rows);
         },
         py::arg("cluster"), py::arg("shapes") = py::none(),
         options
@@ -130,7 +130,7 @@ void bind_report(py::module_& m) {
     m.def(
         "unusable_nodes",
         [options](const ClusterPtr& cluster, const Typed<"tuple[int, float]">& shape,
-                  const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+                  const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
             Problems problems;
             const auto o = options.read("unusable_nodes", keywords, problems);
             const auto wanted = shapes_argument(*cluster, py::make_tuple(shape), problems);
@@ -160,7 +160,8 @@ void bind_slots(py::module_& m) {
     const auto slots = Keywords<S>().fields().shared_as("fragmentation.switch_slots");
     m.def(
         "switch_slots",
-        [slots](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+        [slots](const ClusterPtr& cluster,
+                const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
             const auto o = slots.read("switch_slots", keywords);
             py::list rows;
             for (const auto& r : unlocked([&] { return f::switch_slots(*cluster, o); }))
@@ -174,7 +175,8 @@ void bind_slots(py::module_& m) {
     const auto largest = Keywords<L>().fields();
     m.def(
         "largest_job",
-        [largest](const ClusterPtr& cluster, const py::kwargs& keywords) -> Typed<"gpusched._tables.Table"> {
+        [largest](const ClusterPtr& cluster,
+                  const py::kwargs& keywords) -> Typed<"gpusched._views.tables.Table"> {
             const auto o = largest.read("largest_job", keywords);
             py::list rows;
             for (const auto& r : unlocked([&] { return f::largest_job(*cluster, o); }))
@@ -346,7 +348,7 @@ void bind_counts(py::module_& m) {
         documented("allocation_ratio(cluster)", doc("fragmentation::allocation_ratio")).c_str());
 
     m.def(
-        "server_ratios", [](const ClusterPtr& c) -> Typed<"gpusched._tables.Table"> {
+        "server_ratios", [](const ClusterPtr& c) -> Typed<"gpusched._views.tables.Table"> {
             py::list rows;
             for (const auto& r : unlocked([&] { return f::server_ratios(*c); }))
                 rows.append(py::make_tuple(r.gpu_model, r.servers, r.hp, r.hp_and_lp, r.standby_servers,

@@ -1,4 +1,4 @@
-// gpusched.control.LiveController: the controller on this machine.
+// gpusched.host: the controller on this machine.
 #include "control/control.hpp"
 #include "control/mig.hpp"
 
@@ -9,7 +9,8 @@
 
 namespace gpusched::python {
 
-void bind_live_controller(py::module_& m) {
+void bind_host(py::module_& parent) {
+    auto m = submodule(parent, "host");
     namespace c = control;
     using L = host::LiveController;
     // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
@@ -52,8 +53,7 @@ void bind_live_controller(py::module_& m) {
             },
             doc("host::LiveController::options").c_str())
         .def("__repr__", [](const L& self) {
-            return "<gpusched.control.LiveController: " + counted(self.options().host.tenants, "tenant") +
-                   ">";
+            return "<gpusched.host.LiveController: " + counted(self.options().host.tenants, "tenant") + ">";
         });
 }
 

@@ -1,8 +1,9 @@
 // gpusched.io.
 #include "core/keywords.hpp"
+#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
-#include "sim/trace.hpp"
+#include "model/trace.hpp"
 
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>

@@ -1,9 +1,9 @@
 // Within gpusched.io: the readers of machines and networks.
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
 #include "core/records.hpp"
+#include "core/sources.hpp"
+#include "core/values.hpp"
 #include "model/cluster_views.hpp"
-#include "model/plan.hpp"
 
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/flextopo_json.hpp>
@@ -40,60 +40,45 @@ void bind_reader(py::module_& m, const char* name, const Options& options, Read 
 
 void bind_results(py::module_& m) {
     const auto machine = [](const io::HardwareReading& r) {
-        return py::make_tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
+        return std::tuple(std::make_shared<HardwareGraph>(r.graph), r.notes);
     };
     py::class_<io::HardwareReading> hardware(m, "HardwareReading", doc("io::HardwareReading").c_str());
-    define_equality(hardware, machine);
+    define_value(hardware, machine, [](const std::tuple<Graph, std::vector<std::string>>& state) {
+        return io::HardwareReading{*std::get<0>(state), std::get<1>(state)};
+    });
     hardware
         .def_property_readonly(
             "graph", [](const io::HardwareReading& r) { return std::make_shared<HardwareGraph>(r.graph); },
             "The machine: a new copy each time, since it can be changed.")
         .def_readonly("notes", &io::HardwareReading::notes, doc("io::HardwareReading::notes").c_str())
-        .def("__copy__", [](const io::HardwareReading& r) { return r; })
-        .def(
-            "__deepcopy__", [](const io::HardwareReading& r, const py::dict&) { return r; }, py::arg("memo"))
-        .def("__repr__",
-             [](const io::HardwareReading& r) {
-                 return "<gpusched.io.HardwareReading: " +
-                        counted(gpu_count(r.graph.masks().healthy), "GPU") + ", " + counted(r.notes, "note") +
-                        ">";
-             })
-        .def(py::pickle(machine, [](const py::tuple& s) {
-            return io::HardwareReading{*s[0].cast<Graph>(), s[1].cast<std::vector<std::string>>()};
-        }));
+        .def("__repr__", [](const io::HardwareReading& r) {
+            return "<gpusched.io.HardwareReading: " + counted(gpu_count(r.graph.masks().healthy), "GPU") +
+                   ", " + counted(r.notes, "note") + ">";
+        });
     using N = io::NetworkReading;
-    const auto domains = [](const N& r) {
-        py::list nodes;
-        for (const auto& node : r.nodes) nodes.append(py::make_tuple(node.name, node.network));
-        return py::make_tuple(nodes, r.levels, r.notes);
+    using Strings = std::vector<std::string>;
+    using Positions = std::vector<std::pair<std::string, Strings>>;
+    const auto positions = [](const N& r) {
+        Positions nodes;
+        for (const auto& node : r.nodes) nodes.emplace_back(node.name, node.network);
+        return nodes;
     };
     py::class_<N> network(m, "NetworkReading", doc("io::NetworkReading").c_str());
-    define_equality(network, domains);
+    define_value(
+        network, [positions](const N& r) { return std::tuple(positions(r), r.levels, r.notes); },
+        [](const std::tuple<Positions, Strings, Strings>& state) {
+            N r{.nodes = {}, .levels = std::get<1>(state), .notes = std::get<2>(state)};
+            for (const auto& [name, path] : std::get<0>(state)) r.nodes.push_back({name, path});
+            return r;
+        });
     network
         .def_property_readonly(
-            "nodes", [](const N& r) -> Typed<"list[tuple[str, list[str]]]"> {
-                py::list out;
-                for (const auto& node : r.nodes) out.append(py::make_tuple(node.name, node.network));
-                return out;
-            },
+            "nodes", positions,
             "A list of (name, [domains from the root down]); no domains: position unknown.")
         .def_readonly("levels", &N::levels, doc("io::NetworkReading::levels").c_str())
         .def_readonly("notes", &N::notes, doc("io::NetworkReading::notes").c_str())
-        .def("__copy__", [](const N& r) { return r; })
-        .def(
-            "__deepcopy__", [](const N& r, const py::dict&) { return r; }, py::arg("memo"))
         .def("__repr__",
-             [](const N& r) { return "<gpusched.io.NetworkReading: " + counted(r.nodes, "node") + ">"; })
-        .def(py::pickle(domains, [](const py::tuple& s) {
-            N r;
-            for (const auto node : s[0].cast<py::list>()) {
-                const auto pair = node.cast<py::tuple>();
-                r.nodes.push_back({pair[0].cast<std::string>(), pair[1].cast<std::vector<std::string>>()});
-            }
-            r.levels = s[1].cast<std::vector<std::string>>();
-            r.notes = s[2].cast<std::vector<std::string>>();
-            return r;
-        }));
+             [](const N& r) { return "<gpusched.io.NetworkReading: " + counted(r.nodes, "node") + ">"; });
 }
 
 void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>& hardware) {

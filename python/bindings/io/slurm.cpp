@@ -1,8 +1,8 @@
 // Within gpusched.io: the reader of what Slurm's scontrol prints.
 #include "core/arguments.hpp"
 #include "core/keywords.hpp"
+#include "core/sources.hpp"
 #include "io/cluster_reading.hpp"
-#include "model/plan.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/slurm.hpp>

@@ -1,6 +1,7 @@
 // Documents in JSON or YAML as Python objects: what the console script reads goes through the library's parsers.
 #include "json/documents.hpp"
 #include "core/arguments.hpp"
+#include "core/sources.hpp"
 #include "model/plan.hpp"
 
 #include <gpusched/core/errors.hpp>

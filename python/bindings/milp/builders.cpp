@@ -1,7 +1,7 @@
 // Other builders of gpusched.milp: spot scheduling, consolidation. Jobs are in milp/jobs.cpp.
 #include "core/arrays.hpp"
 #include "core/fields.hpp"
-#include "core/pickles.hpp"
+#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
 
@@ -40,7 +40,7 @@ void bind_spot(py::module_& m) {
                 return dict_from(milp::spot_value(self.problem, {pods}, self.mode));
             },
             py::arg("pods"), documented("schedule_value(self, pods)", doc("milp::spot_value")).c_str());
-    define_pickling(model);
+    define_value(model);
     m.def(
         "spot_schedule",
         [](const Typed<"Iterable[Mapping[str, Any]]">& tasks, const Typed<"Iterable[int]">& nodes,
@@ -103,7 +103,7 @@ void bind_consolidation_model(py::module_& m) {
             },
             py::arg("placement"), documented("moves(self, placement)", "How many tasks it moves.").c_str());
     const auto options = Keywords<milp::ConsolidationOptions>().fields();
-    define_pickling(model);
+    define_value(model);
     m.def(
         "consolidation",
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {

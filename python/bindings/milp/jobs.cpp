@@ -1,7 +1,7 @@
 // Builders of gpusched.milp about pending work: joint allocation, priority packing.
 #include "core/arrays.hpp"
 #include "core/fields.hpp"
-#include "core/pickles.hpp"
+#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
 
@@ -94,7 +94,7 @@ void bind_joint_model(py::module_& m) {
             },
             py::arg("allocation"),
             documented("encode(self, allocation)", doc("milp::JointModel::encode")).c_str());
-    define_pickling(model);
+    define_value(model);
     m.def(
         "joint_allocation",
         [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
@@ -132,7 +132,7 @@ void bind_packing_model(py::module_& m) {
             },
             py::arg("placement"),
             documented("encode(self, placement)", doc("milp::PackingModel::encode")).c_str());
-    define_pickling(model);
+    define_value(model);
     const auto options = Keywords<milp::PackingOptions>().fields({"allow_moves"});
     m.def(
         "packing_model",
@@ -176,7 +176,7 @@ void bind_packing(py::module_& m) {
         return std::string("<gpusched.milp.PackingResult: ") +
                (r.optimal ? "optimal" : "not proven optimal") + ", " + counted(r.moves, "move") + ">";
     });
-    define_pickling(result);
+    define_value(result);
     m.def(
         "priority_packing",
         [options](const ClusterPtr& cluster, const py::kwargs& keywords) {

@@ -2,9 +2,9 @@
 #include "milp/milp.hpp"
 
 #include "core/arrays.hpp"
-#include "core/pickles.hpp"
 #include "core/records.hpp"
-#include "model/plan.hpp"
+#include "core/sources.hpp"
+#include "core/struct_states.hpp"
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/milp/evaluate.hpp>
@@ -177,7 +177,7 @@ void bind_model_class(py::module_& m) {
                    model_.name + "', " + counted(model_.rows(), "row") + ", " +
                    counted(model_.columns(), "column") + ">";
         });
-    define_pickling(model);
+    define_value(model);
     const auto options =
         solver_keywords<SolveArguments, milp::SolveOptions>().field("start", &SolveArguments::start);
     model.def(
@@ -208,7 +208,7 @@ void bind_model_class(py::module_& m) {
         },
         py::arg("x"), py::arg("tolerance") = 1e-6,
         documented("violated_groups(self, x, tolerance=1e-06)", doc("milp::violated_groups")).c_str());
-    define_pickling(elastic);
+    define_value(elastic);
 }
 
 }  // namespace
@@ -251,7 +251,7 @@ void bind_milp(py::module_& parent) {
             return std::string("Solution(status='") + enum_name(s.status) +
                    "', objective=" + py::repr(none_if_nan(s.objective)).cast<std::string>() + ")";
         });
-    define_pickling(solution);
+    define_value(solution);
     m.def("available_solvers", &milp::available_solvers,
           documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
     bind_model_class(m);

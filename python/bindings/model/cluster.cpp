@@ -1,8 +1,8 @@
 // gpusched.model: the cluster.
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
+#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
-#include "model/plan.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 
@@ -131,17 +131,19 @@ void bind_model(py::module_& parent) {
             "__eq__",
             [](const Cluster& a, const Cluster& b) { return unlocked([&] { return equal(a, b); }); },
             py::is_operator())
-        .def("__repr__", repr)
-        .def(py::pickle([](const Cluster& c) { return py::bytes(unlocked([&] { return text(c); })); },
-                        [](const py::bytes& state) {
-                            const auto text = state.cast<std::string>();
-                            return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
-                        }));
-    define_in_python<Frames>(cluster, "to_pandas", "_frames.cluster_to_pandas",
+        .def("__repr__", repr);
+    define_pickling(
+        cluster, [](const Cluster& c) { return py::bytes(unlocked([&] { return text(c); })); },
+        [](const py::bytes& state) {
+            const auto text = state.cast<std::string>();
+            return unlocked([&] { return build(io::cluster_from_json(text, "<pickle>")); });
+        });
+    define_in_python<Frames>(cluster, "to_pandas", "_views.frames.cluster_to_pandas",
                              "Two pandas frames, nodes and tasks, one row each.");
-    define_in_python<ArrowTables>(cluster, "to_arrow", "_frames.cluster_to_arrow",
+    define_in_python<ArrowTables>(cluster, "to_arrow", "_views.frames.cluster_to_arrow",
                                   "Two Arrow tables (pyarrow), nodes and tasks, one row each.");
-    define_in_python<py::str>(cluster, "_repr_html_", "_html.cluster", "The cluster as notebooks show it.");
+    define_in_python<py::str>(cluster, "_repr_html_", "_views.html.cluster",
+                              "The cluster as notebooks show it.");
     bind_plan(m);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/arguments.hpp"
+#include "core/values.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -9,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -70,19 +72,18 @@ inline py::object level_object(Level level) {
 }
 
 /// Pickles a view: with its cluster, which all views in one pickle share.
-template <class View, class Class>
-void define_pickle(Class& type) {
-    type.def(
-        py::pickle([](const View& v) { return py::make_tuple(v.cluster, v.at()); },
-                   [](const py::tuple& state) {
-                       using Id = decltype(View::id);
-                       return View{state[0].cast<ClusterPtr>(), make_id<Id>(state[1].cast<std::size_t>())};
-                   }));
+template <class View, class... Rest>
+void define_view_pickling(py::class_<View, Rest...>& type) {
+    define_pickling(
+        type, [](const View& v) { return std::tuple(v.cluster, v.at()); },
+        [](const std::tuple<ClusterPtr, std::size_t>& state) {
+            return View{std::get<0>(state), make_id<decltype(View::id)>(std::get<1>(state))};
+        });
 }
 
 /// Adds what both sequences share: length, access by position, slice and name, search.
-template <class Sequence, class Class>
-void define_sequence(Class& type) {
+template <class Sequence, class... Rest>
+void define_sequence(py::class_<Sequence, Rest...>& type) {
     type.def("__len__", &Sequence::size)
         .def("__iter__",
              [](const py::object& self) -> py::typing::Iterator<typename Sequence::View> {
@@ -139,9 +140,10 @@ void define_sequence(Class& type) {
                      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
                  return py::bool_(s.cluster == other.cast<const Sequence&>().cluster);
              })
-        .def(py::pickle([](const Sequence& s) { return py::make_tuple(s.cluster); },
-                        [](const py::tuple& state) { return Sequence{state[0].cast<ClusterPtr>()}; }))
         .def("__repr__", [](const Sequence& s) { return "<" + counted(s, Sequence::what) + ">"; });
+    define_pickling(
+        type, [](const Sequence& s) { return std::tuple(s.cluster); },
+        [](const std::tuple<ClusterPtr>& state) { return Sequence{std::get<0>(state)}; });
 }
 
 }  // namespace gpusched::python

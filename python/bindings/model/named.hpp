@@ -71,7 +71,10 @@ template <Described T>
 struct RecordOf<Named<T>> {
     using Table = T;
     static py::tuple values(const Named<T>& record) { return record.values; }
-    static Named<T> record(const py::tuple& values) { return {values}; }
+    static Named<T> record(const py::tuple& values) {
+        detail::require_all_fields<T>(values);
+        return {values};
+    }
 
     template <class Member>
     static auto attribute(std::size_t position, Member) {

@@ -223,12 +223,12 @@ void bind_nodes(py::module_& m) {
                    (!n.table().is_cordoned(make_id<NodeId>(n.at())) ? ">" : ", cordoned>");
         });
 
-    define_pickle<NodeView>(node);
+    define_view_pickling(node);
 
     py::class_<NodeSequence> nodes(
         m, "Nodes",
         "All nodes of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
-    define_sequence<NodeSequence>(nodes);
+    define_sequence(nodes);
     nodes
         .def_property_readonly(
             "gpu_model", [](const NodeSequence& s) -> Typed<"list[str | None]"> {

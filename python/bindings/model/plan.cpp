@@ -3,7 +3,8 @@
 
 #include "core/arguments.hpp"
 #include "core/fields.hpp"
-#include "core/keywords.hpp"
+#include "core/sources.hpp"
+#include "core/struct_states.hpp"
 #include "model/cluster_views.hpp"
 
 #include <gpusched/consolidation/result.hpp>
@@ -15,48 +16,23 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 namespace gpusched::python {
 
-bool is_path(const py::object& source) {
-    return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
-}
+namespace {
 
-std::string path_text(const py::object& source) {
-    if (!is_path(source) && !py::isinstance<py::bytes>(source))
-        bad_type("path", source, "a path: a string or an os.PathLike");
-    std::string path;
-    try {
-        path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
-    } catch (const py::error_already_set& error) {
-        if (!error.matches(PyExc_UnicodeEncodeError)) throw;
-        bad_option("path", source, "text, found half of a surrogate pair");
-    }
-    // The system reads a path up to the first NUL: another file than the one that was named.
-    if (path.find('\0') != path.npos) bad_option("path", source, "no NUL character");
-    return path;
-}
-
-std::string json_text(const py::object& document, const char* source, bool arrays) {
-    return py::module_::import("gpusched._documents")
-        .attr("json_text")(document, source, arrays)
-        .cast<std::string>();
-}
-
+/// A statistic as Python shows it: whole numbers as int.
 py::object number(double value) {
     if (std::abs(value) < 0x1p53 && std::trunc(value) == value)
         return py::int_(static_cast<std::int64_t>(value));
     return py::float_(value);
 }
 
-py::dict bound_dict(const Bound& bound) {
-    py::dict made(py::arg("occupied_nodes_at_least") = bound.occupied_nodes_at_least,
-                  py::arg("vacated_nodes_at_most") = bound.vacated_nodes_at_most,
-                  py::arg("vacated_gpus_at_most") = bound.vacated_gpus_at_most,
-                  py::arg("method") = bound.method);
-    if (bound.value_at_most) made["value_at_most"] = *bound.value_at_most;
-    return made;
-}
+}  // namespace
+
+py::dict bound_dict(const Bound& bound) { return stated_fields(bound); }
 
 namespace {
 
@@ -80,23 +56,13 @@ std::string plan_repr(const NamedPlan& p) {
 /// A goal with what it says, as `consolidate` takes it.
 Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     if (!goal) return py::none();
-    py::dict dict;
-    if (goal->empty_nodes) dict["empty_nodes"] = *goal->empty_nodes;
-    if (goal->slots) dict["slots"] = dict_from(*goal->slots);
-    if (goal->count) dict["count"] = *goal->count;
-    if (!goal->gpu_model.empty()) dict["gpu_model"] = goal->gpu_model;
-    return dict;
+    return stated_fields(*goal);
 }
 
 /// What each round found.
 JsonObjects rounds(const NamedPlan& p) {
     py::list list;
-    for (const auto& round : consolidation::rounds_of(p.spec)) {
-        py::dict found;
-        visit_fields(std::type_identity<consolidation::RoundStatistics>{},
-                     [&](const char* name, auto member) { found[name] = round.*member; });
-        list.append(found);
-    }
+    for (const auto& round : consolidation::rounds_of(p.spec)) list.append(dict_from(round));
     return list;
 }
 
@@ -132,8 +98,10 @@ PlanSpec plan_argument(const py::object& plan) {
 }
 
 void bind_plan(py::module_& m) {
-    py::class_<PlanSpec::Move>(m, "Move", doc("Move").c_str())
-        .def_readonly("task", &PlanSpec::Move::task, "The task's name.")
+    // Attributes are called as in the format, with an underscore where that is a word of Python.
+    py::class_<PlanSpec::Move> move(m, "Move", doc("Move").c_str());
+    define_value(move);
+    move.def_readonly("task", &PlanSpec::Move::task, "The task's name.")
         .def_readonly("from_", &PlanSpec::Move::from, "The node where it is then.")
         .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
         .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
@@ -145,40 +113,15 @@ void bind_plan(py::module_& m) {
             "for_",
             [](const PlanSpec::Move& x) { return x.serves.empty() ? std::nullopt : std::optional(x.serves); },
             "The vacated node that it helps to vacate; None = it is not said.")
-        .def(
-            "__eq__", [](const PlanSpec::Move& a, const PlanSpec::Move& b) { return a == b; },
-            py::is_operator())
-        .def(py::pickle(
-            [](const PlanSpec::Move& x) {
-                return py::make_tuple(x.task, x.from, x.to, x.gpus, x.wave, static_cast<int>(x.how), x.chain,
-                                      x.serves);
-            },
-            [](const py::tuple& s) {
-                return PlanSpec::Move{s[0].cast<std::string>(),
-                                      s[1].cast<std::string>(),
-                                      s[2].cast<std::string>(),
-                                      s[3].cast<std::vector<int>>(),
-                                      s[4].cast<std::int64_t>(),
-                                      static_cast<MoveMode>(s[5].cast<int>()),
-                                      s[6].cast<std::optional<std::int64_t>>(),
-                                      s[7].cast<std::string>()};
-            }))
         .def("__repr__", [](const PlanSpec::Move& x) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
                    std::to_string(x.wave) + ">";
         });
-    py::class_<PlanSpec::Placement>(m, "Placement", doc("Placement").c_str())
-        .def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
+    py::class_<PlanSpec::Placement> placement(m, "Placement", doc("Placement").c_str());
+    define_value(placement);
+    placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
         .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
         .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
-        .def(
-            "__eq__", [](const PlanSpec::Placement& a, const PlanSpec::Placement& b) { return a == b; },
-            py::is_operator())
-        .def(py::pickle([](const PlanSpec::Placement& x) { return py::make_tuple(x.task, x.node, x.gpus); },
-                        [](const py::tuple& s) {
-                            return PlanSpec::Placement{s[0].cast<std::string>(), s[1].cast<std::string>(),
-                                                       s[2].cast<std::vector<int>>()};
-                        }))
         .def("__repr__", [](const PlanSpec::Placement& x) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
@@ -258,36 +201,33 @@ void bind_plan(py::module_& m) {
             py::arg("path"))
         .def(
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
-        .def("__copy__", [](const NamedPlan& p) { return p; })
-        .def(
-            "__deepcopy__", [](const NamedPlan& p, const py::dict&) { return p; }, py::arg("memo"))
-        .def("__repr__", plan_repr)
-        .def(py::pickle(
-            [](const NamedPlan& p) {
-                ClusterSpec brought;
-                add(brought, p.brought);
-                return py::make_tuple(py::bytes(io::plan_to_json(p.spec, 0)),
-                                      p.stop_reason ? py::object(py::int_(static_cast<int>(*p.stop_reason)))
-                                                    : py::object(py::none()),
-                                      py::bytes(io::cluster_to_json(brought, 0)));
-            },
-            [](const py::tuple& state) {
-                NamedPlan p{io::plan_from_json(state[0].cast<std::string>(), "<pickle>"), {}};
-                if (!state[1].is_none()) p.stop_reason = static_cast<StopReason>(state[1].cast<int>());
-                auto brought = io::cluster_from_json(state[2].cast<std::string>(), "<pickle>");
-                p.brought.tasks = std::move(brought.tasks);
-                p.brought.jobs = std::move(brought.jobs);
-                return p;
-            }));
+        .def("__repr__", plan_repr);
+    define_copies(type);
+    using State = std::tuple<py::bytes, std::optional<StopReason>, py::bytes>;
+    define_pickling(
+        type,
+        [](const NamedPlan& p) {
+            ClusterSpec brought;
+            add(brought, p.brought);
+            return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
+        },
+        [](const State& state) {
+            const auto& [plan, stop_reason, brought] = state;
+            auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
+            NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
+            p.brought.tasks = std::move(snapshot.tasks);
+            p.brought.jobs = std::move(snapshot.jobs);
+            return p;
+        });
 
     define_in_python<Frame>(
-        type, "to_pandas", "_frames.plan_to_pandas",
+        type, "to_pandas", "_views.frames.plan_to_pandas",
         "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
         "columns are step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = not said) and "
         "for.");
-    define_in_python<ArrowTable>(type, "to_arrow", "_frames.plan_to_arrow",
+    define_in_python<ArrowTable>(type, "to_arrow", "_views.frames.plan_to_arrow",
                                  "The table of `to_pandas` for Arrow (pyarrow).");
-    define_in_python<py::str>(type, "_repr_html_", "_html.plan", "The plan as notebooks show it.");
+    define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as notebooks show it.");
 
     m.def(
         "apply",

@@ -45,14 +45,7 @@ Brought brought_by(const py::object& plan);
 /// Adds what the snapshot does not have.
 void add(ClusterSpec& snapshot, const Brought& brought);
 
-/// True for what names a file: a string or anything with `__fspath__`.
-bool is_path(const py::object& source);
-std::string path_text(const py::object& source);
-
 /// A bound as a dict, with the keys of the plan format.
 py::dict bound_dict(const Bound& bound);
-
-/// A statistic as Python shows it: whole numbers as int.
-py::object number(double value);
 
 }  // namespace gpusched::python

@@ -246,12 +246,12 @@ void bind_tasks(py::module_& m) {
                    ">";
         });
 
-    define_pickle<TaskView>(task);
+    define_view_pickling(task);
 
     py::class_<TaskSequence> tasks(
         m, "Tasks",
         "All tasks of a cluster: a sequence, by position or name, whose attributes are read-only arrays.");
-    define_sequence<TaskSequence>(tasks);
+    define_sequence(tasks);
     tasks.def_property_readonly("cpu_milli", stored(&T::cpu_milli), "Thousandths of a core.")
         .def_property_readonly("memory_mib", stored(&T::memory_mib), "Memory in MiB.")
         .def_property_readonly("gpu_count", stored(&T::gpu_count), "Whole GPUs, or 1 for a fraction.")

@@ -3,7 +3,6 @@
 #include "core/call.hpp"
 #include "core/python_function.hpp"
 #include "model/named.hpp"
-#include "model/plan.hpp"
 #include "model/task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
@@ -250,9 +249,9 @@ void bind_preemption(py::module_& parent) {
     auto explanation = py::class_<E>(m, "Explanation", doc("preemption::Explanation").c_str());
     define_record(explanation);
     explanation.def("__str__", [](const py::object& self) { return py::str(self.attr("text")); });
-    define_in_python<Frame>(explanation, "to_pandas", "_frames.preemption_explanation_to_pandas",
+    define_in_python<Frame>(explanation, "to_pandas", "_views.frames.preemption_explanation_to_pandas",
                             "A pandas frame with one row: node, obstacle, missing and text.");
-    define_in_python<py::str>(explanation, "_repr_html_", "_html.preemption_explanation",
+    define_in_python<py::str>(explanation, "_repr_html_", "_views.html.preemption_explanation",
                               "The explanation as notebooks show it.");
 
     const auto options = decision_options();

@@ -207,6 +207,7 @@ void bind_scaling(py::module_& m) {
 }
 
 void bind_simulation(py::module_& m) {
+    m.attr("most_intervals") = s::most_intervals;
     const auto options = simulation_keywords<SimulationArguments>().without({"policy"});
     m.def(
         "simulate_autoscaling",

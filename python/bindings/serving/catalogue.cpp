@@ -1,6 +1,6 @@
 // GPU types, models, deployments, estimates and profiles in gpusched.serving.
 #include "core/records.hpp"
-#include "model/plan.hpp"
+#include "core/sources.hpp"
 #include "serving/serving.hpp"
 
 #include <gpusched/serving/profile_csv.hpp>

@@ -1,6 +1,6 @@
 // gpusched.serving: the serving problem by itself, its MILP and its solution.
 #include "core/arrays.hpp"
-#include "core/pickles.hpp"
+#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
 
@@ -278,7 +278,7 @@ void bind_serving_problem(py::module_& m) {
             documented("decode(self, x)",
                        "(replicas, assignment) of a vector.\n\n" + doc("serving::ServingMilp::decode"))
                 .c_str());
-    define_pickling(model);
+    define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
         "serving_milp",
@@ -360,7 +360,7 @@ void bind_serving_problem(py::module_& m) {
                    ", makespan=" + py::repr(self.attr("makespan")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
-    define_pickling(plan);
+    define_value(plan);
     const auto options = solver_keywords<ServingArguments, serving::ServingSearchOptions>().field(
         "deadline", &ServingArguments::deadline,
         "Seconds: find the cheapest plan within them instead of the fastest.");

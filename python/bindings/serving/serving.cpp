@@ -2,8 +2,8 @@
 #include "serving/serving.hpp"
 #include "core/call.hpp"
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
 #include "core/records.hpp"
+#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 
 #include <gpusched/core/checks.hpp>
@@ -20,7 +20,6 @@ namespace s = serving;
 
 namespace {
 
-using Running = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
 using Rate = Typed<"float | Mapping[str, float] | None">;
 struct RateArguments {
     Rate rate = py::none();
@@ -34,8 +33,8 @@ Keywords<Arguments> planner_keywords() {
     return solver_keywords<Arguments, Options>().field(
         "rate", &Arguments::rate,
         "Requests per second: of all kinds together, in the "
-        "proportions of the request, or of each kind by name, in "
-        "every model that has it. "
+        "proportions of the request, or of each kind by name: 'KIND', or 'MODEL/KIND' where several models "
+        "have a kind of this name. "
         "None: those of the request.");
 }
 
@@ -144,11 +143,12 @@ void bind_planner(py::module_& m) {
             "price_ranges", [](P& p) { return dicts_from(price_ranges_of(p)); },
             "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
             "between "
-            "which spot prices this plan stays the cheapest. Found when first asked for, by a few "
+            "which spot prices this plan stays the cheapest of those that fill replicas as far (`capacity`, "
+            "`separate`). Found when first asked for, by a few "
             "mixed-integer "
             "programs per price.")
         .def_readonly("solver", &P::solver, "Who solved it.")
-        .def_readonly("message", &P::message, "What went wrong, where something did.")
+        .def_readonly("message", &P::message, doc("serving::ServingPlan::message").c_str())
         .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
         .def_property_readonly(
             "replicas", [](const P& p) -> JsonObjects { return write_serving_plan(p)["replicas"]; },
@@ -160,7 +160,7 @@ void bind_planner(py::module_& m) {
                    ", cost=" + py::repr(self.attr("cost")).cast<std::string>() +
                    ", rented=" + py::repr(self.attr("rented")).cast<std::string>() + ")";
         });
-    define_pickling(plan);
+    define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
     const std::string more = "\n\nThe request is a dict as docs/serving.md describes it.";
@@ -315,7 +315,7 @@ void bind_planner(py::module_& m) {
                ", starts=" + py::repr(self.attr("starts")).cast<std::string>() +
                ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
     });
-    define_pickling(result);
+    define_value(result);
     m.def(
         "plan_to_dict",
         [](P& p, const Typed<"ReplanResult | None">& changed, bool price_ranges) -> JsonObject {
@@ -338,7 +338,7 @@ void bind_planner(py::module_& m) {
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
     m.def(
         "replan",
-        [changes](const Request& request, const Running& running, const py::kwargs& given) {
+        [changes](const Request& request, const Replicas& running, const py::kwargs& given) {
             const auto both = asked_for<ReplanArguments>(
                 "replan", changes, request, given,
                 [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
@@ -381,7 +381,7 @@ void bind_serving(py::module_& parent) {
         py::arg("request"), py::arg("rate") = py::none());
     m.def(
         "_require_running",
-        [](const Running& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
+        [](const Replicas& running) { static_cast<void>(read_running(running, s::ServingRequest{})); },
         py::arg("running"));
 }
 

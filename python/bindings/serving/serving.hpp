@@ -4,7 +4,7 @@
 #include "core/arguments.hpp"
 #include "core/fields.hpp"
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
+#include "core/struct_states.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -32,14 +32,14 @@ using Request = Typed<"Mapping[str, Any]">;
 namespace detail {
 
 template <class A, class B>
-struct PickleOf<std::pair<A, B>> {
+struct StateOf<std::pair<A, B>> {
     static py::object save(const std::pair<A, B>& value) {
-        return py::make_tuple(PickleOf<A>::save(value.first), PickleOf<B>::save(value.second));
+        return py::make_tuple(StateOf<A>::save(value.first), StateOf<B>::save(value.second));
     }
     static std::pair<A, B> load(const py::handle& from) {
         const auto state = from.cast<py::tuple>();
         if (state.size() != 2) throw InvalidInput("pickle: expected a pair");
-        return {PickleOf<A>::load(state[0]), PickleOf<B>::load(state[1])};
+        return {StateOf<A>::load(state[0]), StateOf<B>::load(state[1])};
     }
 };
 
@@ -100,7 +100,10 @@ py::dict write_serving_curve(const std::vector<double>& rates,
 py::dict write_serving_sweep(const std::vector<double>& budgets,
                              const std::vector<const PlannedServing*>& plans);
 /// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
-std::vector<serving::PlannedReplicas> read_running(const py::object& given,
-                                                   const serving::ServingRequest& request);
+using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
+/// Models, deployments and counts of replicas.
+/// @param place what errors call them
+std::vector<serving::PlannedReplicas>
+read_running(const py::object& given, const serving::ServingRequest& request, const char* place = "running");
 
 }  // namespace gpusched::python

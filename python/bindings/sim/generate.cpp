@@ -2,7 +2,7 @@
 #include "core/call.hpp"
 #include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
-#include "sim/trace.hpp"
+#include "model/trace.hpp"
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/resample.hpp>

@@ -2,7 +2,7 @@
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/fields.hpp"
-#include "core/pickles.hpp"
+#include "core/struct_states.hpp"
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/sim/simulate_host.hpp>
@@ -113,7 +113,7 @@ void bind_result(py::module_& m) {
     type.def("__len__", [](const HostResult& r) { return r.runs.size(); });
     type.def("__repr__",
              [](const HostResult& r) { return "<gpusched.sim.HostResult: " + counted(r.runs, "run") + ">"; });
-    define_pickling(type);
+    define_value(type);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include "core/arrays.hpp"
 #include "core/call.hpp"
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
+#include "core/values.hpp"
 #include "model/cluster_views.hpp"
+#include "model/trace.hpp"
 #include "sim/python_placement.hpp"
-#include "sim/trace.hpp"
 
 #include <gpusched/sim/replay.hpp>
 
@@ -34,17 +34,12 @@ auto column(std::vector<T> Timeline::*member) {
     return [member](const std::shared_ptr<Timeline>& t) { return view((*t).*member, t); };
 }
 
-py::tuple state(const Timeline& t) {
-    return py::make_tuple(t.time, t.requested_gpu_milli, t.allocated_gpu_milli, t.running, t.unplaced,
-                          t.fragmented_gpus);
-}
-
 void bind_timeline(py::module_& m) {
     using T = Timeline;
     const auto text = [](const char* field) { return doc(std::string("sim::Timeline::") + field); };
-    py::class_<T, std::shared_ptr<T>>(
-        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.")
-        .def("__len__", &T::size)
+    py::class_<T, std::shared_ptr<T>> type(
+        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.");
+    type.def("__len__", &T::size)
         .def_property_readonly("time", column(&T::time), text("time").c_str())
         .def_property_readonly("requested_gpu_milli", column(&T::requested_gpu_milli),
                                text("requested_gpu_milli").c_str())
@@ -66,24 +61,26 @@ void bind_timeline(py::module_& m) {
             documented("to_pandas(self)", "The timeline as a pandas frame.").c_str())
         .def(
             "__eq__", [](const T& a, const T& b) { return a == b; }, py::is_operator())
-        .def(
-            "__repr__",
-            [](const T& t) { return "<gpusched.sim.Timeline of " + std::to_string(t.size()) + " arrivals>"; })
-        .def(py::pickle([](const T& t) { return state(t); },
-                        [](const py::tuple& s) {
-                            using Whole = std::vector<std::int64_t>;
-                            return std::make_shared<T>(
-                                T{s[0].cast<Whole>(), s[1].cast<Whole>(), s[2].cast<Whole>(),
-                                  s[3].cast<Whole>(), s[4].cast<Whole>(), s[5].cast<std::vector<double>>()});
-                        }));
+        .def("__repr__", [](const T& t) {
+            return "<gpusched.sim.Timeline of " + std::to_string(t.size()) + " arrivals>";
+        });
+    const auto columns = [](const T& t) {
+        return std::tuple(t.time, t.requested_gpu_milli, t.allocated_gpu_milli, t.running, t.unplaced,
+                          t.fragmented_gpus);
+    };
+    define_pickling(type, columns, [](const std::invoke_result_t<decltype(columns), const T&>& state) {
+        return std::make_shared<T>(std::make_from_tuple<T>(state));
+    });
 }
 
 void bind_outcome(py::module_& m) {
-    const auto state_of = [](const Outcome& r) {
-        return py::make_tuple(r.cluster, r.unplaced, r.timeline, static_cast<int>(r.stop_reason));
+    const auto parts = [](const Outcome& r) {
+        return std::tuple(r.cluster, r.unplaced, r.timeline, r.stop_reason);
     };
     py::class_<Outcome> type(m, "ReplayResult", "The state at the end of a replay, and how it came about.");
-    define_equality(type, state_of);
+    define_value(type, parts, [](const std::invoke_result_t<decltype(parts), const Outcome&>& state) {
+        return std::make_from_tuple<Outcome>(state);
+    });
     type.def_property_readonly(
             "cluster", [](const Outcome& r) { return r.cluster; }, doc("sim::ReplayResult::cluster").c_str())
         .def_property_readonly(
@@ -93,15 +90,10 @@ void bind_outcome(py::module_& m) {
             "timeline", [](const Outcome& r) { return r.timeline; }, "What happened, by arrival.")
         .def_property_readonly(
             "stop_reason", [](const Outcome& r) { return r.stop_reason; }, "Why the replay ended.")
-        .def("__repr__",
-             [](const Outcome& r) {
-                 return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
-                        std::to_string(r.unplaced.size()) + " unplaced>";
-             })
-        .def(py::pickle(state_of, [](const py::tuple& s) {
-            return Outcome{s[0].cast<ClusterPtr>(), s[1].cast<std::vector<std::string>>(),
-                           s[2].cast<std::shared_ptr<Timeline>>(), static_cast<StopReason>(s[3].cast<int>())};
-        }));
+        .def("__repr__", [](const Outcome& r) {
+            return "<gpusched.sim.ReplayResult: " + std::to_string(r.timeline->size()) + " arrivals, " +
+                   std::to_string(r.unplaced.size()) + " unplaced>";
+        });
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 #include "core/arrays.hpp"
 #include "core/call.hpp"
 #include "core/keywords.hpp"
-#include "core/pickles.hpp"
 #include "core/python_function.hpp"
 #include "core/records.hpp"
+#include "core/sources.hpp"
+#include "core/struct_states.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
@@ -14,7 +15,13 @@
 #include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -95,30 +102,13 @@ sim::PlanObserver python_observer(const py::object& function) {
     };
 }
 
-constexpr std::array record_columns{std::pair{"first_start_s", &SpotJobRecord::first_start_s},
-                                    std::pair{"finish_s", &SpotJobRecord::finish_s},
-                                    std::pair{"wait_s", &SpotJobRecord::wait_s},
-                                    std::pair{"evictions", &SpotJobRecord::evictions},
-                                    std::pair{"held_s", &SpotJobRecord::held_s},
-                                    std::pair{"startup_s", &SpotJobRecord::startup_s},
-                                    std::pair{"kept_s", &SpotJobRecord::kept_s},
-                                    std::pair{"lost_s", &SpotJobRecord::lost_s},
-                                    std::pair{"open_s", &SpotJobRecord::open_s}};
-constexpr std::array timeline_columns{
-    std::pair{"time_s", &SpotTimeline::time_s}, std::pair{"hp_gpu_milli", &SpotTimeline::hp_gpu_milli},
-    std::pair{"lp_gpu_milli", &SpotTimeline::lp_gpu_milli},
-    std::pair{"hp_waiting", &SpotTimeline::hp_waiting}, std::pair{"lp_waiting", &SpotTimeline::lp_waiting}};
-
-Numbers column(const SpotReplayResult& r, std::int64_t SpotJobRecord::*member) {
-    Numbers values;
-    values.reserve(r.jobs.size());
-    for (const auto& job : r.jobs) values.push_back(job.*member);
-    return values;
-}
-
 // Traces -----------------------------------------------------------------------------------------------------
 
-SpotTracePtr make_spot_trace(ClusterSpec spec, const std::vector<std::array<std::int64_t, 3>>& times) {
+/// Pods, arrival and work of each job.
+using JobTimes = std::vector<std::array<std::int64_t, 3>>;
+
+SpotTracePtr make_spot_trace(ClusterSpec spec, const JobTimes& times) {
+    require_range("jobs", times.size(), spec.tasks.size(), spec.tasks.size());
     auto trace = std::make_shared<SpotTrace>();
     trace->nodes = std::move(spec.nodes);
     for (std::size_t i = 0; i < times.size(); ++i)
@@ -128,7 +118,7 @@ SpotTracePtr make_spot_trace(ClusterSpec spec, const std::vector<std::array<std:
 
 SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
                         const py::typing::List<JsonObject>& jobs) {
-    std::vector<std::array<std::int64_t, 3>> times;
+    JobTimes times;
     py::list tasks;
     Problems problems;
     for (const auto& given : jobs) {
@@ -159,14 +149,16 @@ SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
     return make_spot_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
 }
 
-py::tuple state(const SpotTrace& trace) {
+using SpotTraceState = std::tuple<py::bytes, JobTimes>;
+
+SpotTraceState spot_trace_state(const SpotTrace& trace) {
     ClusterSpec spec{.now = 0, .nodes = trace.nodes, .tasks = {}, .jobs = {}};
-    std::vector<std::array<std::int64_t, 3>> times;
+    JobTimes times;
     for (const auto& job : trace.jobs) {
         spec.tasks.push_back(job.pod);
         times.push_back({job.pods, job.arrival_s, job.work_s});
     }
-    return py::make_tuple(py::bytes(io::cluster_to_json(spec, 0)), times);
+    return {py::bytes(io::cluster_to_json(spec, 0)), std::move(times)};
 }
 
 template <class F>
@@ -199,9 +191,13 @@ Frame frame(const SpotTrace& trace) {
 }
 
 void bind_spot_trace(py::module_& m) {
-    py::class_<SpotTrace, SpotTracePtr>(m, "SpotTrace",
-                                        "Empty nodes, and the HP and spot (LP) jobs that arrive on them.")
-        .def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
+    py::class_<SpotTrace, SpotTracePtr> type(
+        m, "SpotTrace", "Empty nodes, and the HP and spot (LP) jobs that arrive on them.");
+    define_value(type, &spot_trace_state, [](const SpotTraceState& from) {
+        const auto& [document, times] = from;
+        return make_spot_trace(io::cluster_from_json(document.cast<std::string>(), "<pickle>"), times);
+    });
+    type.def(py::init(&from_dicts), py::arg("nodes"), py::arg("jobs"),
              documented(
                  "__init__(self, nodes, jobs)",
                  "A trace of one's own. `nodes` and `jobs` are lists of dicts as in the cluster format, "
@@ -213,22 +209,10 @@ void bind_spot_trace(py::module_& m) {
         .def_property_readonly(
             "job_count", [](const SpotTrace& t) { return t.jobs.size(); }, "How many jobs arrive.")
         .def("to_pandas", frame, documented("to_pandas(self)", "A pandas frame, one job a row.").c_str())
-        .def("__copy__", [](const SpotTracePtr& t) { return t; })
-        .def(
-            "__deepcopy__", [](const SpotTracePtr& t, const py::dict&) { return t; }, py::arg("memo"))
-        .def(
-            "__eq__", [](const SpotTrace& a, const SpotTrace& b) { return a == b; }, py::is_operator())
-        .def("__repr__",
-             [](const SpotTrace& t) {
-                 return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " +
-                        counted(t.jobs, "job") + ">";
-             })
-        .def(py::pickle([](const SpotTrace& t) { return state(t); },
-                        [](const py::tuple& s) {
-                            return make_spot_trace(
-                                io::cluster_from_json(s[0].cast<std::string>(), "<pickle>"),
-                                s[1].cast<std::vector<std::array<std::int64_t, 3>>>());
-                        }));
+        .def("__repr__", [](const SpotTrace& t) {
+            return "<gpusched.sim.SpotTrace: " + counted(t.nodes, "node") + ", " + counted(t.jobs, "job") +
+                   ">";
+        });
     using O = sim::SpotTraceOptions;
     const auto options = Keywords<O>().fields();
     m.def(
@@ -253,39 +237,25 @@ void bind_spot_trace(py::module_& m) {
 
 // Results ----------------------------------------------------------------------------------------------------
 
-py::tuple state(const SpotReplayResult& r) {
-    std::vector<Numbers> jobs, timeline;
-    for (const auto& [name, member] : record_columns) jobs.push_back(column(r, member));
-    for (const auto& [name, member] : timeline_columns) timeline.push_back(r.timeline.*member);
-    return py::make_tuple(jobs, timeline,
-                          py::make_tuple(r.lp_completion_s, r.hp_wait_s, r.lp_wait_s, r.decision_us),
-                          Numbers{r.end_s, r.hp_unfinished, r.lp_unfinished, r.lp_evictions, r.preemptions,
-                                  r.moves, r.consolidations, static_cast<std::int64_t>(r.stop_reason)},
-                          std::vector<double>{r.hp_allocation, r.lp_allocation, r.lp_kept_gpu_h,
-                                              r.lp_lost_gpu_h, r.lp_startup_gpu_h});
+using Arrays = Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]">;
+
+/// One array per field of the jobs.
+Arrays job_columns(const SpotReplayResult& r) {
+    py::dict columns;
+    visit_fields(std::type_identity<SpotJobRecord>{}, [&](const char* name, auto member) {
+        Numbers values;
+        values.reserve(r.jobs.size());
+        for (const auto& job : r.jobs) values.push_back(job.*member);
+        columns[name] = own(std::move(values));
+    });
+    return columns;
 }
 
-SpotReplayResult replay_from_state(const py::tuple& s) {
-    SpotReplayResult r;
-    const auto jobs = s[0].cast<std::vector<Numbers>>(), timeline = s[1].cast<std::vector<Numbers>>();
-    r.jobs.resize(jobs.front().size());
-    for (std::size_t c = 0; c < record_columns.size(); ++c)
-        for (std::size_t j = 0; j < r.jobs.size(); ++j) r.jobs[j].*record_columns[c].second = jobs[c][j];
-    for (std::size_t c = 0; c < timeline_columns.size(); ++c)
-        r.timeline.*timeline_columns[c].second = timeline[c];
-    const auto spreads = s[2].cast<py::tuple>();
-    r.lp_completion_s = spreads[0].cast<Spread>();
-    r.hp_wait_s = spreads[1].cast<Spread>();
-    r.lp_wait_s = spreads[2].cast<Spread>();
-    r.decision_us = spreads[3].cast<Spread>();
-    const auto n = s[3].cast<Numbers>();
-    r.end_s = n[0], r.hp_unfinished = n[1], r.lp_unfinished = n[2], r.lp_evictions = n[3];
-    r.preemptions = n[4], r.moves = n[5], r.consolidations = n[6];
-    r.stop_reason = static_cast<StopReason>(n[7]);
-    const auto x = s[4].cast<std::vector<double>>();
-    r.hp_allocation = x[0], r.lp_allocation = x[1], r.lp_kept_gpu_h = x[2], r.lp_lost_gpu_h = x[3];
-    r.lp_startup_gpu_h = x[4];
-    return r;
+Arrays timeline_columns(const SpotReplayResult& r) {
+    py::dict columns;
+    visit_fields(std::type_identity<SpotTimeline>{},
+                 [&](const char* name, auto member) { columns[name] = own(Numbers(r.timeline.*member)); });
+    return columns;
 }
 
 void bind_spot_result(py::module_& m) {
@@ -297,54 +267,21 @@ void bind_spot_result(py::module_& m) {
         m, "SpotReplayResult",
         "What became of HP and spot jobs. Everything but `jobs`, `timeline` and `end_s` is about what is "
         "measured.");
-    define_equality(type, [](const R& r) { return state(r); });
+    define_value(type);
+    visit_fields(std::type_identity<R>{}, [&]<class V>(const char* name, V R::*member) {
+        if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::is_same_v<V, Spread>)
+            type.def_readonly(name, member, of(name).c_str());
+    });
     type.def_property_readonly(
-            "jobs", [](const R& r) -> Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]"> {
-                py::dict columns;
-                for (const auto& [name, member] : record_columns) columns[name] = own(column(r, member));
-                return columns;
-            },
+            "jobs", &job_columns,
             "What became of each job of the trace, in seconds: a dict of arrays. held_s = startup_s + kept_s "
-            "+ "
-            "lost_s + open_s; -1 = never.")
-        .def_property_readonly(
-            "timeline", [](const R& r) -> Typed<"dict[str, numpy.typing.NDArray[numpy.int64]]"> {
-                py::dict columns;
-                for (const auto& [name, member] : timeline_columns)
-                    columns[name] = own(Numbers(r.timeline.*member));
-                return columns;
-            },
-            "Hour by hour, a dict of arrays: GPUs held in thousandths, and waiting jobs.")
-        .def_readonly("end_s", &R::end_s, of("end_s").c_str())
-        .def_readonly("hp_allocation", &R::hp_allocation,
-                      "Part of the healthy GPUs that HP jobs hold, mean over time.")
-        .def_readonly("lp_allocation", &R::lp_allocation, "The same of LP jobs.")
-        .def_readonly("lp_completion_s", &R::lp_completion_s, of("lp_completion_s").c_str())
-        .def_readonly("hp_wait_s", &R::hp_wait_s,
-                      "From arrival until HP jobs work, of those that have started.")
-        .def_readonly("lp_wait_s", &R::lp_wait_s, "From arrival until LP jobs first have their GPUs.")
-        .def_readonly("hp_unfinished", &R::hp_unfinished, "Jobs.")
-        .def_readonly("lp_unfinished", &R::lp_unfinished, "Jobs.")
-        .def_readonly("lp_kept_gpu_h", &R::lp_kept_gpu_h, "Work of LP jobs that is safe, in GPU-hours.")
-        .def_readonly("lp_lost_gpu_h", &R::lp_lost_gpu_h, "Work of LP jobs that evictions wasted.")
-        .def_readonly("lp_startup_gpu_h", &R::lp_startup_gpu_h, "GPU-hours of LP jobs before work began.")
-        .def_readonly("lp_evictions", &R::lp_evictions, "Of whole LP jobs.")
-        .def_readonly("preemptions", &R::preemptions, of("preemptions").c_str())
-        .def_readonly("moves", &R::moves, of("moves").c_str())
-        .def_readonly("consolidations", &R::consolidations, "Those that moved anything.")
-        .def_readonly("decision_us", &R::decision_us, of("decision_us").c_str())
-        .def_property_readonly(
-            "stop_reason", [](const R& r) { return r.stop_reason; }, "Why the replay ended.")
-        .def("__copy__", [](const R& r) { return r; })
-        .def(
-            "__deepcopy__", [](const R& r, const py::dict&) { return r; }, py::arg("memo"))
-        .def("__repr__",
-             [](const R& r) {
-                 return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
-                        counted(r.preemptions, "preemption") + ">";
-             })
-        .def(py::pickle([](const R& r) { return state(r); },
-                        [](const py::tuple& s) { return replay_from_state(s); }));
+            "+ lost_s + open_s; -1 = never.")
+        .def_property_readonly("timeline", &timeline_columns,
+                               "Hour by hour, a dict of arrays: GPUs held in thousandths, and waiting jobs.")
+        .def("__repr__", [](const R& r) {
+            return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
+                   counted(r.preemptions, "preemption") + ">";
+        });
 }
 
 }  // namespace

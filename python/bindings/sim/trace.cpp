@@ -1,12 +1,19 @@
 // gpusched.sim: traces.
-#include "sim/trace.hpp"
+#include "model/trace.hpp"
+
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/keywords.hpp"
+#include "core/values.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -53,27 +60,29 @@ py::dict task_columns(const Trace& trace) {
     return columns;
 }
 
-/// A trace as a cluster document plus times, for pickling.
-py::tuple state(const Trace& trace) {
+/// A trace as a cluster document plus creation, deletion and scheduled times, for pickling.
+using TaskTimes = std::tuple<std::int64_t, std::optional<std::int64_t>, std::optional<std::int64_t>>;
+using TraceState = std::tuple<py::bytes, std::vector<TaskTimes>>;
+
+TraceState trace_state(const Trace& trace) {
     ClusterSpec spec{.now = 0, .nodes = trace.nodes, .tasks = {}, .jobs = {}};
-    std::vector<std::tuple<std::int64_t, std::optional<std::int64_t>, std::optional<std::int64_t>>> times;
+    std::vector<TaskTimes> times;
     for (const auto& t : trace.tasks) {
         spec.tasks.push_back(t.task);
         times.emplace_back(t.creation_time, t.deletion_time, t.scheduled_time);
     }
-    return py::make_tuple(py::bytes(io::cluster_to_json(spec, 0)), times);
+    return {py::bytes(io::cluster_to_json(spec, 0)), std::move(times)};
 }
 
-TracePtr trace_from_state(const py::tuple& state) {
-    auto spec = io::cluster_from_json(state[0].cast<std::string>(), "<pickle>");
+TracePtr trace_from_state(const TraceState& state) {
+    const auto& [document, times] = state;
+    auto spec = io::cluster_from_json(document.cast<std::string>(), "<pickle>");
+    require_range("times", times.size(), spec.tasks.size(), spec.tasks.size());
     auto trace = std::make_shared<Trace>();
     trace->nodes = std::move(spec.nodes);
-    std::size_t i = 0;
-    for (const auto& time : state[1]) {
-        const auto times = time.cast<py::tuple>();
-        trace->tasks.push_back({std::move(spec.tasks[i++]), times[0].cast<std::int64_t>(),
-                                times[1].cast<std::optional<std::int64_t>>(),
-                                times[2].cast<std::optional<std::int64_t>>()});
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const auto& [created, deleted, scheduled] = times[i];
+        trace->tasks.push_back({std::move(spec.tasks[i]), created, deleted, scheduled});
     }
     return trace;
 }
@@ -81,8 +90,9 @@ TracePtr trace_from_state(const py::tuple& state) {
 }  // namespace
 
 void bind_trace(py::module_& m) {
-    py::class_<Trace, TracePtr>(m, "Trace", doc("Trace").c_str())
-        .def_property_readonly(
+    py::class_<Trace, TracePtr> type(m, "Trace", doc("Trace").c_str());
+    define_value(type, &trace_state, &trace_from_state);
+    type.def_property_readonly(
             "node_count", [](const Trace& t) { return t.nodes.size(); }, "How many nodes there are.")
         .def_property_readonly(
             "task_count", [](const Trace& t) { return t.tasks.size(); }, "How many tasks arrive.")
@@ -118,19 +128,9 @@ void bind_trace(py::module_& m) {
                 return py::make_tuple(frame(nodes), frame(task_columns(t)));
             },
             documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
-        .def("__copy__", [](const TracePtr& t) { return t; })
-        .def(
-            "__deepcopy__", [](const TracePtr& t, const py::dict&) { return t; }, py::arg("memo"))
-        .def(
-            "__eq__", [](const Trace& a, const Trace& b) { return state(a).equal(state(b)); },
-            py::is_operator())
-        .def("__repr__",
-             [](const Trace& t) {
-                 return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") +
-                        ">";
-             })
-        .def(py::pickle([](const Trace& t) { return state(t); },
-                        [](const py::tuple& s) { return trace_from_state(s); }));
+        .def("__repr__", [](const Trace& t) {
+            return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") + ">";
+        });
 }
 
 }  // namespace gpusched::python

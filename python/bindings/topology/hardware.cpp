@@ -1,6 +1,7 @@
 // Within gpusched.topology: machines as graphs, and racks.
 #include "core/keywords.hpp"
 #include "core/records.hpp"
+#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
@@ -270,35 +271,31 @@ void bind_graph(py::module_& m) {
             },
             py::arg("observed"),
             documented("reconcile(self, observed)", text("reconcile") + "\n\nA list of (kind, gpu).").c_str())
-        .def("__eq__",
-             [](const HardwareGraph& a, const py::object& b) -> py::object {
-                 if (!py::isinstance<HardwareGraph>(b))
-                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 const auto& other = b.cast<const HardwareGraph&>();
-                 return py::bool_(vertices(a).equal(vertices(other)) && edges(a).equal(edges(other)));
-             })
         .def("__copy__", [](const HardwareGraph& g) { return std::make_shared<HardwareGraph>(g); })
         .def(
             "__deepcopy__",
             [](const HardwareGraph& g, const py::dict&) { return std::make_shared<HardwareGraph>(g); },
             py::arg("memo"))
-        .def("__repr__",
-             [](const HardwareGraph& g) {
-                 const auto all = g.vertices();
-                 const auto count = [&](topology::HardwareKind kind) {
-                     return std::count_if(all.begin(), all.end(),
-                                          [&](auto v) { return g.vertex(v).kind == kind; });
-                 };
-                 return "<gpusched.topology.HardwareGraph: " +
-                        counted(gpu_count(g.masks().healthy), "healthy GPU") + ", " +
-                        counted(count(topology::HardwareKind::numa_node), "NUMA node") + ", " +
-                        counted(count(topology::HardwareKind::socket), "socket") + ">";
-             })
-        .def(py::pickle([](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); },
-                        [](const py::tuple& s) { return graph_from(s[0], s[1]); }));
+        .def("__repr__", [](const HardwareGraph& g) {
+            const auto all = g.vertices();
+            const auto count = [&](topology::HardwareKind kind) {
+                return std::count_if(all.begin(), all.end(),
+                                     [&](auto v) { return g.vertex(v).kind == kind; });
+            };
+            return "<gpusched.topology.HardwareGraph: " +
+                   counted(gpu_count(g.masks().healthy), "healthy GPU") + ", " +
+                   counted(count(topology::HardwareKind::numa_node), "NUMA node") + ", " +
+                   counted(count(topology::HardwareKind::socket), "socket") + ">";
+        });
+    const auto parts = [](const HardwareGraph& g) { return py::make_tuple(vertices(g), edges(g)); };
+    define_equality(type, parts);
+    define_pickling(type, parts, [](const py::tuple& state) {
+        if (state.size() != 2) throw InvalidInput("expected vertices and edges");
+        return graph_from(state[0], state[1]);
+    });
     type.attr("__hash__") = py::none();
     define_in_python<Typed<"networkx.MultiGraph">>(
-        type, "to_networkx", "_networkx.hardware_graph",
+        type, "to_networkx", "_views.networkx.hardware_graph",
         "The machine as an undirected multigraph of networkx: vertices are positions in `vertices`, "
         "with their entries as attributes; the attributes of edges are kind and gb_s.");
 

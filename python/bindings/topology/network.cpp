@@ -61,8 +61,8 @@ void same_tree(const VertexView& a, const VertexView& b) {
 
 void bind_vertex(py::module_& m) {
     using V = VertexView;
-    py::class_<V>(m, "Vertex", "A vertex of a `NetworkTree`: the root, a domain or a node.")
-        .def_property_readonly("name", name, "Of the domain or node; empty for the root.")
+    py::class_<V> type(m, "Vertex", "A vertex of a `NetworkTree`: the root, a domain or a node.");
+    type.def_property_readonly("name", name, "Of the domain or node; empty for the root.")
         .def_property_readonly("level", level,
                                "0 .. levels - 1 from the top, \"node\" for a node, None for the root.")
         .def_property_readonly(
@@ -86,16 +86,15 @@ void bind_vertex(py::module_& m) {
              [](const V& v) {
                  return std::hash<const void*>{}(v.tree.get()) ^ (static_cast<std::size_t>(v.id) << 4);
              })
-        .def("__repr__",
-             [](const V& v) {
-                 if (v.id == NetworkTree::root()) return std::string("<gpusched.topology.Vertex: the root>");
-                 return "<gpusched.topology.Vertex '" + name(v) + "'>";
-             })
-        .def(py::pickle(
-            [](const V& v) { return py::make_tuple(v.tree, static_cast<std::uint32_t>(v.id)); },
-            [](const py::tuple& s) {
-                return V{s[0].cast<TreePtr>(), static_cast<NetworkTree::Vertex>(s[1].cast<std::uint32_t>())};
-            }));
+        .def("__repr__", [](const V& v) {
+            if (v.id == NetworkTree::root()) return std::string("<gpusched.topology.Vertex: the root>");
+            return "<gpusched.topology.Vertex '" + name(v) + "'>";
+        });
+    define_pickling(
+        type, [](const V& v) { return std::tuple(v.tree, static_cast<std::uint32_t>(v.id)); },
+        [](const std::tuple<TreePtr, std::uint32_t>& state) {
+            return V{std::get<0>(state), static_cast<NetworkTree::Vertex>(std::get<1>(state))};
+        });
 }
 
 }  // namespace
@@ -168,25 +167,16 @@ void bind_topology(py::module_& parent) {
         .def(
             "locality_order", [](const Tree& t) { return node_names(t, t.tree.locality_order()); },
             documented("locality_order(self)", doc("topology::NetworkTree::locality_order")).c_str())
-        .def("__repr__",
-             [](const Tree& t) {
-                 return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
-                        counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
-             })
-        .def("__eq__",
-             [](const Tree& t, const py::object& other) -> py::object {
-                 if (!py::isinstance<Tree>(other))
-                     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-                 return py::bool_(py::cast(t.cluster).equal(py::cast(other.cast<const Tree&>().cluster)));
-             })
-        .def("__copy__", [](const TreePtr& t) { return t; })
-        .def(
-            "__deepcopy__", [](const TreePtr& t, const py::dict&) { return t; }, py::arg("memo"))
-        .def(py::pickle([](const Tree& t) { return py::make_tuple(t.cluster); },
-                        [](const py::tuple& s) { return std::make_shared<Tree>(s[0].cast<ClusterPtr>()); }));
+        .def("__repr__", [](const Tree& t) {
+            return "<gpusched.topology.NetworkTree: " + counted(t.tree.levels(), "level") + ", " +
+                   counted(static_cast<std::int64_t>(t.tree.node_count()), "node") + ">";
+        });
+    define_value(
+        tree, [](const Tree& t) { return std::tuple(t.cluster); },
+        [](const std::tuple<ClusterPtr>& state) { return std::make_shared<Tree>(std::get<0>(state)); });
 
     define_in_python<Typed<"networkx.DiGraph">>(
-        tree, "to_networkx", "_networkx.network_tree",
+        tree, "to_networkx", "_views.networkx.network_tree",
         "The tree as a directed graph of networkx, from the root (0) down. Vertices are numbered; their "
         "attributes are name and level (\"root\", an index or \"node\").");
 

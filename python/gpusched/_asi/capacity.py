@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._report import Report
-from .._tables import Table
+from .._views.report import Report
+from .._views.tables import Table
 from .batch import MICRO, Batch, Truths, Wholes
 from .release import Hour
 from .server_hour import ServerHour, total

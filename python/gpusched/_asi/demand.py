@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._tables import Table
+from .._views.tables import Table
 from .batch import MICRO, Batch, Coded, Truths, Wholes
 from .release import Hour
 from .schema import GPU_MODELS, JOB_TYPES, MODEL_TYPES, display_model

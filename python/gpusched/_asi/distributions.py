@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._tables import Table
+from .._views.tables import Table
 from .quantiles import Quantiles
 
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
-from .._axes import require_range
+from .._drawing.axes import require_range
 from .._progress import ProgressBar
-from .._tables import Table
+from .._views.tables import Table
 from ..errors import InvalidInput, repr_text
 from .batch import Batch
 from .capacity import Allocation, Causes, Slots, Standby

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._tables import Table
+from .._views.tables import Table
 from .batch import MICRO
 from .demand import share
 from .ids import Ids

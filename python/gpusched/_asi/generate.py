@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._axes import require_range
+from .._drawing.axes import require_range
 from .._optional import require
 from ..errors import BackendError, InvalidInput
 from .batch import Reals, Truths, Wholes

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any, NamedTuple
 
-from .._axes import require_range
 from .._core.io import ClusterReading
+from .._drawing.axes import require_range
 from ..errors import InvalidInput
 from ..model import Cluster
 from .batch import MICRO, Batch, Wholes

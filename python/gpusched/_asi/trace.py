@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._axes import require_range
 from .._core.sim import SpotTrace
+from .._drawing.axes import require_range
 from .batch import MICRO, Batch, Reals, Wholes
 from .figures import check_days, wanted_hours
 from .ids import Ids

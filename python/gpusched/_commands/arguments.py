@@ -93,7 +93,7 @@ def choices(text: str) -> dict[str, str]:
     return chosen
 
 
-GOAL = ("empty_nodes", "gpu_model", "count", "gpu_count", "cpu_milli", "memory_mib")
+GOAL = ("empty_nodes", "gpu_model", "usable_by", "count", "gpu_count", "cpu_milli", "memory_mib")
 """What a goal may say; the last three are those of its slots."""
 
 
@@ -109,7 +109,7 @@ def goal(text: str) -> dict[str, Any]:
             raise argparse.ArgumentTypeError(f"{text!r}: a goal has no {key!r}; expected {', '.join(GOAL)}")
         if key in found or key in slots:
             raise argparse.ArgumentTypeError(f"{text!r}: {key} is given twice")
-        if key == "gpu_model":
+        if key in ("gpu_model", "usable_by"):
             found[key] = value
         elif not re.fullmatch(r"-?[0-9]{1,18}", value):
             raise argparse.ArgumentTypeError(f"{text!r}: {key} is {value!r}; expected a whole number")
@@ -200,6 +200,9 @@ class Parser(argparse.ArgumentParser):
             options = list(self.commands.get(getattr(parsed, "command", ""), self)._option_string_actions)
             near = [_core.did_you_mean(word.split("=")[0], options) for word in unknown if word.startswith("--")]
             self.problems.append(f"unrecognized arguments: {' '.join(unknown)}{''.join(near[:1])}")
+            lists = [option for option in options if self.commands.get(getattr(parsed, "command", ""), self)._option_string_actions[option].type is names]
+            if lists and not any(word.startswith("-") for word in unknown):
+                self.problems[-1] += f"; names stand with commas between them, like {lists[0]} a,b"
         if self.problems:
             command = getattr(parsed, "command", None)
             self.tell(f"{self.prog} {command}" if command else self.prog)
@@ -212,6 +215,26 @@ class Parser(argparse.ArgumentParser):
     def tell(self, prog: str) -> None:
         lines = [f"{prog}: {problem} (see {prog} --help)\n" for problem in self.problems]
         self.exit(BAD_INPUT, "".join(lines))
+
+
+class Together(argparse.Action):
+    """An option that may be given several times: lists, and numbers by name, are put together; anything else is told."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest)
+        if isinstance(before, list) and isinstance(values, list):
+            values = before + values
+        elif isinstance(before, dict) and isinstance(values, dict):
+            for name in sorted(before.keys() & values.keys()):
+                self.tell(parser, f"{name!r} is given twice")
+            values = {**before, **values}
+        elif before is not None and BAD not in (before, values):
+            self.tell(parser, "given twice, once for all together; expected that alone, or all by name")
+        setattr(namespace, self.dest, values)
+
+    def tell(self, parser: argparse.ArgumentParser, problem: str) -> None:
+        assert isinstance(parser, Parser)
+        parser.problems.append(str(argparse.ArgumentError(self, problem)))
 
 
 class Known(list[str]):

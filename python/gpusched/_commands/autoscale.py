@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-from datetime import datetime, timezone
+import re
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from .. import _core, serving
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from .arguments import FILES, Parser, names
 from .shared import OK, Problems, require_writable, say, write_json
@@ -22,20 +23,28 @@ AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 PLAIN = ("time_s", "input", "output")
 
 
+MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d+))? ?(Z|[+-]\d\d(?::?\d\d)?)?")
+"""Date, time of day, fraction of a second, zone."""
+
+
 def seconds(text: str) -> float:
-    """A number of seconds, or a date and a time of day with up to nine digits behind the point."""
+    """A number of seconds, or a date and a time of day, with any fraction of a second and any zone. Raises ValueError otherwise."""
     try:
         return float(text)
     except ValueError:
-        day, _, fraction = text.partition(".")
-        when = datetime.fromisoformat(day)
+        found = MOMENT.fullmatch(text)
+        when = datetime.fromisoformat(found[1] if found else text)
+        zone = found[3] if found else None
+        if zone and zone != "Z":
+            ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:].lstrip(":") or 0))
+            when -= ahead if zone[0] == "+" else -ahead
         if when.tzinfo is None:  # not this machine's zone, whose clocks may change within the trace
             when = when.replace(tzinfo=timezone.utc)
-        return when.timestamp() + float(f"0.{fraction or 0}")
+        return when.timestamp() + float(f"0.{found[2] if found and found[2] else 0}")
 
 
-def read_trace(path: str) -> list[tuple[float, int, int]]:
-    """Requests of a CSV table by time, from 0 on."""
+def read_trace(path: str, longest_s: float = math.inf) -> list[tuple[float, int, int]]:
+    """Requests of a CSV table by time, from 0 on, which come within so many seconds."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             lines = list(csv.reader(file))
@@ -54,15 +63,23 @@ def read_trace(path: str) -> list[tuple[float, int, int]]:
             continue
         try:
             when, prompt, answer = (line[place].strip() for place in places)
-            rows.append((seconds(when), int(prompt), int(answer)))
+            rows.append((seconds(when), int(prompt), int(answer), number))
         except (ValueError, IndexError):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and two numbers of tokens") from None
-        if not (math.isfinite(rows[-1][0]) and min(rows[-1][1:]) >= 1):
+        if not (math.isfinite(rows[-1][0]) and min(rows[-1][1:3]) >= 1):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and at least one token of prompt and answer")
     if len(rows) < 2:
         raise InvalidInput(f"{path}: {counted(len(rows), 'request')}; expected at least two")
     rows.sort()
-    return [(when - rows[0][0], prompt, answer) for when, prompt, answer in rows]
+    first, last, at = rows[0][0], rows[-1][0], rows[-1][3]
+    if first == last:
+        raise InvalidInput(f"{path}: {counted(len(rows), 'request')}, all at one moment; expected times that differ")
+    if last - first > longest_s:
+        raise InvalidInput(
+            f"{path}: line {at}: {last - first:g} s after the first request; expected at most {longest_s:g} s, "
+            f"{serving.most_intervals:,} intervals between decisions"
+        )
+    return [(when - first, prompt, answer) for when, prompt, answer, _ in rows]
 
 
 def find_replica(model: serving.LanguageModel, option: str, name: str) -> tuple[serving.GpuType, serving.Deployment]:
@@ -99,6 +116,7 @@ def autoscale_options(p: Parser) -> None:
     p.add_argument("--days", type=int, default=1, metavar="N", help="days along the curve, each with a level and a surge of its own")
     p.add_argument("--start-s", type=float, default=180.0, metavar="SECONDS", help="from a decision to a replica that serves")
     p.add_argument("--interval-s", type=float, default=60.0, metavar="SECONDS", help="between decisions")
+    p.add_argument("--max-replicas", type=int, metavar="N", help="of each pool, 1 .. 100,000 (default: 1000)")
     p.add_argument("--target-utilization", field="utilization", type=float, default=0.6, metavar="X", help="set point of utilization and token_rate, 0.05 .. 1")
 
 
@@ -107,11 +125,14 @@ def autoscale(args: argparse.Namespace) -> int:
     problems = Problems()
     trace: list[tuple[float, int, int]] = []
     with problems.collect():
-        trace = read_trace(args.trace)
+        # A trace that is stretched along a curve may be of any length.
+        trace = read_trace(args.trace, math.inf if args.mean_rate is not None else serving.most_intervals * max(args.interval_s, 1.0))
     options: dict[str, Any] = {
         "ttft_s": args.ttft, "tpot_s": args.tpot, "percent": args.percent, "start_s": args.start_s,
         "interval_s": args.interval_s, "utilization": args.target_utilization,
     }  # fmt: skip
+    if args.max_replicas is not None:
+        options["max_replicas"] = args.max_replicas
     for policy in args.policies:
         with problems.collect():
             if policy not in POLICIES:
@@ -138,12 +159,16 @@ def autoscale(args: argparse.Namespace) -> int:
     prompt, answer = (sum(row[i] for row in trace) / len(trace) for i in (1, 2))
     longest = max(2, *(row[1] for row in trace))
     options["times"] = serving.replica_times(model, [gpu], prefill, decode, round(prompt), max(1, round(answer)), longest)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    failed: dict[str, list[str]] = {}
     for seed in range(args.days):
-        rows += day(args.policies, trace, options, curve, seed)
+        rows += day([p for p in args.policies if p not in failed], trace, options, curve, seed, failed)
+    rows = [row for row in rows if row["policy"] not in failed]
+    if not rows:
+        raise InvalidInput(list(dict.fromkeys(problem for told in failed.values() for problem in told)))
     head = ("policy", "gpu_hours", "windows_met_pct", "requests_met_pct", "ttft_s", "tpot_s", "prefill_h", "decode_h", "starts")
     table = []
-    for policy in args.policies:
+    for policy in (p for p in args.policies if p not in failed):
         days = [row for row in rows if row["policy"] == policy]
         table.append((policy, *(f"{sum(row[name] for row in days) / len(days):.4g}" for name in head[1:])))
     say(format_table(head, table))
@@ -151,8 +176,11 @@ def autoscale(args: argparse.Namespace) -> int:
         f"means of {counted(args.days, 'day')} of {sum(row['requests'] for row in rows) // len(rows):,} requests; "
         f"{args.percent:g} % within {args.ttft:g} s to the first token and {args.tpot:g} s per further token, in windows of five minutes"
     )
-    if "static" in args.policies:
+    if "static" in args.policies and "static" not in failed:
         say("static: the smallest fixed sizing that keeps both in 99 % of the windows of its day, found with hindsight")
+    for policy, told in failed.items():
+        for problem in told:
+            say(f"{policy}: not found: {args.parser.commands[args.command].by_option(problem)}")
     if args.output:
         write_json(args.output, {"format": "gpusched.autoscaling", "version": 1, "days": rows})
         say(f"wrote {args.output}")
@@ -160,9 +188,14 @@ def autoscale(args: argparse.Namespace) -> int:
 
 
 def day(
-    policies: list[str], trace: list[tuple[float, int, int]], options: dict[str, Any], curve: dict[str, Any], seed: int
+    policies: list[str],
+    trace: list[tuple[float, int, int]],
+    options: dict[str, Any],
+    curve: dict[str, Any],
+    seed: int,
+    failed: dict[str, list[str]],
 ) -> list[dict[str, Any]]:
-    """Every policy on one day: the trace as it is, or stretched along a daily curve."""
+    """Every policy on one day: the trace as it is, or stretched along a daily curve. What keeps a policy from an answer goes into `failed`."""
     if not curve:
         arrivals: Any = trace
         first = len([row for row in trace if row[0] < 600]) / min(600.0, trace[-1][0])
@@ -175,11 +208,15 @@ def day(
     start = serving.pool_sizes(trace, first, **options)
     rows = []
     for policy in policies:
-        if policy == "static":
-            sizes = serving.fewest_fixed(arrivals, **options)
-            found = serving.simulate_autoscaling(arrivals, "fixed", start=sizes, **options)
-        else:
-            found = serving.simulate_autoscaling(arrivals, policy, start=start, **(forecast if policy == "forecast" else options))
+        try:
+            if policy == "static":
+                sizes = serving.fewest_fixed(arrivals, **options)
+                found = serving.simulate_autoscaling(arrivals, "fixed", start=sizes, **options)
+            else:
+                found = serving.simulate_autoscaling(arrivals, policy, start=start, **(forecast if policy == "forecast" else options))
+        except InvalidInput as error:
+            failed[policy] = list(error.problems)
+            continue
         rows.append(
             {
                 "policy": policy, "seed": seed, "requests": found.requests, "gpu_hours": found.gpu_h,

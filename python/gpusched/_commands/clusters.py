@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import allocation, fragmentation, io, sim
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import FILES, Parser, library_option, names, shapes
@@ -26,7 +26,9 @@ def kubernetes_reading_options(p: Parser, of: str) -> None:
     option("schedulers", f"{of}schedulers whose pods may be moved and evicted, with commas between them (default: default-scheduler; kai: the one that wrote the snapshot)", **of_names)
     option("recreating_owners", f"{of}kinds of owners, besides those of Kubernetes, that make a pod anew when it goes (default: none)", **of_names)
     option("evict_bare_pods", f"{of}pods without an owner may be evicted; nobody makes them anew")
-    option("close_unready_nodes", f"{of}nodes that are not ready receive nothing, also where no taint says so")
+    option("open_unready_nodes", f"{of}nodes that are not ready receive pods where no taint keeps them off, as from kube-scheduler")
+    option("moves_by_eviction", f"{of}pods of Deployments move by an eviction, as a stock cluster can carry out: they are down in between, and budgets count them")
+    option("gpu_resources", f"{of}resources that are whole GPUs besides those that are known, like metax-tech.com/gpu, with commas between them (default: none)", **of_names)
     option("network_labels", f"{of}labels that name a node's network domain, from the root down (default: of the Topology object, or of NVIDIA's topograph)", type=names, metavar="LABELS")
 
 
@@ -87,6 +89,30 @@ def generate(args: argparse.Namespace) -> int:
     say(describe(cluster))
     say(f"wrote {args.output}")
     return OK
+
+
+NODES_SHOWN = 5
+"""By name, of those that are cordoned."""
+
+
+def say_left_out(cluster: Cluster, args: argparse.Namespace) -> None:
+    """Says what the figures of idle GPUs do not hold: cordoned nodes, and devices that are no whole GPUs."""
+    cordoned = [node for node in cluster.nodes if not node.schedulable and node.gpu_count > 0]
+    idle = sum(node.idle_gpu_count for node in cordoned)
+    if cordoned and not args.include_cordoned:
+        named = ", ".join(node.name for node in cordoned[:NODES_SHOWN])
+        more = f" and {len(cordoned) - NODES_SHOWN:,} more" if len(cordoned) > NODES_SHOWN else ""
+        say(f"without {counted(idle, 'idle GPU')} of {counted(len(cordoned), 'cordoned node')} (--include-cordoned): {named}{more}")
+    devices: dict[str, tuple[int, int]] = {}
+    for node in cluster.nodes:
+        first, free = node.gpu_count, set(node.free_devices)
+        for device in node.devices:
+            numbers = range(first, first + device["count"])
+            there, unused = devices.get(device["device_class"], (0, 0))
+            devices[device["device_class"]] = there + len(numbers), unused + len(free & set(numbers))
+            first = numbers.stop
+    for name, (there, unused) in devices.items():
+        say(f"not whole GPUs: {there:,} of {name}, {unused:,} free")
 
 
 def say_where(args: argparse.Namespace, cluster: Cluster) -> None:
@@ -223,6 +249,7 @@ def report(args: argparse.Namespace) -> int:
             say(f"note: {warning}")
         say("\nIdle GPUs that a request cannot use, by cause (percentages of all idle GPUs)")
         say(str(table))
+        say_left_out(cluster, args)
         if args.nodes:
             say_where(args, cluster)
         say(f"\nJobs of {counted(args.job_gpus, 'GPU')} that could start, across and within switches")

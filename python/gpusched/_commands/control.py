@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, get_args
 
-from .. import control, sim
-from .._tables import Row, format_table
-from .._words import counted
+from .. import control, host, sim
+from .._views.tables import Row, format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
@@ -160,7 +160,7 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
 def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     require_writable(args.audit, args.config_output, inputs=[args.config])
     with Stop() as stop:
-        controller = control.LiveController(config, audit=args.audit or "")
+        controller = host.LiveController(config, audit=args.audit or "")
         try:
             lines = controller.start()
         except BackendError as error:
@@ -276,9 +276,9 @@ def simulate_host_options(p: Parser) -> None:
         "--variants",
         nargs="+",
         choices=VARIANTS,
-        default=list(VARIANTS),
+        default=["static", "guards", "placement", "mig", "full", "ours"],
         metavar="NAME",
-        help="variants of the controller to compare",
+        help="variants of the controller to compare, of " + ", ".join(VARIANTS),
     )
     p.add_argument("--seeds", type=int, default=7, metavar="N", help="runs per variant")
     p.add_argument("--first-seed", type=int, default=0, metavar="N", help="seed of the first run; the others follow")
@@ -314,11 +314,10 @@ def simulate_host(args: argparse.Namespace) -> int:
         return OK
     table = sim.compare_hosts(args.variants, seeds, **options)
     figures = list(sim.HOST_COLUMNS)[1:]
-    say(format_table(["figure", *table.column("variant")], [[name, *(with_spread(row, name) for row in table)] for name in figures]))
-    say(
-        f"means of {counted(args.seeds, 'seed')} and, in brackets, the lowest and the highest of them; "
-        "gpusched simulate-host --help says what each figure is"
-    )
+    cells = [[name, *(with_spread(row, name) for row in table)] for name in figures]
+    say(format_table(["figure", *table.column("variant")], cells))
+    brackets = " and, in brackets, the lowest and the highest of them" if any("[" in cell for row in cells for cell in row[1:]) else ""
+    say(f"means of {counted(args.seeds, 'seed')}{brackets}; gpusched simulate-host --help says what each figure is")
     if args.audit or args.config_output or args.plot:
         log, config = sim.record_host(args.first_seed, variant=args.variants[-1], **options)
         for path, text in ((args.audit, log), (args.config_output, json.dumps(config, indent=2) + "\n")):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import control
-from .._words import counted
+from .._views.words import counted
 
 ASSUMED = np.array([0.0, 0.25, 0.1, 0.25, 0.25])  # constant, PCIe, block I/O, size, client; parts of the target
 TRUST = np.array([1.0, 0.15, 0.15, 0.15, 0.15])
@@ -88,6 +88,8 @@ class Summary:
             place[3] = action["value"]
         elif kind == "reconfigure":
             place[:3], place[4:] = action["after"][:3], action["after"][4:]
+            if action["after"][3] != action["before"][3]:  # a quota that came with it
+                place[3] = action["after"][3]
         elif kind == "pin":
             place[4:] = action["after"][4:]
         if place == before:

@@ -8,10 +8,10 @@ import warnings
 from typing import Any
 
 from .. import _core, admission, allocation, preemption
-from .._words import counted
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from .arguments import FILES, Parser, flag, level, library_option
+from .arguments import FILES, Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, say
 
@@ -140,24 +140,28 @@ def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
 
 
 def require_job(name: str, cluster: Cluster) -> None:
-    """Raises InvalidInput with the jobs that wait, where the cluster has no job of that name."""
+    """Raises InvalidInput with the jobs that wait, where the cluster has neither a job nor a pending task of that name."""
     jobs: dict[str, bool] = {}
     for task in cluster.tasks:
         if task.job:
             jobs[task.job] = jobs.get(task.job, False) or task.node is None
+        elif task.node is None:
+            jobs[task.name] = True  # a pod that nobody owns
+        if task.name == name and task.node is None:
+            return
     if name in jobs:
         return
     waiting = [job for job, waits in jobs.items() if waits]
     alike = [job for job in waiting if name in job] or waiting
     more = f" and {len(alike) - JOBS_NAMED:,} others" if len(alike) > JOBS_NAMED else ""
-    named = f"; jobs with pending pods: {', '.join(alike[:JOBS_NAMED])}{more}" if alike else "; none has pending pods"
-    raise InvalidInput(f"job: {name!r}; expected a job of the cluster, or a file JOB.json{named}")
+    named = f"; waiting are {', '.join(alike[:JOBS_NAMED])}{more}" if alike else "; none waits"
+    raise InvalidInput(f"job: {name!r}; expected a job or a pending task of the cluster, or a file JOB.json{named}")
 
 
 def allocate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    waiting = p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting = p.add_argument("jobs", nargs="+", metavar="JOB", help="name of a job of the cluster with pending pods, or of a pending task, or JOB.json")
     waiting.complete = FILES  # type: ignore[attr-defined]
     p.add_argument(
         "--policy",
@@ -215,7 +219,7 @@ ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace
 def admit_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "admission.admit")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    waiting = p.add_argument("job", metavar="JOB", help="name of a job of the cluster with pending pods, or JOB.json")
+    waiting = p.add_argument("job", metavar="JOB", help="name of a job of the cluster with pending pods, or of a pending task, or JOB.json")
     waiting.complete = FILES  # type: ignore[attr-defined]
     flag(p, "--no-move", "nobody is moved")
     flag(p, "--no-evict", "nobody is evicted")
@@ -236,8 +240,8 @@ def admit_options(p: Parser) -> None:
     option("level", "node, or an index into the nodes' network (default: deepest)", type=level, metavar="LEVEL")
     option("mode", "whether the level is required (default: as the job says, else preferred)")
     option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
-    p.add_argument("--exempt", nargs="+", metavar="NODE", help="nothing leaves these nodes and nothing moves onto them (default: none)")
-    p.add_argument("--spare", nargs="+", metavar="TASK", help="these tasks are neither moved nor evicted; * stands for any characters, as in 'inference/*' (default: none)")
+    p.add_argument("--exempt", nargs="+", type=names, metavar="NODE", help="nothing leaves these nodes and nothing moves onto them (default: none)")
+    p.add_argument("--spare", nargs="+", type=names, metavar="TASK", help="these tasks are neither moved nor evicted; * stands for any characters, as in 'inference/*' (default: none)")
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
     bundle_options(p)
@@ -249,9 +253,11 @@ def admit(args: argparse.Namespace) -> int:
     require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
     cluster = Cluster.from_json(args.cluster)
     job = read_job(args.job, cluster)
-    options = given(args, "admission.admit", "exempt")
+    options = given(args, "admission.admit")
+    if args.exempt is not None:
+        options["exempt"] = sum(args.exempt, [])
     if args.spare is not None:
-        options["spare"] = matching("spare", args.spare, [task.name for task in cluster.tasks])
+        options["spare"] = matching("spare", sum(args.spare, []), [task.name for task in cluster.tasks])
     options |= {name: False for option, name in ADMIT_SWITCHES.items() if getattr(args, option)}
     made = admission.admit(cluster, job, **options)
     save_bundle(args, "admit", cluster, {"job": job, **options}, made.plan if made.admitted else None)
@@ -265,7 +271,7 @@ def admit(args: argparse.Namespace) -> int:
     for victim in made.plan.evictions:
         say(f"evict {victim}" + (f", which runs again on {again[victim].node}" if victim in again else ""))
     for move in made.plan.moves:
-        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to}")
+        say(f"wave {move.wave}: move {move.task} from {move.from_} to {move.to}{', by a restart' if move.how == 'restart' else ''}")
     for pod in made.pods:
         gpus = f": GPUs {', '.join(map(str, pod.gpus))}" if pod.gpus else ""
         say(f"{pod.task} goes to {pod.node}{gpus}")

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from .. import consolidation, io, verify
-from .._words import counted
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, choices, goal, library_option, names
@@ -47,7 +47,7 @@ def consolidate_options(p: Parser) -> None:
     option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
     option(
         "goal",
-        "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000 (default: none)",
+        "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000; usable_by=TASK or JOB counts nodes where that may run, else those without taints that others of their GPU model lack (default: none)",
         type=goal,
         metavar="KEY=VALUE,...",
     )
@@ -72,16 +72,19 @@ def consolidate(args: argparse.Namespace) -> int:
     require_writable(args.output, args.save_bundle, inputs=[args.cluster, args.last])
     options = given(args, "consolidation.consolidate")
     beside = {"--policies": options.get("policies"), "--goal": options.get("goal"), "--save-bundle": args.save_bundle}
-    if args.last and any(value is not None for value in beside.values()):
+    if args.last is not None and any(value is not None for value in beside.values()):
         raise InvalidInput([f"{name}: cannot be given with --last" for name, value in beside.items() if value is not None])
     cluster = Cluster.from_json(args.cluster)
-    if args.last:
+    if "goal" in options:
+        name_user(cluster, options["goal"])
+    if args.last is not None:
         plan = consolidation.replan(cluster, args.last, progress=args.progress, **options)
     else:
         plan = consolidation.consolidate(cluster, progress=args.progress, **options)
     # Against the file, which no code of the search has touched; a pipe cannot be read twice.
     checked = verify.plan(args.cluster if os.path.isfile(args.cluster) else cluster, plan)
     print_plan(plan)
+    print_taints(cluster, plan)
     if args.clear:
         print_clear(cluster, plan, options)
     if args.report:
@@ -172,6 +175,58 @@ def print_goal(plan: Plan) -> None:
         say(f"the moves cost {cost:,.0f}; no plan that comes as close costs less" + ("" if least >= cost else f" than {least:,.0f}"))
 
 
+def name_user(cluster: Cluster, goal: dict[str, Any]) -> None:
+    """Lets the first pending pod of a job stand for the job that is to use the nodes of a goal."""
+    name = goal.get("usable_by")
+    if name is None or any(task.name == name for task in cluster.tasks):
+        return
+    pods = [task.name for task in cluster.tasks if task.job == name]
+    waiting = [task.name for task in cluster.tasks if task.job == name and task.node is None]
+    goal["usable_by"] = (waiting or pods or [name])[0]
+
+
+NODES_SHOWN = 5
+"""By name, of those with the same taints."""
+
+
+def by_taints(cluster: Cluster, nodes: list[str]) -> list[str]:
+    """The taints that keep tasks off these nodes, with the nodes that have them."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        taints = [
+            f"{taint['key']}{'=' + taint['value'] if taint['value'] else ''}:{taint['effect']}"
+            for taint in cluster.nodes[node].taints
+            if taint["effect"] != "PreferNoSchedule"
+        ]
+        if taints:
+            found.setdefault(", ".join(sorted(taints)), []).append(node)
+    return [
+        f"{taints} ({', '.join(of[:NODES_SHOWN])}{f' and {len(of) - NODES_SHOWN:,} more' if len(of) > NODES_SHOWN else ''})"
+        for taints, of in found.items()
+    ]
+
+
+def print_taints(cluster: Cluster, plan: Plan) -> None:
+    """Says which of the vacated nodes keep others away, and which nodes a goal does not count."""
+    open_nodes = set(consolidation.goal_nodes(cluster, {"empty_nodes": 1}))
+    for taints in by_taints(cluster, [node for node in plan.vacated_nodes if node not in open_nodes]):
+        say(f"vacated nodes with taints that others of their GPU model lack: {taints}")
+    if plan.goal is None:
+        return
+    counted_nodes = set(consolidation.goal_nodes(cluster, plan.goal))
+    model, user = plan.goal.get("gpu_model"), plan.goal.get("usable_by")
+    left_out = [
+        node.name
+        for node in cluster.nodes
+        if node.schedulable and node.gpu_count > 0 and model in (None, node.gpu_model) and node.name not in counted_nodes
+    ]
+    if user is not None and left_out:
+        say(f"{counted(len(left_out), 'node')} where {user} may not run {'does' if len(left_out) == 1 else 'do'} not count")
+    elif left_out:
+        say("not counted, for taints that others of their GPU model lack: " + "; ".join(by_taints(cluster, left_out)))
+        say("  usable_by=TASK counts the nodes where that task may run")
+
+
 REFUSED = "refused_by_"
 
 
@@ -229,7 +284,7 @@ def verify_plan(args: argparse.Namespace) -> int:
 def explain_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("plan", metavar="PLAN.json", help="the plan that was made for it")
-    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes")
+    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes")
     scope_options(p)
     library_option(p, "consolidation.consolidate", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
     library_option(p, "consolidation.consolidate", "objective")
@@ -240,7 +295,7 @@ def explain(args: argparse.Namespace) -> int:
     plan = Plan.from_json(args.plan)
     scope = given(args, "consolidation.consolidate")
     problems, texts = Problems(), []
-    for node in args.node:
+    for node in sum(args.node, []):
         with problems.collect():
             texts.append(str(consolidation.explain(cluster, plan, node, **scope)).rstrip())
     problems.raise_if_any()
@@ -277,11 +332,32 @@ def explain_move(args: argparse.Namespace) -> int:
 def export_options(p: Parser) -> None:
     p.add_argument("plan", metavar="PLAN.json", help="the plan")
     p.add_argument("--to", choices=("csv", "kubernetes", "koordinator"), default="csv", help="the form to write")
-    p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot, for koordinator")
+    p.add_argument("--cluster", metavar="CLUSTER.json", help="the snapshot; koordinator needs it, and for kubernetes it tells which disruption budgets are in the way")
     p.add_argument(
         "--default-namespace", metavar="NAME", help="of tasks whose names have none (default: the one called default)"
     )
     p.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+
+
+def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
+    """Says on standard error which moves an eviction cannot do as the plan has them: those by a copy."""
+
+    def warn(text: str) -> None:
+        print(f"gpusched: note: {text}", file=sys.stderr)
+
+    copies = [move.task for move in plan.moves if move.how == "copy"]
+    if not copies:
+        return
+    moves = f"{counted(len(copies), 'move')} of the plan {'is' if len(copies) == 1 else 'are'} by a copy"
+    warn(f"{moves}, and the script evicts: the pods are down in between, and disruption budgets count them")
+    if cluster is None:
+        warn("--cluster CLUSTER.json tells which disruption budgets allow no eviction of them")
+    else:
+        for budget in cluster.budgets:
+            guarded = sorted(set(copies) & set(budget["tasks"]))
+            if guarded and (budget["broken"] or budget["allowed_down"] == 0):
+                warn(f"disruption budget {budget['name']} allows no eviction: the script would stop at {', '.join(guarded)}")
+    warn("`gpusched import kubernetes --moves-by-eviction` makes a snapshot whose plans keep all budgets with evictions")
 
 
 def export(args: argparse.Namespace) -> int:
@@ -290,6 +366,7 @@ def export(args: argparse.Namespace) -> int:
     if args.to == "csv":
         write_text(args.output, io.plan_to_csv(plan))
     elif args.to == "kubernetes":
+        warn_of_copies(plan, None if args.cluster is None else Cluster.from_json(args.cluster))
         write_text(args.output, io.plan_to_kubernetes_steps(plan, **given(args, "default_namespace")))
     else:
         if args.cluster is None:

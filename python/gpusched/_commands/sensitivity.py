@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import sim
-from .._tables import format_table
+from .._views.tables import format_table
 
 COLUMNS = ("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct", "throughput", "actions_per_h", "guards", "rollbacks")
 
@@ -38,7 +38,6 @@ def table(variants: Sequence[Any], seeds: Sequence[int], options: Mapping[str, A
     """Means over the seeds: the scenario as it is, then each other setting by itself."""
     given = dict(options.get("overrides") or {})
     _, config = sim.record_host(0, **{**options, "duration_s": 1.0})
-    services = sum(tenant["protected"] for tenant in config["host"]["tenants"])
     duration_s = options.get("duration_s", 3600.0)
     rows = []
     for variant in variants:
@@ -48,7 +47,7 @@ def table(variants: Sequence[Any], seeds: Sequence[int], options: Mapping[str, A
             numbers = (
                 100 * r.miss_rate,
                 r.p99_ms,
-                100 * r.violation_s / duration_s / services,
+                100 * r.violation_s / duration_s / r.services,
                 r.throughput,
                 r.structural_actions_per_hour,
                 r.throttles + r.quota_changes,

@@ -9,21 +9,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core, serving
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import InvalidInput
-from .arguments import FILES, Parser, budgets, library_option, rate, rates, targets
+from .arguments import FILES, Parser, Together, budgets, library_option, rate, rates, targets
+from .serving_changes import require_rentals, restarts, starts_and_stops
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
 
+TARGETS = tuple(f"{what}_p{percent}_s" for what in ("ttft", "tpot") for percent in (50, 90, 99))
 # Options that a sweep over budgets does not have.
-RENTAL = ("rate", "goal", "machines", "utilization", *(f"{what}_p{percent}_s" for what in ("ttft", "tpot") for percent in (50, 90, 99)))
+RENTAL = ("rate", "goal", "machines", "utilization", *TARGETS)
 
 
 def rates_options(p: Parser, function: str, also: tuple[str, ...] = ()) -> None:
     """Rates, targets and machines."""
     option = functools.partial(library_option, p, function, also=also)
     if function == "serving.plan_serving":
-        option("rate", "requests per second, of all kinds or by name: chat=10,code=2 (default: the request's)", type=rate, metavar="R")
+        option(
+            "rate", "requests per second, of all kinds or by name: chat=10,code=2, with the model where several have a kind of this name: "
+            "Llama-3-8B/chat=10; may be given several times (default: the request's)", type=rate, action=Together, metavar="R",
+        )  # fmt: skip
     for latency, told in (("ttft", "time to the first token"), ("tpot", "time per further token")):
         for percent in (50, 90, 99):
             option(
@@ -59,7 +64,22 @@ def read_request(path: str, rate: float | Mapping[str, float] | None = None) -> 
 def read_plan(path: str) -> dict[str, Any]:
     plan = read_mapping(path)
     require(path, lambda: _core.serving._require_running(plan), "running")
+    require_rentals(path, plan)
     return plan
+
+
+def targets_of(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, float]]:
+    """The targets of each kind of requests, by model and name: those of the options, before its own, before those of the request."""
+    return {
+        (model, kind): {
+            name: value
+            for source in (request.get("targets"), workload.get("targets"), options)
+            for name, value in (source or {}).items()
+            if name in TARGETS and value is not None
+        }
+        for model, served in request["models"].items()
+        for kind, workload in served["workloads"].items()
+    }
 
 
 def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
@@ -96,10 +116,17 @@ def sources(ttft: str, tpot: str) -> str:
     return ttft if ttft == tpot else f"ttft {ttft}, tpot {tpot}"
 
 
-def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
+def with_models(several: bool, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    """A table whose first column is the model, which is shown where there are several."""
+    return format_table(("model", *head) if several else head, rows if several else [row[1:] for row in rows])
+
+
+def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapping[str, float]], ranges: bool) -> None:
     """A plan of rentals: what runs, what it means, latencies, what it costs and, if asked for, how far prices may move."""
-    rows = [
+    several = len({model for model, _ in targets}) > 1
+    rows: list[tuple[Any, ...]] = [
         (
+            replicas["model"],
             replicas["deployment"],
             replicas["count"],
             f"{replicas['cost']:.2f}",
@@ -111,22 +138,19 @@ def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
         )
         for replicas in plan.replicas
     ]
-    say(format_table(("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
+    say(with_models(several, ("deployment", "replicas", "cost_per_h", "serves", "means"), rows))
     if plan.latencies:
-        head = ("workload", "per_s", *(name for name in plan.latencies[0] if name.endswith("_s")), "latencies", "targets")
-        say(
-            format_table(
-                head,
-                [
-                    (
-                        kind["workload"], f"{kind['rate']:.3g}",
-                        *("-" if kind[name] is None else f"{kind[name]:.3g}" for name in head[2:-2]),
-                        sources(kind["ttft_source"], kind["tpot_source"]), "kept" if kind["met"] else "missed",
-                    )
-                    for kind in plan.latencies
-                ],
+        percentiles = tuple(name for name in plan.latencies[0] if name in TARGETS)
+        rows = [
+            (
+                kind["model"], kind["workload"], f"{kind['rate']:.3g}",
+                *("-" if kind[name] is None else f"{kind[name]:.3g}" for name in percentiles),
+                sources(kind["ttft_source"], kind["tpot_source"]),
+                ("kept" if kind["met"] else "missed") if targets[kind["model"], kind["workload"]] else "none",
             )
-        )  # fmt: skip
+            for kind in plan.latencies
+        ]  # fmt: skip
+        say(with_models(several, ("workload", "per_s", *percentiles, "latencies", "targets"), rows))
     for factor in plan.calibration["factors"]:
         if factor["rows"]:
             known = counted(factor["rows"], "measurement")
@@ -139,13 +163,27 @@ def say_rental(plan: serving.ServingPlan, ranges: bool) -> None:
     else:
         proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
         say(f"all requests are done after {plan.makespan:.4g} s; {proof}")
-    for each in plan.price_ranges if ranges else ():
+    if plan.message:
+        say(plan.message)
+    if ranges:
+        say_ranges(plan)
+
+
+def say_ranges(plan: serving.ServingPlan) -> None:
+    """Between which prices a plan stays the cheapest, and among which plans."""
+    alike = []
+    if plan.capacity != 1:
+        alike.append(f"fill replicas as far (capacity {plan.capacity:.3g})")
+    if plan.separate:
+        alike.append("keep the kinds of requests apart")
+    among = f"of the plans that {' and '.join(alike)}, it " if alike else ""
+    for each in plan.price_ranges:
         what = f"spot {each['gpu']}" if each["spot"] else each["gpu"]
         if not each["proven"]:
             say(f"how far the price of {what} may move was not found within the limits of the solver")
             continue
         high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
-        say(f"stays the cheapest while {what} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
+        say(f"{among}stays the cheapest while {what} costs {each['low']:.4g} to {high} $/h (now {each['price']:.4g})")
 
 
 def serving_curve_options(p: Parser) -> None:
@@ -153,10 +191,12 @@ def serving_curve_options(p: Parser) -> None:
     request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help="write the points with their plans here, or a plot (default: nowhere)")
-    p.add_argument("--rates", type=rates, metavar="R1,R2,...", help="requests per second of all kinds together (default: the request's)")
+    p.add_argument(
+        "--rates", type=rates, action=Together, metavar="R1,R2,...", help="requests per second of all kinds together (default: the request's)"
+    )
     p.add_argument(
         "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05",
-        help="a set of targets in seconds; once for each set (default: those of the options)",
+        help="a set of targets in seconds, beside those of the options; once for each set (default: those of the options alone)",
     )  # fmt: skip
     rates_options(p, "serving.curve")
     option("max_deployments", "of each model, 0 = all")
@@ -167,12 +207,27 @@ def serving_curve_options(p: Parser) -> None:
     p.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
+def own_targets(targets: Mapping[tuple[str, str], Mapping[str, float]], replaced: set[str]) -> list[str]:
+    """A line for each target of the request that is not the same for all kinds of requests, nor replaced by the call's."""
+    several = len({model for model, _ in targets}) > 1
+    lines = []
+    for name in (each for each in TARGETS if each not in replaced):
+        values = {kind: of[name] for kind, of in targets.items() if name in of}
+        if values and (len(values) < len(targets) or len(set(values.values())) > 1):
+            words = (f"{value:g} of {model}/{kind}" if several else f"{value:g} of {kind}" for (model, kind), value in values.items())
+            lines.append(f"{name} in the request: {', '.join(words)}")
+    return lines
+
+
 def serving_curve(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request])
     request = read_request(args.request, 1.0 if args.rates else None)
     options = given(args, "serving.curve", "progress")
     curve = serving.curve(request, args.rates or (), args.targets or (), **options)
     say(str(curve))
+    replaced = {name for name in TARGETS if name in options or (args.targets and all(name in each for each in args.targets))}
+    for line in own_targets(targets_of(request, {}), replaced):
+        say(line)
     for row, plan in zip(curve, curve.plans):
         for reason in plan.binding:
             say(f"{row.rate:g} requests/s: {reason}")
@@ -196,7 +251,7 @@ def plan_serving_options(p: Parser) -> None:
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
     alone("deadline", "find the cheapest plan within it (default: the fastest plan)", metavar="SECONDS")
     p.add_argument(
-        "--budgets", type=budgets, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
+        "--budgets", type=budgets, action=Together, metavar="B1,B2,...", help="a plan for each of these (default: the request's own)"
     )
     rates_options(p, "serving.plan_serving", ("serving.replan",))
     alone("goal", "with rates: the cheapest rental, or the most requests per second for the budget")
@@ -266,9 +321,11 @@ def plan_serving(args: argparse.Namespace) -> int:
             say(f"  {reason}")
         return FAILED
     if plan.rate or any(rented["spot"] or rented["per_rental"] > 1 for rented in plan.rentals):
-        say_rental(plan, args.price_ranges)
+        say_rental(plan, targets_of(request, options), args.price_ranges)
         if changed is not None:
-            say(f"starts {counted(changed.starts, 'replica')} and stops {changed.stops}")
+            say(starts_and_stops(running, changed))
+            if moved := restarts(running, plan):
+                say(moved)
             say(f"the cheapest plan costs {changed.cost_free:.2f} $/h")
         if args.output:
             say(f"wrote {args.output}")
@@ -287,13 +344,13 @@ def plan_serving(args: argparse.Namespace) -> int:
     rented = ", ".join(f"{count} {name}" for name, count in plan.rented.items())
     say(f"rent {rented or 'nothing'}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
     proof = "proven best" if plan.optimal else f"at least {plan.bound or 0:.4g} s are needed"
-    if changed is not None and not plan.optimal and plan.message:
-        proof += f"; {plan.message}"
     say(f"all requests are done after {plan.makespan:.4g} s ({plan.requests_per_s:.4g} per second); {proof}")
+    if plan.message:
+        say(plan.message)
     if plan.left_out:
         say(f"of {counted(plan.deployments, 'possible deployment')}, {plan.left_out:,} were not considered (--max-deployments)")
     if changed is not None:
-        say(f"starts {counted(changed.starts, 'replica')} and stops {changed.stops}")
+        say(starts_and_stops(running, changed))
     if args.output:
         say(f"wrote {args.output}")
     return OK

@@ -7,8 +7,8 @@ import os
 import re
 
 from .. import io, topology
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag

@@ -235,9 +235,9 @@ def consolidate(
     bound_method: Literal["none", "counting", "lp"] = "counting",
     clear: Sequence[str] | None = None,
     exempt: Sequence[str] = [],
-    policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
+    policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
 ) -> Plan: ...
 def replan(
     cluster: Cluster,
@@ -282,6 +282,7 @@ def bound(
     time_limit: float | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Bound: ...
+def goal_nodes(cluster: Cluster, goal: object) -> list[str]: ...
 def explain(
     cluster: Cluster,
     plan: Plan | Mapping[str, Any] | str | PathLike[str],

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from .._report import Report
-from .._tables import Table
+from .._views.report import Report
+from .._views.tables import Table
 from .model import Cluster
 from .sim import Trace
 

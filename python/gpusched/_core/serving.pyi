@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from .milp import Model
 
+most_intervals: int
+
 class GpuType:
     @property
     def name(self) -> str: ...
@@ -605,7 +607,7 @@ def replan(
 ) -> ReplanResult: ...
 def simulate_latency(
     request: Mapping[str, Any],
-    plan: ServingPlan,
+    plan: ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     rate: float = 0.0,
     requests: int = 10000,

@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._tables import format_table
-from .._words import counted
+from .._views.tables import format_table
+from .._views.words import counted
 from ..errors import BackendError, InvalidInput
 from ._api import Api
 from ._discovery import Discovery

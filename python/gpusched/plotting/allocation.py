@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
 from .._core import did_you_mean
-from .._words import counted
+from .._drawing.axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
+from .._views.words import counted
 from ..errors import InvalidInput, repr_text
 from ..fragmentation import entropy
 from ..model import Cluster, hardware_preset

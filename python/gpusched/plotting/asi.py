@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._axes import PALETTE, new_axes, plain, quiet, require_type, width
-from .._report import Report
-from .._tables import Table
+from .._drawing.axes import PALETTE, new_axes, plain, quiet, require_type, width
+from .._views.report import Report
+from .._views.tables import Table
 from ..errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import control
-from .._axes import new_axes, plain, quiet
+from .._drawing.axes import new_axes, plain, quiet
 from ..errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:

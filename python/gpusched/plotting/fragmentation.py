@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._axes import require_type
-from .._report import Report
+from .._drawing.axes import require_type
+from .._views.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._axes import new_axes, quiet, require_type
+from .._drawing.axes import new_axes, quiet, require_type
 from ..consolidation import Frontier
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._axes import name_nodes, new_axes, require_range, require_type
-from .._words import counted
+from .._drawing.axes import name_nodes, new_axes, require_range, require_type
+from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 

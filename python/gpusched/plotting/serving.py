@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._axes import PALETTE, new_axes, plain, quiet, require_type, width
+from .._drawing.axes import PALETTE, new_axes, plain, quiet, require_type, width
 from ..errors import InvalidInput, repr_text
 from ..serving import Curve, DeploymentCosts, ServingPlan
 

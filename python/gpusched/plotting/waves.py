@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._axes import new_axes, quiet, require_range, require_type, width
+from .._drawing.axes import new_axes, quiet, require_range, require_type, width
 from ..errors import InvalidInput
 from ..model import Plan
 

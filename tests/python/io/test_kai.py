@@ -45,6 +45,10 @@ def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, archive):
         out.writestr("a.txt", "a")
     with pytest.raises(gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"):
         gs.io.read_kai_snapshot(other)
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(other.read_bytes()[:-30])
+    with pytest.raises(gs.InvalidInput, match="cut.zip: expected a zip archive that can be read: "):
+        gs.io.read_kai_snapshot(cut)
     broken = tmp_path / "broken.zip"
     content = bytearray(archive.read_bytes())
     content[60:90] = bytes(30)

@@ -1,6 +1,7 @@
 """Reading a Kubernetes cluster: from files, folders and documents, and from the console."""
 
 import copy
+import gzip
 import json
 import pickle
 
@@ -9,22 +10,23 @@ import pytest
 from gpusched import cli
 
 
-def node(name, gpus=8, **spec):
-    amounts = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
+def node(name, gpus=8, ready=True, devices=None, **spec):
+    amounts = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus), **(devices or {})}
+    conditions = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "H100"}},
         "spec": spec,
-        "status": {"allocatable": amounts, "capacity": amounts},
+        "status": {"allocatable": amounts, "capacity": amounts, **conditions},
     }
 
 
-def pod(name, gpus, on=None, owner=None):
-    metadata = {"name": name, "namespace": "ml"}
+def pod(name, gpus, on=None, owner=None, labels=None, **more):
+    metadata = {"name": name, "namespace": "ml", "labels": labels or {}}
     if owner is not None:
         metadata["ownerReferences"] = [{"kind": owner, "name": f"of-{name}", "controller": True}]
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}]}
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}], **more}
     if on is not None:
         spec["nodeName"] = on
     status = {"phase": "Running" if on else "Pending"}
@@ -56,17 +58,38 @@ def test_a_document_a_file_a_folder_and_parts_are_one_cluster(tmp_path):
 def test_the_report_says_how_each_thing_was_read():
     reading = gs.io.read_kubernetes(DOCUMENT)
     rows = {(row.kind, row.what): row for row in reading.report.rows}
-    silent = rows["Node", "not ready"]
-    assert (silent.fidelity, silent.errs, silent.count, silent.examples) == ("approximated", "neither", 2, ["n0", "n1"])
-    assert "without a taint that says so" in silent.how
-    assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count) == ("exact", 1)
+    assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count, rows["Node", "cordons"].examples) == ("exact", 1, ["n1"])
     assert rows["Pod", "requests"].fidelity == "exact"
     assert "PriorityClass" in [absent.kind for absent in reading.report.absent]
     assert str(reading) == str(reading.report)
-    assert str(reading).startswith("Approximated:\n")
+    assert str(reading).startswith("Exact:\n")
     document = json.loads(reading.report.to_json())
     assert len(document["rows"]) == len(reading.report.rows)
     assert document["absent"][0]["undecided"] == reading.report.absent[0].undecided
+
+
+def test_nodes_that_are_not_ready_receive_nothing_unless_asked_for():
+    document = a_list(node("n0", ready=False), pod("b", 8))
+    reading = gs.io.read_kubernetes(document)
+    row = next(row for row in reading.report.rows if row.what == "not ready")
+    assert (row.fidelity, row.errs, row.examples) == ("approximated", "too_strict", ["n0"])
+    assert not gs.allocate(reading.cluster, "ml/b").placed
+    assert gs.allocate(gs.io.read_kubernetes(document, open_unready_nodes=True).cluster, "ml/b").placed
+
+
+def test_what_gzip_packed_and_several_documents_in_a_file_are_read(tmp_path):
+    packed, several, broken = (tmp_path / name for name in ("all.json.gz", "several.json", "broken.json.gz"))
+    packed.write_bytes(gzip.compress(json.dumps(DOCUMENT).encode()))
+    assert gs.io.read_kubernetes(packed) == gs.io.read_kubernetes(DOCUMENT)
+    nodes, pods = a_list(*DOCUMENT["items"][:2]), a_list(*DOCUMENT["items"][2:])
+    several.write_text(json.dumps(nodes, indent=4) + "\n" + json.dumps(pods, indent=4) + "\n")
+    assert gs.io.read_kubernetes(several) == gs.io.read_kubernetes(DOCUMENT)
+    several.write_text(json.dumps(nodes) + "\n{\n")
+    with pytest.raises(gs.InvalidInput, match=r"several.json \(document 2\):2:"):
+        gs.io.read_kubernetes(several)
+    broken.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(gs.InvalidInput, match="broken.json.gz: expected what gzip packed: "):
+        gs.io.read_kubernetes(broken)
 
 
 def test_readings_are_copied_compared_and_pickled():
@@ -119,7 +142,7 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     assert cli.main(["import", "kubernetes", path, "-o", out, "--report", report, "--evict-bare-pods", "--examples", "1"]) == 0
     said = capsys.readouterr().out
     assert "2 nodes, 16 GPUs, 3 tasks" in said
-    assert "Node, not ready" in said
+    assert "Node, cordons" in said
     assert gs.Cluster.from_json(out) == gs.io.read_kubernetes(path, evict_bare_pods=True).cluster
     assert json.loads((tmp_path / "report.json").read_text())["rows"]
     for command in (["report", path], ["consolidate", path], ["preempt", path, "ml/b"], ["allocate", path, "ml/of-b"]):
@@ -127,3 +150,94 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
         assert "`gpusched import kubernetes`" in capsys.readouterr().err
     assert cli.main(["import", "kubernetes", path, "-o", path]) == 2
     assert "is also read" in capsys.readouterr().err
+
+
+def imported(tmp_path, *items, options=()):
+    """The snapshot of these objects, as the console writes it."""
+    objects, cluster = tmp_path / "all.json", tmp_path / "cluster.json"
+    objects.write_text(json.dumps(a_list(*items)))
+    assert cli.main(["import", "kubernetes", str(objects), "-o", str(cluster), *options]) == 0
+    return str(cluster)
+
+
+DEDICATED = [{"key": "dedicated", "value": "serving", "effect": "NoSchedule"}]
+TOLERANT = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+
+
+def test_goals_count_the_nodes_that_whoever_comes_may_use(tmp_path, capsys):
+    cluster = imported(
+        tmp_path,
+        node("a", taints=DEDICATED), node("b"), node("c"), pod("a0", 1, "a", "ReplicaSet", **TOLERANT),
+        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"), pod("big", 8, owner="Job", **TOLERANT),
+    )  # fmt: skip
+    capsys.readouterr()
+    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1"]) == 0
+    said = capsys.readouterr().out
+    assert "not counted, for taints that others of their GPU model lack: dedicated=serving:NoSchedule (a)\n" in said
+    assert "usable_by=TASK" in said and "vacated nodes with taints" not in said
+    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0  # a job: its pending pod
+    said = capsys.readouterr().out
+    assert "vacated nodes with taints that others of their GPU model lack: dedicated=serving:NoSchedule (a)\n" in said and "not counted" not in said
+    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/b0"]) == 0
+    assert "1 node where ml/b0 may not run does not count\n" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,gpu_model=H10"]) == 2
+    assert "--goal: gpu_model: 'H10'; expected a GPU model of the cluster: 'H100'" in capsys.readouterr().err
+    assert gs.consolidation.goal_nodes(gs.Cluster.from_json(cluster), {"empty_nodes": 1}) == ["b", "c"]
+
+
+def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
+    cluster = imported(tmp_path, node("a"), node("b"), pod("web", 4, "a", "Job"), pod("bare", 8), pod("other", 3, "b", "StatefulSet"))
+    capsys.readouterr()
+    assert cli.main(["allocate", cluster, "ml/bare"]) == 1
+    assert "ml/bare: not placed" in capsys.readouterr().out
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evict"]) == 0
+    assert "move ml/other from b to a, by a restart\n" in capsys.readouterr().out
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evict", "--exempt", "a,b"]) == 1
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evict", "--spare", "ml/other,ml/web"]) == 1
+    capsys.readouterr()
+    assert cli.main(["admit", cluster, "ml/nobody"]) == 2
+    assert "; waiting are ml/bare\n" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["consolidate", cluster, "--exempt", "a", "b"])
+    assert "unrecognized arguments: b; names stand with commas between them, like --clear a,b" in capsys.readouterr().err
+
+
+def test_the_report_tells_what_its_figures_leave_out(tmp_path, capsys):
+    mig = {"nvidia.com/mig-1g.10gb": "4"}
+    held = pod("m", 0, "a", "ReplicaSet")
+    held["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/mig-1g.10gb": "3"}
+    cluster = imported(tmp_path, node("a", devices=mig), node("b", unschedulable=True), held, pod("x", 2, "b", "Job"))
+    capsys.readouterr()
+    assert cli.main(["report", cluster]) == 0
+    said = capsys.readouterr().out
+    assert "without 6 idle GPUs of 1 cordoned node (--include-cordoned): b\n" in said
+    assert "not whole GPUs: 4 of nvidia.com/mig-1g.10gb, 1 free\n" in said
+    assert cli.main(["report", cluster, "--include-cordoned"]) == 0
+    assert "idle GPUs of 1 cordoned node" not in capsys.readouterr().out
+
+
+def test_export_tells_what_evictions_cannot_do(tmp_path, capsys):
+    labels = {"app": "web"}
+    budget = {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "ml"},
+        "spec": {"selector": {"matchLabels": labels}, "minAvailable": 1},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    }  # fmt: skip
+    web = pod("web", 1, "a", "ReplicaSet", labels)
+    web["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    items = (node("a"), node("b"), web, pod("other", 6, "b", "Job"), budget)
+    plan, script = str(tmp_path / "plan.json"), str(tmp_path / "plan.sh")
+    cluster = imported(tmp_path, *items)
+    assert cli.main(["consolidate", cluster, "-o", plan]) == 0
+    capsys.readouterr()
+    assert cli.main(["export", plan, "--to", "kubernetes", "-o", script]) == 0
+    said = capsys.readouterr().err
+    assert "note: 1 move of the plan is by a copy, and the script evicts" in said and "--cluster CLUSTER.json tells which" in said
+    assert cli.main(["export", plan, "--to", "kubernetes", "--cluster", cluster, "-o", script]) == 0
+    assert "disruption budget ml/web allows no eviction: the script would stop at ml/web\n" in capsys.readouterr().err
+    cluster = imported(tmp_path, *items, options=["--moves-by-eviction"])
+    assert cli.main(["consolidate", cluster, "-o", plan]) == 0
+    assert [move.task for move in gs.Plan.from_json(plan).moves] == ["ml/other"]  # which no budget protects
+    capsys.readouterr()
+    assert cli.main(["export", plan, "--to", "kubernetes", "-o", script]) == 0
+    assert capsys.readouterr().err == ""

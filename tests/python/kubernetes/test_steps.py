@@ -309,6 +309,24 @@ def test_check_only_looks(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_budgets_that_allow_no_eviction_are_told_before_anything_is_done(tmp_path: Path) -> None:
+    case = Case(tmp_path, forbidden=["ml/web-b"])
+    told = [
+        "pod ml/web-b: its disruption budget allows no eviction now: "
+        "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.",
+        "Context prod: 5 of 5 pods are where the plan takes them from.",
+        "Disruption budgets allow no eviction of 1 of them now.",
+    ]
+    looked = case.run("check")
+    assert looked.returncode == 3 and looked.stdout.splitlines() == told
+    run = case.run()  # nobody answers
+    assert run.returncode == 1 and "stopped: disruption budgets allow no eviction of 1 pods of the plan" in run.stderr
+    assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
+    case.change(forbidden=[])
+    assert case.run().returncode == 0
+    assert_carried_out(case)
+
+
 def test_the_header_tells_of_cordons_where_there_are_some() -> None:
     moves = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(PLAN))
     only = {**PLAN, "moves": [], "waves": 0, "vacated_nodes": []}

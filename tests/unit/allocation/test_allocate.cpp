@@ -178,6 +178,7 @@ TEST_CASE("placing in the cluster itself, all or nothing") {
     CHECK(cluster.checkpoint() == before);
     CHECK(pending_pods(cluster, "job") == with.pods);
     CHECK_THROWS_MESSAGE(pending_pods(cluster, "none"), InvalidInput, "job: 'none'");
+    CHECK(pending_pods(cluster, cluster.name(with.pods.front())) == std::vector{with.pods.front()});
 }
 
 TEST_CASE("groups without traffic do not tell alike pods apart") {

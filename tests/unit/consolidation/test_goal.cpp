@@ -6,6 +6,7 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/verify/plan.hpp>
@@ -62,6 +63,67 @@ TEST_CASE("a goal is reached by the cheapest nodes") {
     CHECK_FALSE(con::consolidate(cluster).plan.goal_reached.has_value());
 }
 
+TEST_CASE("nodes that keep others away do not count for a goal") {
+    // a is the cheapest to empty, and dedicated; b and c are open.
+    auto spec = stairs();
+    spec.nodes.pop_back();
+    const Taint dedicated{.key = "dedicated", .value = "serving", .effect = "NoSchedule"};
+    const Taint present{.key = "gpu", .value = "present", .effect = "NoSchedule"};
+    spec.nodes[0].taints = {dedicated};
+    for (auto& one : spec.nodes) one.taints.push_back(present);  // all have it, so whoever comes tolerates it
+    for (auto& one : spec.tasks) one.tolerations = {{.op = "Exists"}};
+    spec.tasks.push_back(
+        {.name = "user",
+         .gpu_count = 8,
+         .tolerations = {{.key = "dedicated", .op = "Exists"}, {.key = "gpu", .op = "Exists"}}});
+    const auto vacated = [&](const Goal& goal) {
+        const auto cluster = Cluster::build(spec);
+        const auto found = con::consolidate(cluster, {.goal = goal});
+        CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+        auto wrong = to_spec(found.plan, cluster);
+        wrong.goal_reached = !*wrong.goal_reached;
+        CHECK_FALSE(verify::plan(spec, wrong).ok);
+        std::string out;
+        for (const auto id : found.plan.vacated_nodes) out += cluster.name(id);
+        return out + (*found.plan.goal_reached ? "" : " is not enough");
+    };
+    CHECK(vacated({.empty_nodes = 1}) == "b");
+    CHECK(vacated({.empty_nodes = 1, .usable_by = "user"}) == "a");
+    CHECK(vacated({.slots = SlotShape{.gpu_count = 8}}) == "b");
+    CHECK(vacated({.slots = SlotShape{.gpu_count = 8}, .usable_by = "user"}) == "a");
+    const auto counted = [&](const Goal& goal) {
+        const auto cluster = Cluster::build(spec);
+        std::string out;
+        for (const auto id : con::goal_nodes(cluster, goal)) out += cluster.name(id);
+        return out;
+    };
+    CHECK(counted({.empty_nodes = 1}) == "bcd");
+    CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "abcd");
+    spec.tasks.back().node_selector = {{"zone", "z"}};
+    spec.nodes[2].labels = {{"zone", "z"}};
+    CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "c");
+    CHECK(vacated({.empty_nodes = 1, .usable_by = "user"}) == "c");
+    // Where all nodes of a model keep others away, whoever comes for it tolerates that.
+    spec.nodes[0].gpu_model = "L4";
+    CHECK(counted({.empty_nodes = 1, .gpu_model = "L4"}) == "a");
+    // A cordoned node does not count, nor do its taints.
+    spec.nodes[1].schedulable = false;
+    spec.nodes[1].taints.clear();
+    CHECK(counted({.empty_nodes = 1, .gpu_model = "H20"}) == "cd");
+}
+
+TEST_CASE("nodes without GPUs are no empty nodes, where others have some") {
+    auto spec = stairs();
+    spec.nodes.push_back({.name = "cpu", .cpu_milli = 64'000, .memory_mib = 65'536});
+    const auto counted = [](const ClusterSpec& of, const Goal& goal) {
+        return con::goal_nodes(Cluster::build(of), goal).size();
+    };
+    CHECK(counted(spec, {.empty_nodes = 1}) == 5);
+    CHECK(counted(spec, {.slots = SlotShape{.cpu_milli = 1000}}) == 6);
+    CHECK(con::consolidate(Cluster::build(spec), {.goal = Goal{.empty_nodes = 1}}).stats.goal_before == 1);
+    CHECK(counted({.nodes = {spec.nodes.back()}}, {.empty_nodes = 1}) == 1);
+}
+
 TEST_CASE("slots of a shape are counted on all nodes") {
     const auto cluster = Cluster::build(stairs());
     // Slots for seven GPUs: one on a, one on e.
@@ -96,7 +158,7 @@ TEST_CASE("goals count what the plan leaves, and their plans are valid") {
         plan.goal_reached = !*plan.goal_reached;
         REQUIRE_FALSE(verify::plan(spec, plan).ok);
         std::int64_t available = 0;
-        for (const auto node : after.nodes())
+        for (const auto node : con::goal_nodes(after, *options.goal))
             if (!after.inventory().nodes.is_cordoned(node))
                 available += gpus == 0 ? (after.occupants(node) == 0 ? 1 : 0)
                                        : gpu_count(after.idle_gpus(node)) / gpus;
@@ -128,7 +190,14 @@ TEST_CASE("goals that mean nothing are refused") {
             "goal: slots: cpu_milli: -1; expected at least 0");
     refused({.slots = SlotShape{.gpu_count = 1}, .count = 0}, "goal: count: 0; expected at least 1");
     refused({.empty_nodes = 1, .gpu_model = "H21"},
-            "goal: gpu_model: 'H21'; expected a GPU model of the cluster; did you mean 'H20'?");
+            "goal: gpu_model: 'H21'; expected a GPU model of the cluster: 'H20'");
+    refused({.empty_nodes = 1, .usable_by = "a1"}, "goal: usable_by: 'a1'; expected a task of the cluster");
+    // A model that tasks accept and no node has.
+    auto wishful = stairs();
+    wishful.tasks.front().gpu_models.push_back("H21");
+    REQUIRE_THROWS_MESSAGE(
+        con::consolidate(Cluster::build(wishful), {.goal = Goal{.empty_nodes = 1, .gpu_model = "H21"}}),
+        InvalidInput, "goal: gpu_model: 'H21'; expected a GPU model of the cluster: 'H20'");
 
     auto options = for_nodes(1);
     options.preset = con::Preset::ipc;
@@ -203,8 +272,8 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
         const auto best = con::consolidate(cluster, {.objective = con::Objective::nodes});
         const auto after = apply(cluster, best.plan);
         std::int64_t empty = 0;
-        for (const auto node : cluster.nodes())
-            empty += !cluster.inventory().nodes.is_cordoned(node) && after.occupants(node) == 0;
+        for (const auto node : con::goal_nodes(cluster, {.empty_nodes = 1}))
+            empty += after.occupants(node) == 0;
         if (empty == 0 || best.plan.vacated_nodes.empty()) continue;
         INFO("seed " << seed << ": " << empty);
         const auto found = con::consolidate(cluster, for_nodes(empty));
@@ -213,4 +282,31 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
         ++asked;
     }
     CHECK(asked > 100);
+}
+
+TEST_CASE("a goal vacates no node more than is asked for where that takes moves") {
+    int moved = 0, more = 0;
+    for (std::uint64_t seed = 180; seed < 260; ++seed) {
+        Rng rng(seed);
+        const auto spec =
+            random_cluster(rng, {.min_nodes = 5, .max_nodes = 40, .min_tasks = 10, .max_tasks = 90});
+        const auto cluster = Cluster::build(spec);
+        for (const std::int64_t further : {1, 2, 3}) {
+            std::int64_t count = further;
+            for (const auto node : con::goal_nodes(cluster, {.empty_nodes = 1}))
+                count += cluster.occupants(node) == 0 ? 1 : 0;
+            auto options = for_nodes(count);
+            options.threads = 1;
+            options.preset = seed % 2 == 0 ? con::Preset::best : con::Preset::fast;
+            const auto found = con::consolidate(cluster, options);
+            if (found.plan.moves.empty() || !found.plan.goal_reached.value_or(false)) continue;
+            INFO("seed " << seed << ", " << count);
+            CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+            ++moved;
+            more += found.stats.goal_after > count ? 1 : 0;
+        }
+    }
+    INFO(more << " of " << moved);
+    CHECK(moved > 100);
+    CHECK(more == 0);
 }

@@ -382,3 +382,115 @@ TEST_CASE("a quota that could not be set is not validated") {
     CHECK(quiet.t1().place.current == quiet.o.host.tenants[0].start);
     CHECK_THROWS_AS(quiet.go(1, [](Observation& seen) { seen.guards.resize(1); }), InvalidInput);
 }
+
+TEST_CASE(
+    "the paper's order: cores and a stricter quota come with an upgrade, and by themselves without one") {
+    Run run(only(Variant::paper));
+    run.go(3, busy_client);
+    REQUIRE(run.actions.size() == 1);
+    const auto& a = run.actions[0];
+    CHECK(a.kind == ActionKind::reconfigure);
+    CHECK(a.lever == Lever::enlarge);
+    CHECK(a.after.quota_percent == 75);
+    CHECK(a.after.cpus != CpuSet{});
+    // The table of this library lowers the quota first, by itself.
+    Run full(only(Variant::full));
+    full.go(3, busy_client);
+    REQUIRE(full.actions.size() == 1);
+    CHECK(full.actions[0].kind == ActionKind::set_quota);
+
+    SECTION("worse: all of it is undone, and not done again") {
+        const auto worse = [](Observation& seen) {
+            busy_client(seen);
+            seen.tenants[0].p99_ms = 40;
+        };
+        run.go(24, worse);
+        REQUIRE(run.actions.size() == 2);
+        CHECK(run.actions[1].lever == Lever::rollback);
+        CHECK(run.actions[1].after == run.o.host.tenants[0].start);
+        run.go(600, busy_client);
+        for (std::size_t k = 2; k < run.actions.size(); ++k) CHECK(run.actions[k].after != a.after);
+    }
+    SECTION("a quota that could not be set is not in place, the change of instance is") {
+        run.go(6, busy_client);
+        REQUIRE(run.t1().phase == Phase::validate);
+        run.go(1, [](Observation& seen) {
+            busy_client(seen);
+            seen.guards.assign(4, BackendStatus::ok);
+            seen.guards[0] = BackendStatus::not_supported;
+        });
+        CHECK(run.t1().phase == Phase::validate);
+        CHECK(run.t1().place.current.instance == a.after.instance);
+        CHECK(run.t1().place.current.quota_percent == 100);
+        CHECK(run.t1().place.current.cpus == CpuSet{});
+    }
+    SECTION("who has no larger instance left gets the guards alone") {
+        auto o = only(Variant::paper);
+        o.flags.place = o.flags.mig = false;
+        Run guards(o);
+        guards.go(3, busy_client);
+        REQUIRE(guards.actions.size() == 1);
+        CHECK(guards.actions[0].kind == ActionKind::set_quota);
+    }
+    SECTION("not without a client, nor beyond what all may lose") {
+        const auto gone = [](Observation& seen) {
+            slow(seen);
+            seen.tenants[2].present = false;
+        };
+        Run alone(only(Variant::paper));
+        alone.go(3, gone);
+        REQUIRE(alone.actions.size() == 1);
+        CHECK(alone.actions[0].after.quota_percent == 100);
+        auto o = only(Variant::paper);
+        o.system_loss_budget = 0.05;
+        Run poor(o);
+        poor.go(3, busy_client);
+        REQUIRE(poor.actions.size() == 1);
+        CHECK(poor.actions[0].lever == Lever::enlarge);
+        CHECK(poor.actions[0].after.quota_percent == 100);
+    }
+}
+
+TEST_CASE("a better place on the own GPU is taken before the best one, where that is asked for") {
+    auto o = only(Variant::placement);
+    o.better_by = 0.01;  // starts of one GPU differ by what they leave of its largest free block
+    o.host.tenants[0].start.instance.start = 2;
+    const MigInstance small{static_cast<std::uint8_t>(mig_device("A100-40GB").find("1g")), 6};
+    for (const bool own : {false, true}) {
+        o.flags.own_gpu_first = own;
+        Run run(o);
+        run.host.layouts[0].add(small);
+        run.go(3, busy_root);
+        REQUIRE(run.actions.size() == 1);
+        CHECK(run.actions[0].lever == Lever::move);
+        CHECK(run.actions[0].after.gpu == (own ? 0 : 1));
+    }
+    // Where no start of the own GPU is better, another GPU is looked at all the same.
+    o.better_by = 0.1;
+    Run run(o);
+    run.host.layouts[0].add(small);
+    run.go(3, busy_root);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].after.gpu == 1);
+}
+
+TEST_CASE("variants: each has the levers of its name") {
+    const auto of = [](Variant v) {
+        const auto f = variant_flags(v);
+        return std::vector<bool>{f.guard_io, f.guard_mps, f.place, f.mig, f.pin, f.relax, f.predict};
+    };
+    CHECK(of(Variant::static_configuration) ==
+          std::vector<bool>{false, false, false, false, false, false, false});
+    CHECK(of(Variant::guards) == std::vector<bool>{true, true, false, false, false, true, false});
+    CHECK(of(Variant::placement) == std::vector<bool>{false, false, true, false, true, true, false});
+    CHECK(of(Variant::mig) == std::vector<bool>{false, false, false, true, true, true, false});
+    CHECK(of(Variant::full) == std::vector<bool>{true, true, true, true, true, true, false});
+    CHECK(of(Variant::ours) == std::vector<bool>{true, true, true, true, true, true, true});
+    CHECK(of(Variant::paper) == of(Variant::full));
+    CHECK(of(Variant::no_guards) == std::vector<bool>{false, false, true, true, true, true, false});
+    CHECK(of(Variant::no_placement) == std::vector<bool>{true, true, false, true, true, true, false});
+    CHECK(of(Variant::no_mig) == std::vector<bool>{true, true, true, false, true, true, false});
+    CHECK(variant_flags(Variant::paper).join_guards);
+    CHECK(variant_flags(Variant::paper).own_gpu_first);
+    CHECK_FALSE(variant_flags(Variant::full).join_guards);
+}

@@ -190,3 +190,60 @@ TEST_CASE("a limit that cannot be ended is not taken for what was there before")
     CHECK(limit == before);
     CHECK(w.actuator.journal().leases.empty());
 }
+
+TEST_CASE("a quota and cores that come with a change of instance: both, or neither") {
+    struct Layouts final : MigBackend {
+        std::vector<MigLayout> at{2};
+        BackendStatus read(int gpu, MigLayout& layout) override {
+            layout = at[static_cast<std::size_t>(gpu)];
+            return BackendStatus::ok;
+        }
+        BackendStatus create(int gpu, MigInstance instance) override {
+            at[static_cast<std::size_t>(gpu)].add(instance);
+            return BackendStatus::ok;
+        }
+        BackendStatus destroy(int gpu, MigInstance instance) override {
+            at[static_cast<std::size_t>(gpu)].remove(instance);
+            return BackendStatus::ok;
+        }
+    };
+    const auto options = test::control_options();
+    const auto& start = options.host.tenants[0].start;
+    auto after = start;
+    after.instance.start = 4;
+    after.quota_percent = 75;
+    after.cpus.add(1);
+    const auto run = [&](int restart_code, bool cores) {
+        Layouts mig;
+        mig.at[0].add(start.instance);
+        Memory files;
+        if (cores) files.texts = {{"/g/t1/cpuset.cpus", ""}, {"/g/t1/cpuset.cpus.effective", "1"}};
+        Daemon programs;
+        programs.restart_code = restart_code;
+        auto access = World::access();
+        access[0].cgroup = "/g/t1";
+        access[0].switch_over = {"move-t1"};
+        HostActuator actuator(mig, files, programs, options.host, access, JournalFile(files, "/j"),
+                              World::journal(options), 0);
+        const auto report = actuator.act(Action{
+            .kind = ActionKind::reconfigure, .tenant = 0, .target = 0, .before = start, .after = after});
+        REQUIRE(!report.outcomes.empty());
+        CHECK(report.outcomes.back().kind == ActionKind::reconfigure);
+        CHECK(report.outcomes.back().status == BackendStatus::ok);
+        const auto now = actuator.journal().tenants[0].now;
+        CHECK(now.instance == after.instance);
+        CHECK(parse_journal(files.texts["/j"], options.host).tenants[0].now == now);
+        CHECK(programs.percentage == std::to_string(now.quota_percent));
+        return std::pair(report.outcomes.size(), now);
+    };
+    const auto done = run(0, true);
+    CHECK(done.first == 1);
+    CHECK(done.second == after);
+    auto bare = after;
+    bare.quota_percent = 100;
+    bare.cpus = {};
+    for (const auto& failed : {run(5, true), run(0, false)}) {
+        CHECK(failed.first == 2);  // told as a guard that is not in place
+        CHECK(failed.second == bare);
+    }
+}

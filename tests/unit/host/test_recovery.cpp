@@ -219,7 +219,8 @@ TEST_CASE("journals are read back, and what is none is refused") {
                            .floor = w.after}}};
     CHECK(parse_journal(write_journal(journal, w.options.host), w.options.host) == journal);
     CHECK_THROWS_WITH(parse_journal("{", w.options.host), ContainsSubstring("journal"));
-    CHECK_THROWS_WITH(parse_journal("{}", w.options.host), ContainsSubstring("journal: fields 'format' and 'version' are missing"));
+    CHECK_THROWS_WITH(parse_journal("{}", w.options.host),
+                      ContainsSubstring("journal: fields 'format' and 'version' are missing"));
     CHECK_THROWS_WITH(
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "tenants": [{"name": "T9"}]})",
                       w.options.host),
@@ -228,10 +229,11 @@ TEST_CASE("journals are read back, and what is none is refused") {
                           "tenants": [{"name": "T1", "now": {"gpu": 7, "profile": "2g"}}]})",
                                     w.options.host),
                       ContainsSubstring("/tenants/0/now/gpu"));
-    CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 3,
+    CHECK_THROWS_WITH(
+        parse_journal(R"({"format": "gpusched.control-journal", "version": 3,
                           "tenants": [{"name": "T1", "now": {"profile": "2g", "quota_percent": 1}}]})",
-                                    w.options.host),
-                      ContainsSubstring("/tenants/0/now/quota_percent: expected an integer from 50 to 100, found 1"));
+                      w.options.host),
+        ContainsSubstring("/tenants/0/now/quota_percent: expected an integer from 50 to 100, found 1"));
     // One of before there was a carryover; and memories that cannot be.
     CHECK(
         parse_journal(R"({"format": "gpusched.control-journal", "version": 1, "boot": "b1"})", w.options.host)
@@ -240,19 +242,20 @@ TEST_CASE("journals are read back, and what is none is refused") {
         return R"({"format": "gpusched.control-journal", "version": 3, "memory": [{"name": "T1", )" + text +
                "}]}";
     };
-    CHECK_THROWS_WITH(parse_journal(carryover(R"("structural_windows": -2, "guard_windows": 1.5, "x": 1,
+    CHECK_THROWS_WITH(
+        parse_journal(carryover(R"("structural_windows": -2, "guard_windows": 1.5, "x": 1,
                           "structural": [{"ago_s": -1}, {"ago_s": null}],
                           "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
                           "blocked": [{"to": {"gpu": 7, "profile": "2g"}}])"),
-                                    w.options.host),
-                      ContainsSubstring("/memory/0/structural_windows") &&
-                          ContainsSubstring("/memory/0/guard_windows") &&
-                          ContainsSubstring("/memory/0/structural/0/ago_s") &&
-                          ContainsSubstring("/memory/0/structural/1/ago_s") &&
-                          ContainsSubstring("/memory/0/blocked/0: field 'from' is missing") &&
-                          ContainsSubstring("/memory/0/blocked/0/to/gpu") &&
-                          ContainsSubstring("/memory/0/floor/quota_percent: expected an integer from 50 to 100, found 40") &&
-                          ContainsSubstring("/memory/0/x: unknown field"));
+                      w.options.host),
+        ContainsSubstring("/memory/0/structural_windows") && ContainsSubstring("/memory/0/guard_windows") &&
+            ContainsSubstring("/memory/0/structural/0/ago_s") &&
+            ContainsSubstring("/memory/0/structural/1/ago_s") &&
+            ContainsSubstring("/memory/0/blocked/0: field 'from' is missing") &&
+            ContainsSubstring("/memory/0/blocked/0/to/gpu") &&
+            ContainsSubstring(
+                "/memory/0/floor/quota_percent: expected an integer from 50 to 100, found 40") &&
+            ContainsSubstring("/memory/0/x: unknown field"));
     CHECK_THROWS_WITH(parse_journal(R"({"format": "gpusched.control-journal", "version": 2, "memory_s": -1,
                           "memory": [{"name": "T2"}]})",
                                     w.options.host),

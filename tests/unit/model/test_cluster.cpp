@@ -308,3 +308,30 @@ TEST_CASE("counts per domain agree with a map") {
         }
     }
 }
+
+#if defined(GPUSCHED_CHECKED) || !defined(NDEBUG)
+TEST_CASE("what cannot be is caught where assertions are on") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 4'000, .memory_mib = 10}};
+    spec.tasks = {{.name = "t", .cpu_milli = 1'000, .gpu_count = 1}};
+    auto c = Cluster::build(spec);
+    const NodeId no_node{1};
+    const TaskId t{0}, no_task{1};
+    CHECK_FALSE(testing_support::aborts([&] { c.assign(t, n, 0b01); }));
+    CHECK(testing_support::aborts([&] { (void)c.node_of(no_task); }));
+    CHECK(testing_support::aborts([&] { (void)c.cpu_free_milli(no_node); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_free_milli(n, 2); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_free_milli(n, -1); }));
+    CHECK(testing_support::aborts([&] { (void)c.gpu_memory_free_mib(n, 2); }));
+    CHECK(testing_support::aborts([&] { (void)c.tasks_on(no_node); }));
+    CHECK(testing_support::aborts([&] { c.assign(no_task, n, 0b01); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, no_node, 0b01); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, n, 0b100); }));
+    CHECK(testing_support::aborts([&] { c.assign(t, n, 0b11); }));
+    CHECK(testing_support::aborts([&] { c.unreserve(t, n, 0b01); }));  // nothing was reserved
+    CHECK(testing_support::aborts([&] { c.undo(); }));
+    CHECK(testing_support::aborts([&] { c.rollback(1); }));
+    CHECK(testing_support::aborts([&] { (void)c.group_count(0, DomainId{0}); }));
+    CHECK(testing_support::aborts([&] { (void)c.group_domains(0); }));
+}
+#endif

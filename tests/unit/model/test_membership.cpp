@@ -215,6 +215,26 @@ TEST_CASE("membership waits until what-if changes are kept or taken back") {
     cluster.remove_node(node);
 }
 
+TEST_CASE("a commit keeps the reservations that were not given back") {
+    Cluster cluster;
+    const auto node = cluster.add_node(machine("n"));
+    const auto task = cluster.add_task(pod("t")), other = cluster.add_task(pod("u"));
+    cluster.reserve(task.id, node.id, 0b1);
+    cluster.reserve(other.id, node.id, 0b10);
+    cluster.reserve(task.id, node.id, 0b100);
+    cluster.unreserve(task.id, node.id, 0b1);
+    cluster.commit();
+    REQUIRE(cluster.idle_gpus(node.id) == 0b1001);
+    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "room is reserved for it");
+    cluster.unreserve(other.id, node.id, 0b10);
+    cluster.reserve(other.id, node.id, 0b1);
+    cluster.unreserve(other.id, node.id, 0b1);
+    cluster.commit();
+    REQUIRE(cluster.idle_gpus(node.id) == 0b1011);
+    cluster.remove_task(other);
+    REQUIRE_THROWS_MESSAGE(cluster.remove_task(task), InvalidInput, "room is reserved for it");
+}
+
 TEST_CASE("a card may fail under a task, which keeps it, and be repaired") {
     Cluster cluster;
     const auto node = cluster.add_node(machine("n", 2));

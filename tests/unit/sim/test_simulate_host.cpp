@@ -1,4 +1,5 @@
 // The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
+#include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 
@@ -85,6 +86,24 @@ TEST_CASE("static is worst and full is best, at few actions and little throughpu
     for (const auto& run : worst.runs) CHECK(run.structural_actions + run.throttles + run.quota_changes == 0);
 }
 
+TEST_CASE("the paper's order: a quota comes with an upgrade and holds from then on") {
+    auto scenario = host_scenario(HostScenarioName::table3);
+    scenario.duration_s = 1800;
+    std::string log;
+    const auto paper = run_host(scenario, variant_flags(Variant::paper), 0, &log);
+    const auto full = run_host(scenario, variant_flags(Variant::full), 0);
+    const auto alone = run_host(scenario, variant_flags(Variant::no_guards), 0);
+    CHECK(paper.structural_actions > 0);
+    CHECK(paper.quota_changes > 0);
+    CHECK(full.quota_changes > 0);
+    CHECK(alone.quota_changes == 0);
+    CHECK(paper.t3_work_s < alone.t3_work_s);
+    // No quota is changed by itself while there is a better or a larger instance.
+    CHECK(log.find("set_quota") == std::string::npos);
+    CHECK(run_host(scenario, variant_flags(Variant::no_placement), 0).throttles > 0);
+    CHECK(run_host(scenario, variant_flags(Variant::no_mig), 0).quota_changes > 0);
+}
+
 TEST_CASE("threshold and persistence decide when the controller acts, the target what is missed") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
@@ -147,6 +166,77 @@ TEST_CASE("two protected tenants: requests of both count, and each has its own i
     const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 3);
     scenario.second_service = true;
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 3).arrived > alone.arrived);
+}
+
+TEST_CASE("two hosts of eight GPUs: each has its tenants, its requests and its controller") {
+    auto scenario = host_scenario(HostScenarioName::two_hosts);
+    scenario.duration_s = 900;
+    const auto options = sim::host_options(scenario, variant_flags(Variant::full));
+    CHECK(options.host.gpus.size() == 8);
+    CHECK(options.host.roots.size() == 4);
+    CHECK(options.host.core_numa.size() == 32);
+    CHECK(options.host.gpus[3].root == 1);
+    CHECK(options.host.gpus[3].numa == 0);
+    CHECK(options.host.gpus[4].numa == 1);
+    auto single = scenario;
+    single.hosts = 1;
+    std::string log, other;
+    for (const auto variant : {Variant::static_configuration, Variant::full}) {
+        log.clear();
+        other.clear();
+        const auto one = run_host(single, variant_flags(variant), 5, &other);
+        const auto two = run_host(scenario, variant_flags(variant), 5, &log);
+        CHECK(one.services == 1);
+        CHECK(two.services == 2);
+        // The first host is the single one; the second has requests of its own.
+        CHECK(log == other);
+        CHECK(two.arrived > one.arrived);
+        CHECK(two.arrived != 2 * one.arrived);
+        CHECK(two.completed + two.shed <= two.arrived);
+        CHECK(two.slice_s >= 2 * 2 * 900 * 0.999);
+        CHECK(two.violation_s >= one.violation_s);
+        CHECK(two.violation_s <= 2 * 900);
+    }
+    // On a host of this size T1 is as it is on a small one until something is done about it.
+    auto small = host_scenario(HostScenarioName::table3);
+    small.duration_s = 900;
+    CHECK(run_host(single, variant_flags(Variant::static_configuration), 5).p99_ms ==
+          run_host(small, variant_flags(Variant::static_configuration), 5).p99_ms);
+}
+
+TEST_CASE("several trios on a host: each with a hog on its root and a client of its own") {
+    auto scenario = host_scenario(HostScenarioName::two_hosts);
+    scenario.hosts = 1;
+    scenario.trios = 4;
+    scenario.second_service = true;
+    scenario.duration_s = 1800;
+    const auto host = sim::host_options(scenario, variant_flags(Variant::full)).host;
+    REQUIRE(host.tenants.size() == 13);
+    CHECK(host.tenants[3].name == "T1-2");
+    CHECK(host.tenants[3].start.gpu == 2);
+    CHECK(host.tenants[11].client_of == 9);
+    CHECK(host.tenants[12].name == "T4");
+    CHECK(host.tenants[12].start.gpu == 7);
+    std::string log;
+    const auto flags = variant_flags(Variant::full);
+    const auto run = run_host(scenario, flags, 5, &log);
+    const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 5);
+    CHECK(run.services == 5);
+    CHECK(run.arrived == alone.arrived);
+    CHECK(run.miss_rate < alone.miss_rate);
+    CHECK(run.t2_bytes > 0);
+    CHECK(control::replay_audit(log, sim::host_options(scenario, flags)).first_difference < 0);
+
+    scenario.trios = 5;
+    CHECK_THROWS_WITH(sim::validate(scenario),
+                      Catch::Matchers::ContainsSubstring("trios: 5; expected at most one per root"));
+    scenario.gpus_per_root = 5;
+    CHECK_THROWS_WITH(sim::validate(scenario),
+                      Catch::Matchers::ContainsSubstring("at most 16 GPUs below the 4 roots"));
+    auto pair = host_scenario(HostScenarioName::two_services);
+    pair.trios = 2;
+    CHECK_THROWS_WITH(sim::validate(pair),
+                      Catch::Matchers::ContainsSubstring("second_service: expected fewer trios"));
 }
 
 TEST_CASE(

@@ -3,9 +3,8 @@
 #include <gpusched/admission/detail/search.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/destination_rankings.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <boost/container/small_vector.hpp>
 
 #include <algorithm>
 

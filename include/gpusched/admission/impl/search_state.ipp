@@ -1,8 +1,7 @@
 #pragma once
 
 #include <gpusched/admission/detail/search_state.hpp>
-
-#include <boost/container/small_vector.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 
 #include <algorithm>
 #include <utility>

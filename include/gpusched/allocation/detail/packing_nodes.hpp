@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/detail/exact_packing.hpp>
-#include <gpusched/allocation/detail/small_vector.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/order.hpp>
 
 #include <boost/container/flat_map.hpp>

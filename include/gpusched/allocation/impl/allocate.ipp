@@ -37,8 +37,14 @@ GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const Task
 
 GPUSCHED_INLINE std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {
     const auto id = cluster.inventory().job_names.find(job);
-    if (!id) throw InvalidInput(bad_value("job", gpusched::quoted(job), "a job of the cluster"));
     std::vector<TaskId> pods;
+    if (!id) {
+        const auto task = cluster.inventory().tasks.names.find(job);
+        if (!task)
+            throw InvalidInput(bad_value("job", gpusched::quoted(job), "a job or a task of the cluster"));
+        if (!cluster.is_placed(make_id<TaskId>(*task))) pods.push_back(make_id<TaskId>(*task));
+        return pods;
+    }
     for (const auto task : cluster.tasks())
         if (cluster.inventory().tasks.job[index(task)] == make_id<JobId>(*id) && !cluster.is_placed(task))
             pods.push_back(task);

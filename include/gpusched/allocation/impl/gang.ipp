@@ -4,10 +4,10 @@
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/detail/pod_room.hpp>
-#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 

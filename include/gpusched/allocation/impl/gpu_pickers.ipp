@@ -1,9 +1,9 @@
 #pragma once
 
-#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_sets.hpp>
 #include <gpusched/model/feasibility.hpp>

@@ -1,7 +1,6 @@
 // ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
 #pragma once
 
-#include <gpusched/allocation/detail/small_vector.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/detail/empty_nodes.hpp>
 #include <gpusched/consolidation/detail/order_noise.hpp>
@@ -10,6 +9,7 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 
 #include <boost/container/static_vector.hpp>
 
@@ -45,7 +45,7 @@ class ChainSearch {
     /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
-        work_.failed.clear();
+        work_.forget_failures();
         std::vector<NodeKey> order;
         order.reserve(group.size());
         for (const auto node : group) {
@@ -163,7 +163,7 @@ class ChainSearch {
                 chains.opening += moves_.cost_of_opening(node);
                 if (!accepts(chains)) return false;
                 if (place(task, node)) {
-                    work_.failed.clear();  // others fit beside it
+                    work_.forget_failures();  // others fit beside it
                     return true;
                 }
                 if (anywhere) break;  // nor does it fit on the others of the kind
@@ -219,11 +219,10 @@ class ChainSearch {
     }
     // The destinations that may come into question beyond those known, at most so many; false where there may be more.
     bool gather(TaskId task, Level& level, std::size_t most = std::numeric_limits<std::size_t>::max()) {
-        seen_.resize(cluster_.node_slots());
-        ++looks_;
-        for (const auto node : level.candidates) seen_[index(node)] = looks_;
+        work_.start_list();
+        for (const auto node : level.candidates) (void)work_.put_on_list(node);
         return !policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
-            if (seen_[index(node)] != looks_) level.candidates.push_back(node);
+            if (work_.put_on_list(node)) level.candidates.push_back(node);
             return level.candidates.size() == most;
         });
     }
@@ -251,13 +250,17 @@ class ChainSearch {
                 stats_.count(found);
                 return false;
             }
+        if (work_.has_no_victims(node, depth - 1)) return refuse(&Refusals::refused_by_victims);
         level.movable.clear();
         for (const auto other : cluster_.tasks_on(node))
             if (work_.scope.movable[index(other)] && !work_.failed.dominates(cluster_, other, depth - 1))
                 level.movable.push_back(Victim{other, work_.snapshot.node_of(other) != node});
-        return (!level.movable.empty() &&
-                policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
-                                   level.victims)) ||
+        if (level.movable.empty()) {
+            work_.note_no_victims(node, depth - 1);
+            return refuse(&Refusals::refused_by_victims);
+        }
+        return policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
+                                  level.victims) ||
                refuse(&Refusals::refused_by_victims);
     }
 
@@ -299,8 +302,6 @@ class ChainSearch {
     const EmptyNodes* empty_ = nullptr;   // that may be opened
     bool by_price_;  // nodes whose moves cost the least for what they are worth come first
     std::array<Level, most_depth + 1> levels_;
-    std::vector<std::uint32_t> seen_;  // by node: the last look that listed it
-    std::uint32_t looks_ = 0;
     OpenMoves<Policies> moves_;
 };
 

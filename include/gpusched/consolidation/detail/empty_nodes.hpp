@@ -1,4 +1,4 @@
-// EmptyNodes: nodes that a search may open, those that are alike together.
+// EmptyNodes: the empty nodes that a search may open, grouped by kind.
 #pragma once
 
 #include <gpusched/consolidation/detail/workspace.hpp>
@@ -13,8 +13,8 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
-/// All that decides what an empty node may take, and what opening it costs, but where it is: its position, its own name as a label, and
-/// who else is near. Those of the least weight come first.
+/// The properties that decide which tasks an empty node may take and what opening it costs, except its position in the network, its name
+/// and its neighbours. The weight comes first, so that kinds of little weight are tried first.
 using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, GpuMask, GpuMask,
                              std::int64_t, std::int64_t, std::int64_t, std::vector<std::int64_t>>;
 
@@ -36,7 +36,7 @@ using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::ui
             std::move(resources)};
 }
 
-/// Does what an empty node offers alone decide whether the task may go there?
+/// Whether the kind of an empty node alone decides that the task may go there: the task has no group constraint and no list of nodes.
 [[nodiscard]] inline bool place_is_free(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     return inv.memberships(task).empty() &&
@@ -49,7 +49,7 @@ struct EmptyNodes {
     std::vector<NodeId> all{};                 ///< kind by kind
 
     EmptyNodes() = default;
-    /// @param weight of a node, as the policies have it
+    /// @param weight the policy's weight of a node
     template <class Weight>
     EmptyNodes(const Workspace& work, std::span<const NodeId> group, const Weight& weight) {
         std::map<EmptyKind, std::vector<NodeId>> found;

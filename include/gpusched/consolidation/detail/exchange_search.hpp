@@ -116,7 +116,7 @@ class ExchangeSearch {
         for (auto tries = 1 + rng.below(3); tries > 0 && !others.empty(); --tries)
             recreate_.push_back(pick(others, rng));
         rng.shuffle(std::span(recreate_));
-        work_.failed.clear();
+        work_.forget_failures();
         const int depth = 1 + static_cast<int>(rng.below(static_cast<std::uint64_t>(depth_)));
         const bool any_victims = rng.below(2) == 0;
         any_victims_.ejection.frugal = rng.below(2) == 0;

@@ -16,24 +16,32 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// of is known of those with the same constraints.
 class FailedRequests {
   public:
-    explicit FailedRequests(const Inventory& inventory)
-        : classes_(std::size_t{2} * inventory.requirements.size()) {}
+    explicit FailedRequests(const Cluster& cluster);
 
     void clear();
 
+    /// @param cluster of the tasks and requirements that the memory was made for, whoever runs where
     [[nodiscard]] bool dominates(const Cluster& cluster, TaskId task, int depth) const {
-        return knows(classes_[class_of(cluster, task)], cluster, task, depth) ||
+        const auto& request = requests_[index(task)];
+        return knows(classes_[request.of], request, depth) ||
                (!alike_.empty() && dominates_alike(cluster, task, depth));
     }
     void add(const Cluster& cluster, TaskId task, int depth);
 
   private:
+    /// What a task asks for, side by side: searches read it of tasks all over the cluster.
     struct Request {
-        std::int64_t gpu_milli, cpu_milli, memory_mib;
-        int depth;
-        [[nodiscard]] bool no_harder(const Request& other) const noexcept {
+        std::int64_t cpu_milli, memory_mib;
+        std::int32_t gpu_milli;
+        std::uint32_t of;  // index into `classes_`
+    };
+    struct Failure {
+        std::int64_t cpu_milli, memory_mib;
+        std::int32_t gpu_milli;
+        std::int32_t depth;
+        [[nodiscard]] bool is_no_harder(const auto& other, int other_depth) const noexcept {
             return gpu_milli <= other.gpu_milli && cpu_milli <= other.cpu_milli &&
-                   memory_mib <= other.memory_mib && depth >= other.depth;
+                   memory_mib <= other.memory_mib && depth >= other_depth;
         }
     };
     /// All that decides where a task may run beside its request: tasks of one job, mostly.
@@ -48,24 +56,18 @@ class FailedRequests {
             return (std::size_t{c.profile} << 32 | c.extras) * 0x9E3779B97F4A7C15u + c.requirement;
         }
     };
-    static Request request(const Cluster& cluster, TaskId task, int depth) {
-        const auto& t = cluster.inventory().tasks;
-        return {cluster.gpu_milli(task), t.cpu_milli[index(task)], t.memory_mib[index(task)], depth};
-    }
-    static std::size_t class_of(const Cluster& cluster, TaskId task) {
-        return std::size_t{2} * cluster.inventory().tasks.requirement[index(task)] +
-               (cluster.may_borrow(task) ? 1u : 0u);
-    }
-    static bool knows(const std::vector<Request>& entries, const Cluster& cluster, TaskId task, int depth) {
-        for (const auto& entry : entries)
-            if (entry.no_harder(request(cluster, task, depth))) return true;
+    [[nodiscard]] static bool knows(const std::vector<Failure>& failures, const Request& request,
+                                    int depth) noexcept {
+        for (const auto& failure : failures)
+            if (failure.is_no_harder(request, depth)) return true;
         return false;
     }
     [[nodiscard]] bool dominates_alike(const Cluster& cluster, TaskId task, int depth) const;
     static Constraints constraints_of(const Cluster& cluster, TaskId task);
 
-    std::vector<std::vector<Request>> classes_;  // by requirement, and whether the task may borrow
-    std::unordered_map<Constraints, std::vector<Request>, Hash> alike_;
+    std::vector<Request> requests_;              // by task
+    std::vector<std::vector<Failure>> classes_;  // by requirement, and whether the task may borrow
+    std::unordered_map<Constraints, std::vector<Failure>, Hash> alike_;
 };
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

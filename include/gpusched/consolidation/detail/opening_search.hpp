@@ -31,7 +31,7 @@ class OpeningSearch {
     /// @return chains that lead on from the state at hand
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
-        work_.failed.clear();
+        work_.forget_failures();
         const EmptyNodes empty(work_, group, policies_.weight);
         std::vector<Vacated> found;
         if (empty.empty()) return found;
@@ -73,11 +73,11 @@ class OpeningSearch {
                 if (cluster_.occupants(node) == 0 && !try_together(node, found)) break;
             }
     }
-    // Vacates what can be vacated with the empty node in use; undone where that is not worth opening it.
+    // Opens the empty node and vacates other nodes into it; undoes both where the gain is less than the price of opening.
     bool try_together(NodeId node, std::vector<Vacated>& found) {
         work_.on_trial = node;
         work_.index.open(cluster_, node);
-        work_.failed.clear();
+        work_.forget_failures();
         std::vector<Vacated> made;
         ChainSet sum;
         for (const auto& [key, source] : sources_) {

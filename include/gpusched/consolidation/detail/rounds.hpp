@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/detail/exchange_search.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/detail/last_plan.hpp>
 #include <gpusched/consolidation/detail/opening_search.hpp>
 
 #include <algorithm>
@@ -144,6 +145,17 @@ class Rounds {
             }
         }
         if (options_.open_price && !budget_.exhausted()) open(policies, full_depth);
+    }
+
+    /// Begins with the moves of an earlier plan that are still possible, as far as they still vacate nodes.
+    template <class Policies>
+    void repeat(const Policies& policies, const LastPlan& last) {
+        counters_.assign(1, {});
+        auto work = workspaces_.acquire(joined_.steps());
+        const std::vector<NodeId> nodes(cluster_.nodes().begin(), cluster_.nodes().end());
+        const auto found = Repetition(*work, policies, counters_[0]).run(last, nodes);
+        workspaces_.release(std::move(work));
+        (void)join(found);
     }
 
     /// Exchanges vacated nodes for others, in the groups of the policies.

@@ -182,10 +182,33 @@ template <class... Kinds>
         return policies;
 }
 
+/// What `replan` searches: what is left of the last plan and one round from there, or one round from nothing, whichever is better.
+template <class... Kinds>
+Result search_again(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+                    const LastPlan& last, const Options& options, ExecutorRef executor, Budget& budget) {
+    Rounds rounds(cluster, scope, options, executor, budget);
+    rounds.repeat(policies, last);
+    rounds.run(policies);
+    auto best = rounds.joined().finish(budget);
+    appraise(cluster, policies, options.price, options.open_price, best);
+    if (!budget.exhausted()) {
+        auto anew = options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                                       : search(cluster, scope, policies, options, executor, budget);
+        SearchCounters counters = best.stats;
+        counters += anew.stats;
+        if (worth(anew) > worth(best)) best = std::move(anew);
+        static_cast<SearchCounters&>(best.stats) = counters;
+    }
+    if (best.stats.value_milli < 0) forget_moves(cluster, best);
+    best.stop_reason = rounds.joined().stop_reason(budget);
+    return best;
+}
+
 /// With options that were validated.
+/// @param last the plan that the search goes on from, or none
 template <class... Kinds>
 Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
-                   const Context& context) {
+                   const Context& context, const LastPlan* last = nullptr) {
     require_lp(options.bound_method, context);
     auto policies = with_limits(without_limits, options);
     if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
@@ -194,8 +217,9 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
     const auto executor = threads.executor();
 
     const auto scope = make_scope(cluster, options);
-    auto best = options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
-                                   : search(cluster, scope, policies, options, executor, budget);
+    auto best = last != nullptr ? search_again(cluster, scope, policies, *last, options, executor, budget)
+                : options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                                     : search(cluster, scope, policies, options, executor, budget);
     if (options.polish_time) {
         const auto first_reason = best.stop_reason;
         // A search asks one budget only: that of polishing ends no later than all the time there is.

@@ -27,7 +27,7 @@ struct Workspace {
     /// @param r in the state of `before`
     Workspace(const Cluster& before, const Scope& s, const AnyPlacementRule& r)
         : snapshot(before), cluster(before), scope(s), index(cluster), on_stack(cluster.node_slots()),
-          failed(before.inventory()), rule(r) {
+          failed(before), rule(r), notes_(cluster.node_slots()) {
         const auto& costs = before.inventory().tasks.move_cost;
         for (const auto task : before.tasks())
             if (s.movable[gpusched::index(task)])
@@ -48,9 +48,31 @@ struct Workspace {
     /// An empty node that is offered like others until it is known what it is good for: moves onto it do not count as opening it.
     NodeId on_trial = none<NodeId>;
 
+    /// Forgets the requests that found no place.
+    void forget_failures() {
+        failed.clear();
+        next(failures_, notes_, &Notes::no_victims, std::uint32_t{most_depth});
+    }
+    /// Starts a new list of destinations.
+    void start_list() { next(lists_, notes_, &Notes::listed, 1u); }
+    /// Puts a node on the list. @return false where it is there already
+    bool put_on_list(NodeId node) {
+        return std::exchange(notes_[gpusched::index(node)].listed, lists_) != lists_;
+    }
+    /// True where it is known that no task of the node may leave it by moves nested so deep: none of them may move at all, or all that may
+    /// are known to find no place.
+    [[nodiscard]] bool has_no_victims(NodeId node, int depth) const {
+        return notes_[gpusched::index(node)].no_victims >= failures_ + static_cast<std::uint32_t>(depth);
+    }
+    /// Remembers that until something on the node changes, or failures are forgotten.
+    void note_no_victims(NodeId node, int depth) {
+        auto& note = notes_[gpusched::index(node)].no_victims;
+        note = std::max(note, failures_ + static_cast<std::uint32_t>(depth));
+    }
     /// To be called after every change of what runs on a node.
     void usage_changed(NodeId node) {
         index.usage_changed(cluster, node);
+        notes_[gpusched::index(node)].no_victims = 0;
         if (scope.opens(node) && node != on_trial) follow_opening(node);
     }
     /// To be called after every move, and after one is taken back, where `from` and `to` change places.
@@ -69,6 +91,24 @@ struct Workspace {
         else if (!used)
             index.close(node);
     }
+
+    // What is known of a node, side by side: searches ask it of many nodes that lie far apart. 0 = nothing.
+    struct Notes {
+        std::uint32_t listed = 0;      // the list of destinations that it was put on last
+        std::uint32_t no_victims = 0;  // the number of the failures at hand and a depth
+    };
+    // Goes on to the next number; where there is none, to the first one, and no node has any.
+    static void next(std::uint32_t& number, std::vector<Notes>& notes, std::uint32_t Notes::*column,
+                     std::uint32_t step) {
+        if (number > std::numeric_limits<std::uint32_t>::max() - 2 * step) {
+            for (auto& note : notes) note.*column = 0;
+            number = 0;
+        }
+        number += step;
+    }
+
+    std::vector<Notes> notes_;
+    std::uint32_t lists_ = 0, failures_ = 1;
 };
 
 /// What it costs to move away the tasks that are on a node and at home there.
@@ -100,7 +140,8 @@ class OpenMoves {
         chains_.moves = chains_.tasks;
     }
     /// Moves a task if nothing stands in the way.
-    bool place(TaskId task, NodeId node) {
+    /// @param wanted the GPUs that it takes where they suit it; others are for the policy to pick
+    bool place(TaskId task, NodeId node, GpuMask wanted = 0) {
         auto& cluster = work_.cluster;
         if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
         if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none) {
@@ -108,7 +149,10 @@ class OpenMoves {
             return false;
         }
         if (work_.rule && !work_.rule.allows(cluster, task, node)) return refuse(&Refusals::refused_by_rule);
-        make(task, node, allocation::pick_gpus(policies_.picker, cluster, task, node));
+        make(task, node,
+             wanted != 0 && gpus_fit(cluster, task, node, wanted)
+                 ? wanted
+                 : allocation::pick_gpus(policies_.picker, cluster, task, node));
         return true;
     }
     /// Moves a task back to where it was in the snapshot, to the same GPUs, if nothing stands in the way.

@@ -6,6 +6,15 @@
 
 namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
+GPUSCHED_INLINE FailedRequests::FailedRequests(const Cluster& cluster)
+    : requests_(cluster.task_slots()), classes_(std::size_t{2} * cluster.inventory().requirements.size()) {
+    const auto& t = cluster.inventory().tasks;
+    for (const auto task : cluster.tasks())
+        requests_[index(task)] = {t.cpu_milli[index(task)], t.memory_mib[index(task)],
+                                  static_cast<std::int32_t>(cluster.gpu_milli(task)),
+                                  2 * t.requirement[index(task)] + (cluster.may_borrow(task) ? 1u : 0u)};
+}
+
 GPUSCHED_INLINE void FailedRequests::clear() {
     for (auto& entries : classes_) entries.clear();
     alike_.clear();
@@ -21,7 +30,7 @@ GPUSCHED_INTERNAL FailedRequests::Constraints FailedRequests::constraints_of(con
 
 GPUSCHED_INLINE bool FailedRequests::dominates_alike(const Cluster& cluster, TaskId task, int depth) const {
     const auto same = alike_.find(constraints_of(cluster, task));
-    return same != alike_.end() && knows(same->second, cluster, task, depth);
+    return same != alike_.end() && knows(same->second, requests_[index(task)], depth);
 }
 
 GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, int depth) {
@@ -32,10 +41,11 @@ GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, in
     if (!asks_for_more && (!inv.memberships(task).empty() || inv.tasks.gpu_memory_mib[index(task)] > 0 ||
                            !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty()))
         return;
-    const auto r = request(cluster, task, depth);
-    auto& entries = asks_for_more ? alike_[constraints_of(cluster, task)] : classes_[class_of(cluster, task)];
-    std::erase_if(entries, [&](const Request& e) { return r.no_harder(e); });
-    entries.push_back(r);
+    const auto& request = requests_[index(task)];
+    const Failure failure{request.cpu_milli, request.memory_mib, request.gpu_milli, depth};
+    auto& entries = asks_for_more ? alike_[constraints_of(cluster, task)] : classes_[request.of];
+    std::erase_if(entries, [&](const Failure& e) { return failure.is_no_harder(e, e.depth); });
+    entries.push_back(failure);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::detail

@@ -7,27 +7,27 @@
 #include <gpusched/consolidation/presets.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
 
 namespace detail {
 
+/// Goes down the prices, and appends the plans that it passes.
+/// @param scope of these options
+/// @return why it ended
 template <class Policies>
-Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
-                  const Context& context) {
-    Budget budget(context, options.time_limit);
-    const Threads threads(options, context);
-    const auto executor = threads.executor();
+StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Policies& policies,
+                           const FrontierOptions& options, std::span<const std::int64_t> prices,
+                           ExecutorRef executor, Budget& budget, std::vector<FrontierPoint>& points) {
     Options at = options;
-    const auto scope = make_scope(cluster, options);
     Rounds rounds(cluster, scope, at, executor, budget);
     const auto& joined = rounds.joined();
-    const auto most = bound(cluster, scope, BoundMethod::counting, nullptr, budget, executor);
-    const auto room =
-        options.objective == Objective::gpus ? most.vacated_gpus_at_most : most.vacated_nodes_at_most;
-    const auto prices = ladder(cluster, scope, policies, room, options.points, options.price);
-
     struct Cut {
         std::size_t chains;
         std::int64_t price;
@@ -68,14 +68,48 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
         from = level.chains;
     }
 
-    Frontier result;
-    std::vector<FrontierPoint> points(cuts.size());
+    const auto known = points.size();
+    points.resize(known + cuts.size());
     auto order = [&](std::size_t i) {
-        points[i].result = joined.plan(budget, cuts[i].chains);
-        appraise(cluster, policies, cuts[i].price, options.open_price, points[i].result);
+        auto& result = points[known + i].result;
+        result = joined.plan(budget, cuts[i].chains);
+        appraise(cluster, policies, cuts[i].price, options.open_price, result);
     };
     auto watch = [&] { (void)budget.exhausted(); };
-    executor.run(points.size(), IndexTask(order), WaitTask(watch));
+    executor.run(cuts.size(), IndexTask(order), WaitTask(watch));
+    return joined.stop_reason(budget);
+}
+
+template <class Policies>
+Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
+                  const Context& context) {
+    Budget budget(context, options.time_limit);
+    const Threads threads(options, context);
+    const auto executor = threads.executor();
+    Frontier result;
+    std::vector<FrontierPoint> points;
+    std::vector<std::int64_t> prices;  // of all searches
+    const auto search = [&](const FrontierOptions& with, const Scope& scope) {
+        const auto most = bound(cluster, scope, BoundMethod::counting, nullptr, budget, executor);
+        const auto room =
+            with.objective == Objective::gpus ? most.vacated_gpus_at_most : most.vacated_nodes_at_most;
+        const auto steps = ladder(cluster, scope, policies, room, with.points, with.price);
+        const auto reason = search_frontier(cluster, scope, policies, with, steps, executor, budget, points);
+        if (reason != StopReason::completed) result.stop_reason = reason;
+        prices.insert(prices.end(), steps.begin(), steps.end());
+    };
+    const auto scope = make_scope(cluster, options);
+    // What is opened early may be in the way later, so that plans which open nothing are looked for as well.
+    if (options.open_price) {
+        auto without = options;
+        without.open_price.reset();
+        search(without, make_scope(cluster, without));
+        for (auto& point : points) point.result.stats.open_price = *options.open_price;
+    }
+    search(options, scope);
+    std::sort(prices.begin(), prices.end(), std::greater{});
+    prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
+
     const auto gained = [](const FrontierPoint& point) {  // the value at a price of 0
         const auto& stats = point.result.stats;
         return value_milli(stats.vacated_weight, 0, 0) - opening_milli(stats.opened_weight, stats.open_price);
@@ -108,7 +142,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
             enum_name(options.bound_method == BoundMethod::lp && budget.exhausted() ? BoundMethod::counting
                                                                                     : options.bound_method);
     }
-    result.stop_reason = joined.stop_reason(budget);
+    if (budget.reason() != StopReason::completed) result.stop_reason = budget.reason();  // in the bounds
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include <gpusched/consolidation/detail/goal_search.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/detail/slot_bound.hpp>
+#include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -29,22 +30,21 @@ namespace detail {
 /// What is counted: empty nodes, or slots of a shape.
 class Wanted {
   public:
-    Wanted(const Cluster& cluster, const Goal& goal) : goal_(goal) {
-        if (!goal.gpu_model.empty())
-            model_ = make_id<GpuModelId>(cluster.inventory().gpu_models.find(goal.gpu_model).value());
+    Wanted(const Cluster& cluster, const Goal& goal) : goal_(goal), counts_(cluster.node_slots()) {
+        for (const auto node : goal_nodes(cluster, goal)) counts_[index(node)] = 1;
     }
     /// How many there are to be.
     [[nodiscard]] std::int64_t count() const { return goal_.empty_nodes.value_or(goal_.count.value_or(1)); }
     /// How many the node has.
     [[nodiscard]] std::int64_t on(const Cluster& cluster, NodeId node) const {
-        if (!counts(cluster, node)) return 0;
+        if (counts_[index(node)] == 0) return 0;
         if (is_nodes()) return cluster.occupants(node) == 0 ? 1 : 0;
         return slots(gpu_count(cluster.idle_gpus(node)), cluster.cpu_free_milli(node),
                      cluster.memory_free_mib(node));
     }
     /// How many it would have if it held daemons alone.
     [[nodiscard]] std::int64_t on_empty(const Cluster& cluster, NodeId node) const {
-        if (!counts(cluster, node)) return 0;
+        if (counts_[index(node)] == 0) return 0;
         if (is_nodes()) return 1;
         const auto& t = cluster.inventory().tasks;
         auto taken = static_cast<GpuMask>(cluster.healthy_gpus(node));
@@ -69,11 +69,6 @@ class Wanted {
     [[nodiscard]] bool is_nodes() const { return goal_.empty_nodes.has_value(); }
 
   private:
-    [[nodiscard]] bool counts(const Cluster& cluster, NodeId node) const {
-        const auto& nodes = cluster.inventory().nodes;
-        return !nodes.is_cordoned(node) &&
-               (goal_.gpu_model.empty() || nodes.gpu_model[index(node)] == model_);
-    }
     [[nodiscard]] std::int64_t slots(std::int64_t gpus, std::int64_t cpu, std::int64_t memory) const {
         auto most = std::numeric_limits<std::int64_t>::max();
         const auto limit = [&](std::int64_t free, std::int64_t each) {
@@ -86,7 +81,7 @@ class Wanted {
     }
 
     const Goal& goal_;
-    GpuModelId model_ = none<GpuModelId>;
+    std::vector<std::uint8_t> counts_;  // by node
 };
 
 /// What each node would add, or an empty one lose, by NodeId.
@@ -405,6 +400,42 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
                       -stats.relocation_cost, -stats.moves);
 }
 
+/// Where a plan leaves more nodes empty than are wanted: searches for plans that vacate all its nodes but one, those first without which
+/// most is saved, and offers them to `keep_closer`. A node that saves nothing stays vacated.
+template <class Policies, class Keep>
+void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies& policies,
+                   const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
+                   Keep&& keep_closer) {
+    static constexpr std::size_t most_tries = 8;
+    const auto cost_of = [&](NodeId node) {
+        std::int64_t cost = 0;
+        for (const auto task : cluster.tasks_on(node))
+            if (!cluster.inventory().tasks.daemon[index(task)])
+                cost += cluster.inventory().tasks.move_cost[index(task)];
+        return cost;
+    };
+    for (bool saved = true; saved && best.stats.goal_after > wanted.count();) {
+        const auto cost = best.stats.relocation_cost;
+        auto nodes = best.plan.vacated_nodes;
+        std::stable_sort(nodes.begin(), nodes.end(),
+                         [&](NodeId a, NodeId b) { return cost_of(a) > cost_of(b); });
+        saved = false;
+        for (std::size_t i = 0; i < std::min(nodes.size(), most_tries) && !saved; ++i) {
+            if (budget.exhausted()) return;
+            auto at = options;
+            at.price = std::max<std::int64_t>(1, options.price);
+            at.clear = nodes;
+            at.clear->erase(at.clear->begin() + static_cast<std::ptrdiff_t>(i));
+            auto found =
+                search(cluster, make_scope(cluster, at), with_limits(policies, at), at, executor, budget);
+            found.stats.goal_before = best.stats.goal_before;
+            found.stats.goal_after = wanted.in(apply(cluster, found.plan));
+            keep_closer(std::move(found));
+            saved = best.stats.relocation_cost < cost;
+        }
+    }
+}
+
 /// The plan that comes closest, with nodes that are opened or not, as the options say.
 /// @param start the empty plan
 [[nodiscard]] inline Result closest(const Cluster& cluster, const Wanted& wanted, const AddedWeight& weight,
@@ -429,7 +460,10 @@ inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted&
         found.stats.goal_after = wanted.in(apply(cluster, found.plan));
         keep_closer(std::move(found));
     }
-    if (wanted.is_nodes()) return best;
+    if (wanted.is_nodes()) {
+        leave_surplus(cluster, wanted, policies, options, executor, budget, best, keep_closer);
+        return best;
+    }
     const auto make_slots = [&](Result& found) {
         const auto price = found.stats.price;
         SlotMaker(cluster, scope, wanted, options, budget, found).run();

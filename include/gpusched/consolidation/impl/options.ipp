@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/consolidation/detail/check_goal.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/value.hpp>
 
@@ -27,11 +28,7 @@ inline void check_goal(Problems& problems, const Options& options, const Cluster
             problems.add(
                 "goal: slots: nothing is asked for; expected gpu_count, cpu_milli or memory_mib above 0");
     }
-    const auto& models = cluster.inventory().gpu_models;
-    if (!goal.gpu_model.empty() && !models.find(goal.gpu_model))
-        problems.add(
-            bad_value("gpu_model", gpusched::quoted(goal.gpu_model), "a GPU model of the cluster", "goal") +
-            did_you_mean(goal.gpu_model, models));
+    check_goal_names(problems, goal, cluster);
     if (options.preset == Preset::ipc)
         problems.add(bad_value("preset", enum_name(options.preset), "fast or best beside a goal"));
     if (options.objective != Objective{})

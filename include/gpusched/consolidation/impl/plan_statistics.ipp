@@ -51,11 +51,15 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
     PlanStatistics stats;
     stats.moves = static_cast<std::int64_t>(plan.moves.size());
     stats.waves = plan.waves;
-    std::vector<std::int64_t> per_wave(plan.waves);
+    std::int64_t in_wave = 0;  // moves of the wave of the last move
+    const Move* before_it = nullptr;
     std::vector<std::uint8_t> task_moved(before.task_slots()), job_moved(inv.job_names.size());
     for (const auto& move : plan.moves) {
         stats.move_cost += inv.tasks.move_cost[index(move.task)];
-        ++per_wave[move.wave];
+        in_wave = before_it != nullptr && before_it->wave == move.wave ? in_wave + 1 : 1;
+        before_it = &move;
+        stats.most_moves_at_once = std::max(stats.most_moves_at_once, in_wave);
+        stats.first_wave_moves += move.wave == 0;
         if (std::exchange(task_moved[index(move.task)], std::uint8_t{1})) continue;
         const bool elsewhere = after.node_of(move.task) != before.node_of(move.task);
         stats.moved_tasks += elsewhere;
@@ -63,10 +67,6 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
             stats.relocation_cost += inv.tasks.move_cost[index(move.task)];
         const auto job = inv.tasks.job[index(move.task)];
         stats.disturbed_jobs += job == none<JobId> || !std::exchange(job_moved[index(job)], std::uint8_t{1});
-    }
-    if (!per_wave.empty()) {
-        stats.first_wave_moves = per_wave.front();
-        stats.most_moves_at_once = *std::max_element(per_wave.begin(), per_wave.end());
     }
     for (const auto node : vacated_nodes(before, after)) {
         ++stats.vacated_nodes;

@@ -3,6 +3,7 @@
 #include <gpusched/consolidation/detail/search.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
@@ -54,10 +55,23 @@ namespace detail {
 GPUSCHED_INLINE Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
                               const Context& context) {
     validate(options, cluster);
+    const Budget clock(context, options.time_limit);
     if (options.goal) throw InvalidInput("goal: replan goes on from a plan without one; call consolidate");
-    return detail::consolidate(
-        cluster, detail::following(cluster, last, make_policies(options.preset, {}, options.objective)),
-        options, context);
+    const auto policies = make_policies(options.preset, {}, options.objective);
+    const detail::LastPlan moves(cluster, last);
+    auto again =
+        detail::consolidate(cluster, detail::following(cluster, last, policies), options, context, &moves);
+    // On few nodes a whole search takes no time to speak of, and one round may be far from it. A little value is given for the moves of
+    // the last plan, which somebody may have approved.
+    constexpr std::size_t few_nodes = 1000;
+    constexpr double enough = 0.995;
+    if (cluster.node_count() > few_nodes || again.stop_reason != StopReason::completed) return again;
+    auto rest = options;
+    if (rest.time_limit) rest.time_limit = std::max(0.0, *rest.time_limit - clock.elapsed_s());
+    auto anew = detail::consolidate(cluster, policies, rest, context);
+    const bool better =
+        static_cast<double>(again.stats.value_milli) < enough * static_cast<double>(anew.stats.value_milli);
+    return better ? std::move(anew) : std::move(again);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -93,6 +93,16 @@ class Stepper {
     void push(const Action& action);
     MigLayout rest_of(std::size_t i, std::size_t gpu) const;
     Configuration placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const;
+    /// The same with what comes with an upgrade: cores, and a stricter quota where guards are joined.
+    Configuration upgraded(std::size_t i, std::size_t gpu, MigInstance instance) const;
+    /// The last of the MPS clients that are there in the tenant's instance; -1 without one.
+    std::int32_t client_in_instance(std::size_t i) const;
+    /// The next level below the client's quota; 0 without one.
+    std::int32_t stricter_quota(std::size_t i) const;
+    /// Whether all tenants together may lose what a quota of one costs.
+    bool affordable_quota(std::int32_t percent) const {
+        return (100 - percent) / 100.0 / static_cast<double>(s_.tenants.size()) <= o_.system_loss_budget;
+    }
 
     static bool entered(const TenantState& t, std::int32_t gpu, MigInstance instance) {
         return t.episode.entered[static_cast<std::size_t>(gpu)] >> (8u * instance.profile + instance.start) &

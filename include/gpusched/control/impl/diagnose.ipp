@@ -175,8 +175,7 @@ GPUSCHED_INTERNAL Choice Stepper::best_quota(std::size_t i, Cause cause) {
             expected_misses(t.seen.ema.value / tenant(i).tau_ms) - expected_misses(tail / tenant(i).tau_ms);
         if (tail < tenant(i).tau_ms) break;
     }
-    const double system = (100 - out.value) / 100.0 / static_cast<double>(s_.tenants.size());
-    out.open = out.open && system <= o_.system_loss_budget;
+    out.open = out.open && affordable_quota(out.value);
     out.worth = fewer;
     return fewer >= worth_a_guard ? out : Choice{};
 }
@@ -231,8 +230,9 @@ GPUSCHED_INTERNAL void Stepper::diagnose(std::size_t i) {
     const auto enlarged = enlarge(i);
     const auto moved = move(i);
     const bool structural = enlarged.lever != Lever::none || moved.lever != Lever::none;
-    const std::array<Choice, 5> choices{throttle(i, cause, structural), quota(i, cause), pin(i, cause), moved,
-                                        enlarged};
+    const bool alone = !structural || !o_.flags.join_guards;
+    const std::array<Choice, 5> choices{throttle(i, cause, structural), alone ? quota(i, cause) : Choice{},
+                                        alone ? pin(i, cause) : Choice{}, moved, enlarged};
     bool applies = false;
     for (const auto& choice : choices) {
         if (choice.lever == Lever::none) continue;

@@ -117,6 +117,28 @@ GPUSCHED_INTERNAL Configuration Stepper::placed(std::size_t i, std::size_t gpu, 
     return c;
 }
 
+GPUSCHED_INTERNAL Configuration Stepper::upgraded(std::size_t i, std::size_t gpu,
+                                                  MigInstance instance) const {
+    auto c = placed(i, gpu, instance, true);
+    if (!o_.flags.join_guards || !o_.flags.guard_mps || client_in_instance(i) < 0) return c;
+    if (const auto level = stricter_quota(i); level > 0 && affordable_quota(level)) c.quota_percent = level;
+    return c;
+}
+
+GPUSCHED_INTERNAL std::int32_t Stepper::client_in_instance(std::size_t i) const {
+    std::int32_t found = -1;
+    for (std::size_t j = 0; j < s_.tenants.size(); ++j)
+        if (tenant(j).client_of == static_cast<std::int32_t>(i) && seen_.tenants[j].present)
+            found = static_cast<std::int32_t>(j);
+    return found;
+}
+
+GPUSCHED_INTERNAL std::int32_t Stepper::stricter_quota(std::size_t i) const {
+    for (const auto level : o_.quota_levels)
+        if (level < s_.tenants[i].place.current.quota_percent) return level;
+    return 0;
+}
+
 GPUSCHED_INTERNAL Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
     const auto& t = s_.tenants[i];
     Choice out{.lever = Lever::throttle, .row = Row::throttle};
@@ -166,20 +188,15 @@ GPUSCHED_INTERNAL Choice Stepper::throttle(std::size_t i, Cause cause, bool stru
 GPUSCHED_INTERNAL Choice Stepper::quota(std::size_t i, Cause cause) {
     const auto& t = s_.tenants[i];
     if (cause != Cause::compute || !o_.flags.guard_mps) return {};
-    Choice out{.lever = Lever::quota, .row = Row::quota_or_pin, .after = t.place.current};
-    for (const auto level : o_.quota_levels)
-        if (level < t.place.current.quota_percent) {
-            out.value = level;
-            break;
-        }
-    for (std::size_t j = 0; j < s_.tenants.size(); ++j)
-        if (tenant(j).client_of == static_cast<std::int32_t>(i) && seen_.tenants[j].present)
-            out.target = static_cast<std::int32_t>(j);
+    Choice out{.lever = Lever::quota,
+               .row = Row::quota_or_pin,
+               .target = client_in_instance(i),
+               .value = stricter_quota(i),
+               .after = t.place.current};
     if (out.target < 0 || out.value == 0) return {};
     out.after.quota_percent = out.value;
     if (blocked(t, out.after)) return {};
-    const double system = (100 - out.value) / 100.0 / static_cast<double>(s_.tenants.size());
-    out.open = guard_gate(t) && system <= o_.system_loss_budget;
+    out.open = guard_gate(t) && affordable_quota(out.value);
     return out;
 }
 
@@ -218,7 +235,7 @@ GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
         for (int s = 0; s < d.memory_slices; ++s) {
             const MigInstance at{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(s)};
             if (!can_create(d, rest, at) || (g == here && at == t.place.current.instance)) continue;
-            const auto after = placed(i, g, at, true);
+            const auto after = upgraded(i, g, at);
             const double x = score_(placement_terms(o_.host, seen_, s_, i, g, at, rest, after.cpus));
             auto verdict = CandidateVerdict::worse;
             if (const auto obstacle = ruled_out(t, after, x)) {
@@ -233,6 +250,7 @@ GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
             out_.candidates.push_back(
                 {static_cast<std::int32_t>(i), static_cast<std::int32_t>(g), at, x, verdict});
         }
+        if (found && k == 0 && o_.flags.own_gpu_first) break;
     }
     if (!found) return {};
     out.open = structural_gate(i, out.after, out.make_before_break, out.loss);
@@ -249,7 +267,7 @@ GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
     for (std::size_t k = 0; k < count; ++k) {
         const auto& profile = d.profiles[found[k].profile];
         const auto& own = d.profiles[t.place.current.instance.profile];
-        const auto after = placed(i, gpu, found[k], true);
+        const auto after = upgraded(i, gpu, found[k]);
         const bool fit = profile.memory_slices >= own.memory_slices;
         const auto verdict =
             ruled_out(t, after, 0).value_or(fit ? CandidateVerdict::larger : CandidateVerdict::less_memory);

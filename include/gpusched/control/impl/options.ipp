@@ -11,13 +11,44 @@ namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
     ControllerFlags flags;
-    flags.predict = variant == Variant::ours;
-    if (variant == Variant::full || variant == Variant::ours) return flags;
-    flags.guard_io = flags.guard_mps = variant == Variant::guards;
-    flags.place = variant == Variant::placement;
-    flags.mig = variant == Variant::mig;
-    flags.pin = flags.place || flags.mig;
-    if (variant == Variant::static_configuration) flags.relax = flags.rollback = flags.admission = false;
+    const auto keep = [&](bool guards, bool placement, bool mig) {
+        flags.guard_io = flags.guard_mps = guards;
+        flags.place = placement;
+        flags.mig = mig;
+        flags.pin = placement || mig;
+    };
+    switch (variant) {
+    case Variant::static_configuration:
+        keep(false, false, false);
+        flags.relax = flags.rollback = flags.admission = false;
+        break;
+    case Variant::guards:
+        keep(true, false, false);
+        break;
+    case Variant::placement:
+        keep(false, true, false);
+        break;
+    case Variant::mig:
+        keep(false, false, true);
+        break;
+    case Variant::full:
+        break;
+    case Variant::ours:
+        flags.predict = true;
+        break;
+    case Variant::paper:
+        flags.join_guards = flags.own_gpu_first = true;
+        break;
+    case Variant::no_guards:
+        keep(false, true, true);
+        break;
+    case Variant::no_placement:
+        keep(true, false, true);
+        break;
+    case Variant::no_mig:
+        keep(true, true, false);
+        break;
+    }
     return flags;
 }
 

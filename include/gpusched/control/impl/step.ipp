@@ -95,8 +95,9 @@ GPUSCHED_INTERNAL void Stepper::take_guard(std::size_t i) {
         --t.episode.throttles;
     } else if (t.place.current.gpu != t.place.before.gpu ||
                t.place.current.instance != t.place.before.instance) {
-        // Cores are a help, not a condition: the change of instance stands without.
+        // Cores and a quota are a help, not a condition: the change of instance stands without.
         t.place.current.cpus = t.place.before.cpus;
+        t.place.current.quota_percent = t.place.before.quota_percent;
         return remark(i, why, Row::failed);
     } else {
         t.place.current = t.place.before;

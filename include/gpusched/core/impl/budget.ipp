@@ -28,7 +28,8 @@ GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> tim
 
 GPUSCHED_INLINE bool Budget::exhausted() noexcept {
     if (reason_.load(std::memory_order_relaxed) != StopReason::completed) return true;
-    const auto now = clock_.now_ns();
+    // Without a deadline and a progress hook nobody wants to know the time.
+    const auto now = deadline_ns_ || context_.progress ? clock_.now_ns() : 0;
     if (context_.progress && owner_ == detail::this_thread_tag() &&
         (now - last_report_ns_ >= detail::progress_interval_ns || (!reported_ && *phase_.load() != '\0'))) {
         last_report_ns_ = now;

@@ -292,16 +292,13 @@ GPUSCHED_INLINE Feedback HostActuator::reconfigure(const Action& action) {
     }
     Feedback end{true, ok, true};
     if (!same) end = replace(action, entry);
-    if (end.status == ok && action.after.cpus != entry.now.cpus) {
-        // Cores are a help, not a condition: where they cannot be set the change stands without.
-        if (const auto status = pin(action.tenant, action.after.cpus); status != ok)
-            report_.outcomes.push_back({ActionKind::pin, action.tenant, action.tenant, status});
-    }
     const bool settled = end.status == ok || (end.restored && !freezes(end.status));
     if (end.status == ok) {
-        const auto cpus = entry.now.cpus;
-        entry.now = action.after;
-        entry.now.cpus = cpus;
+        // Cores and a quota are a help, not a condition: where one cannot be set the change stands without both.
+        if (const auto status = join_guards(action, entry); status != ok)
+            report_.outcomes.push_back({ActionKind::pin, action.tenant, action.tenant, status});
+        entry.now.gpu = action.after.gpu;
+        entry.now.instance = action.after.instance;
     }
     if (settled) {
         entry.pending.reset();
@@ -310,6 +307,28 @@ GPUSCHED_INLINE Feedback HostActuator::reconfigure(const Action& action) {
     // What stands is true whether or not it can be written down; a restart then finds the instances as they are.
     static_cast<void>(save());
     return end;
+}
+
+/// The quota and the cores that come with a change of instance: both, or neither.
+GPUSCHED_INLINE BackendStatus HostActuator::join_guards(const Action& action, JournalTenant& entry) {
+    const auto before = entry.now.quota_percent;
+    const auto set_quota = [&](std::int32_t percent) {
+        auto status = not_supported;
+        for (std::size_t j = 0; j < host_.tenants.size(); ++j)
+            if (host_.tenants[j].client_of == action.tenant)
+                status = quota({.kind = ActionKind::set_quota,
+                                .tenant = action.tenant,
+                                .target = static_cast<std::int32_t>(j),
+                                .value = percent,
+                                .before = action.after});
+        return status;
+    };
+    auto status = action.after.quota_percent != before ? set_quota(action.after.quota_percent) : ok;
+    if (status == ok && action.after.cpus != entry.now.cpus) {
+        status = pin(action.tenant, action.after.cpus);
+        if (status != ok && entry.now.quota_percent != before) static_cast<void>(set_quota(before));
+    }
+    return status;
 }
 
 GPUSCHED_INLINE Feedback HostActuator::replace(const Action& action, JournalTenant& entry) {

@@ -52,23 +52,34 @@ call() { # <what it is about> <command...>
   done
 }
 
-# Whether a pod is where the plan takes it from. One that moves twice is looked at once.
+# Whether a pod is where the plan takes it from, and whether its disruption budget allows its eviction now: a dry run, which the API
+# server judges and does not carry out. A pod that moves twice is looked at once.
 look() { # <namespace> <pod> [node]
   case $looked in *" $1/$2 "*) return 0 ;; esac
   looked="$looked$1/$2 " all=$((all + 1))
-  if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}'; then
+  if ! call "pod $1/$2" k -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}|{.metadata.uid}'; then
     case $answer in *NotFound*) echo "pod $1/$2 is gone" ;; *) stop "pod $1/$2: $answer" ;; esac
-  elif [ -n "${3:-}" ] && [ "$answer" != "$3" ]; then
+  elif [ -n "${3:-}" ] && [ "${answer%%|*}" != "$3" ]; then
+    answer=${answer%%|*}
     echo "pod $1/$2 is on ${answer:-no node}, and the plan takes it from $3"
   else
     there=$((there + 1))
+    if ! delete_by_eviction "$1" "$2" "${answer#*|}" '"dryRun":["All"],' >/dev/null 2>"$state.error"; then
+      case $(cat "$state.error") in
+      *TooManyRequests*)
+        refused=$((refused + 1))
+        echo "pod $1/$2: its disruption budget allows no eviction now: $(tail -n 1 "$state.error")"
+        ;;
+      esac
+    fi
   fi
 }
 look_at_all() {
-  looking=1 looked=' ' all=0 there=0
+  looking=1 looked=' ' all=0 there=0 refused=0
   steps
   looking=''
   echo "Context $(k config current-context 2>/dev/null || echo 'not known'): $there of $all pods are where the plan takes them from."
+  [ "$refused" -eq 0 ] || echo "Disruption budgets allow no eviction of $refused of them now."
 }
 
 cordon() { # <node>
@@ -118,8 +129,8 @@ wished() { # <namespace> <uid of the controller> <kind/name>
     $3 != "" { left = $4 == "" ? $3 : $4 - $5; print left < $3 ? left : $3 }')
 }
 
-delete_by_eviction() { # <namespace> <pod> <uid>
-  printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},"deleteOptions":{"preconditions":{"uid":"%s"}}}' "$@" |
+delete_by_eviction() { # <namespace> <pod> <uid> [further options]
+  printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":"%s","name":"%s"},"deleteOptions":{%s"preconditions":{"uid":"%s"}}}' "$1" "$2" "${4:-}" "$3" |
     k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
 }
 
@@ -265,6 +276,10 @@ main() {
         echo "Another cluster, or an old plan? Nothing has been changed."
         ask "most pods of the plan are gone or elsewhere"
       }
+      [ "$refused" -eq 0 ] || {
+        echo "It would wait for each of them, $wait_s s at most, and then stop with the plan half done. Nothing has been changed."
+        ask "disruption budgets allow no eviction of $refused pods of the plan"
+      }
       note looked
     fi
     steps
@@ -283,7 +298,7 @@ main() {
   check)
     look_at_all
     rm -f "$state.error"
-    [ "$there" -eq "$all" ] || exit 3
+    [ "$there" -eq "$all" ] && [ "$refused" -eq 0 ] || exit 3
     ;;
   undo) undo ;;
   *) echo "usage: sh $0 [run | check | undo]" >&2 && exit 2 ;;

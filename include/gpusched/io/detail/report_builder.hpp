@@ -20,6 +20,10 @@ class ReportBuilder {
     void exact(std::string_view kind, std::string_view what, std::int64_t count = 1) {
         row(kind, what, Fidelity::exact, Errs::neither, {}).count += count;
     }
+    /// What is exact and what people look for by name, such as the budgets that allow no eviction.
+    void exact_of(std::string_view kind, std::string_view what, std::string_view example) {
+        note(row(kind, what, Fidelity::exact, Errs::neither, {}), example);
+    }
     void approximated(std::string_view kind, std::string_view what, Errs errs, std::string_view how,
                       std::string_view example) {
         note(row(kind, what, Fidelity::approximated, errs, how), example);

@@ -87,7 +87,7 @@ GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
 #   sh FILE        carries it out with kubectl; after an interruption, the same goes on where it was
-#   sh FILE check  changes nothing: are the pods where the plan takes them from?
+#   sh FILE check  changes nothing: are the pods where the plan takes them from, and do disruption budgets allow their eviction?
 #   sh FILE undo   takes the cordons back; pods that were evicted stay where they are then
 #
 )";
@@ -102,8 +102,8 @@ GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan,
 #
 # What a stock Kubernetes cannot be told: where a replacement starts (kube-scheduler chooses, and may start another pending pod in
 # the room meanwhile), which GPUs it gets, and to start it before the old pod ends. The script says where replacements went, and asks
-# before it goes on where that is not what the plan wants, and before it begins where most pods are gone or elsewhere. Standard input
-# answers. It ends with status 0, with 1 where it stopped, and with 3 where all pods were gone or elsewhere.
+# before it goes on where that is not what the plan wants, and before it begins where most pods are gone or elsewhere, or where a
+# disruption budget allows no eviction of a pod. Standard input answers. It ends with status 0, with 1 where it stopped, and with 3 where all pods were gone or elsewhere.
 #
 # GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two looks. GPUSCHED_YES=1: go on wherever
 # replacements are. GPUSCHED_BARE_PODS=1: evict pods without a controller, too; they are lost. GPUSCHED_STATE (FILE.state): what was done.

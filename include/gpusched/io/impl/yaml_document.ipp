@@ -5,6 +5,10 @@
 #include <gpusched/io/detail/yaml_document.hpp>
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::io::detail {
 
@@ -45,16 +49,32 @@ GPUSCHED_INTERNAL std::optional<double> Place::number() const {
     return read_number(document_->string(value), out) ? std::optional(out) : std::nullopt;
 }
 
+/// Takes the first of several JSON documents off a text, as two calls of kubectl print them into one file: an object that begins a
+/// line after the end of another. Within a document a comma stands there, and no string holds a line break.
+[[nodiscard]] inline std::string_view take_json(std::string_view& text) {
+    for (auto at = text.find("\n{"); at != text.npos; at = text.find("\n{", at + 1)) {
+        const auto last = text.find_last_not_of(" \t\r\n", at);
+        if (last == text.npos || text[last] != '}') continue;
+        const auto first = text.substr(0, at + 1);
+        text.remove_prefix(at + 1);
+        return first;
+    }
+    return std::exchange(text, {});
+}
+
 GPUSCHED_INTERNAL std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
                                                            Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     std::vector<json::Document> out;
-    if (start != text.npos && (text[start] == '{' || text[start] == '['))
-        out.push_back(json::Document::parse(text, source, problems));
-    else
-        out = json::Document::parse_yaml(text, source, problems);
+    if (start == text.npos || (text[start] != '{' && text[start] != '['))
+        return json::Document::parse_yaml(text, source, problems);
+    while (!text.empty()) {
+        const auto name =
+            out.empty() ? source : source + " (document " + std::to_string(out.size() + 1) + ")";
+        out.push_back(json::Document::parse(take_json(text), name, problems));
+    }
     return out;
 }
 

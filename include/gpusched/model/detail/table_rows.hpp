@@ -75,7 +75,9 @@ inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable&
     return !task.groups.empty() || !task.avoid.empty() || !task.near.empty() || !task.spread.empty();
 }
 [[nodiscard]] inline GroupTerms group_terms_of(const TaskSpec& task) {
-    return {task.groups, task.avoid, task.near, task.spread};
+    auto groups = task.groups;
+    std::sort(groups.begin(), groups.end());  // a set: no answer depends on the order of a list
+    return {std::move(groups), task.avoid, task.near, task.spread};
 }
 
 [[nodiscard]] inline bool has_affinities(const TaskSpec& task) noexcept {

@@ -61,6 +61,12 @@ struct PlanExecutor {
                 refuse(text(cluster, m),
                        "starts from node " + gpusched::quoted(cluster.name(m.from)) + ", where it is not");
             if (m.from == m.to) refuse(text(cluster, m), "leads to where it is already");
+            // The books take no other number.
+            const auto devices =
+                t.is(TaskTrait::extras, m.task) ? m.gpus & cluster.devices(m.to) : GpuMask{0};
+            if (gpu_count(m.gpus & ~devices) != t.gpu_count[i])
+                refuse(text(cluster, m), "names " + std::to_string(gpu_count(m.gpus & ~devices)) +
+                                             " GPUs, but the task takes " + std::to_string(t.gpu_count[i]));
         }
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())

@@ -14,6 +14,7 @@
 #include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -467,15 +468,20 @@ GPUSCHED_INLINE void Cluster::undo() {
 
 GPUSCHED_INLINE void Cluster::commit() {
     if (events_) publish_open_changes();
-    for (const auto& change : log_) {
-        const Reservation reservation{change.task, change.node, change.gpus};
-        if (change.kind == Change::Kind::reserve) reservations_.push_back(reservation);
-        if (change.kind == Change::Kind::unreserve) {
-            const auto found = std::find(reservations_.begin(), reservations_.end(), reservation);
-            GPUSCHED_ASSERT(found != reservations_.end());
-            *found = reservations_.back();
-            reservations_.pop_back();
-        }
+    std::vector<Reservation> given_back;
+    for (const auto& change : log_)
+        if (change.kind != Change::Kind::assign)
+            (change.kind == Change::Kind::reserve ? reservations_ : given_back)
+                .push_back({change.task, change.node, change.gpus});
+    if (!given_back.empty()) {
+        // Sorted, because a wave of moves gives back as many as it has moves.
+        std::sort(reservations_.begin(), reservations_.end());
+        std::sort(given_back.begin(), given_back.end());
+        std::vector<Reservation> held;
+        std::set_difference(reservations_.begin(), reservations_.end(), given_back.begin(), given_back.end(),
+                            std::back_inserter(held));
+        GPUSCHED_ASSERT(held.size() + given_back.size() == reservations_.size());
+        reservations_ = std::move(held);
     }
     log_.clear();
 }

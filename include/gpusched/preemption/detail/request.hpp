@@ -15,8 +15,6 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-using Locality = topology::GpuLocality;
-
 /// How many members a set of at most 16 has. Not std::popcount, which without a processor flag is a call.
 [[nodiscard]] constexpr int bits_of(std::uint32_t sixteen) noexcept {
     sixteen -= sixteen >> 1 & 0x5555u;
@@ -54,7 +52,7 @@ struct Request {
     std::optional<HardwareLevel> level{};  ///< guaranteed
     std::int64_t now = 0;
     double alpha = 0.5;
-    std::array<double, 3> topology{1, 0.5, 0};  ///< by Locality; zeros for Qos::none
+    std::array<double, 3> topology{1, 0.5, 0};  ///< by topology::GpuLocality; zeros for Qos::none
     std::int64_t search_limit = 0;
     const std::uint32_t* name_rank =
         nullptr;  ///< order of tasks by name, where it is known; by TaskId, UINT32_MAX = not of this one

@@ -3,7 +3,7 @@
 
 #include <gpusched/config.hpp>
 
-#include <gpusched/allocation/detail/small_vector.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 
 #include <algorithm>
 #include <array>

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
@@ -64,7 +65,7 @@ class RatePlanner {
         best.solver = bound.solver;
         best.message = bound.message;
         if (bound.has_plan() || bound.status != milp::Status::infeasible) {
-            search(goal);
+            search(goal, bound.has_plan() && goal == RentalGoal::cost ? bound.bound : 0);
             if (best_)
                 best = std::move(*best_);
             else if (bound.has_plan()) {
@@ -84,8 +85,9 @@ class RatePlanner {
         }
         if (best.has_plan()) {
             const double gap = std::max({options_.search.solve.mip_gap, options_.search.tolerance, 1e-6});
-            best.optimal = goal == RentalGoal::rate ? bound.bound * total() - best.rate <= gap * best.rate
-                                                    : best.cost - best.cost_bound <= gap * best.cost;
+            best.optimal = goal == RentalGoal::cost ? best.cost - best.cost_bound <= gap * best.cost
+                           : rates_                 ? best.rate_bound - best.rate <= gap * best.rate
+                                                    : best.makespan - best.bound <= gap * best.makespan;
             if (cheapest_ && best.cost > cheapest_->cost * (1 + gap))
                 best.message = "fewest starts within slack";
             else if (!best.optimal && best.message.empty())
@@ -105,7 +107,7 @@ class RatePlanner {
     [[nodiscard]] const std::optional<ServingPlan>& cheapest() const { return cheapest_; }
 
     /// The rental problem.
-    /// @param part      of what replicas serve within the targets
+    /// @param part      of what replicas serve within the targets of each kind alone; above 1, up to what they serve at all
     /// @param separate  every replica serves one kind of requests
     /// @param within    count what is served within the targets; otherwise what is served at all by deployments whose idle
     ///                  replicas keep them
@@ -131,27 +133,31 @@ class RatePlanner {
             auto configuration = instance_.problem.configurations[c];
             for (std::size_t w = 0; w < kinds_.size(); ++w)
                 configuration.throughput[w] =
-                    part * (within ? capacity_[c][w] : utilization() * configuration.throughput[w]);
+                    std::min(part * (within ? capacity_[c][w] : utilization() * configuration.throughput[w]),
+                             utilization() * configuration.throughput[w]);
             if (options_.machines) {
                 std::fill(configuration.gpus.begin(), configuration.gpus.end(), 0);
                 for (const auto& stage : instance_.deployments[c].stages)
                     configuration.gpus[static_cast<std::size_t>(stage.gpu)] += group_size(
                         stage.degree, request_.gpus[static_cast<std::size_t>(stage.gpu)].per_machine);
             }
+            const auto first = static_cast<int>(p.configurations.size());
+            if (!running_.empty()) p.running.push_back(runs_[c]);
             if (!separate) {
                 p.configurations.push_back(std::move(configuration));
                 continue;
             }
             for (std::size_t w = 0; w < kinds_.size(); ++w) {
                 if (p.workloads[w].model != configuration.model) continue;
+                p.alike.push_back(first);
                 auto one = configuration;
                 one.name += ", only " + p.workloads[w].name;
                 for (std::size_t other = 0; other < kinds_.size(); ++other)
                     if (other != w) one.throughput[other] = 0;
                 p.configurations.push_back(std::move(one));
             }
+            if (!running_.empty()) p.running.resize(p.configurations.size(), 0);
         }
-        if (!separate && !running_.empty()) p.running = runs_;
         return p;
     }
 
@@ -360,9 +366,33 @@ class RatePlanner {
         return plan;
     }
 
-    /// Simulates a plan; whether all targets are kept.
+    /// Simulates a plan, with targets several times, since of many plans that are tried one may keep them by luck; the longest latencies
+    /// count. Whether all targets are kept every time.
     bool simulate(ServingPlan& plan) const {
         if (!rates_ || plan.rate <= 0) return true;
+        for (std::uint64_t seed = 0; seed < (any_targets_ ? simulations : 1); ++seed) {
+            auto once = simulated_latencies(plan, seed);
+            for (std::size_t i = 0; i < once.size(); ++i) {
+                auto& longest = once[i];
+                if (seed > 0)
+                    for (const bool first_token : {true, false})
+                        for (const double percent : {50.0, 90.0, 99.0}) {
+                            auto& value = longest.*percentile_field(first_token, percent);
+                            value =
+                                std::max(value, plan.latencies[i].*percentile_field(first_token, percent));
+                        }
+            }
+            plan.latencies = std::move(once);
+            if (std::any_of(plan.latencies.begin(), plan.latencies.end(),
+                            [](const PlannedLatency& latency) { return !latency.met; }))
+                return false;
+        }
+        return true;
+    }
+
+    /// The latencies of each kind in one simulation of a plan.
+    [[nodiscard]] std::vector<PlannedLatency> simulated_latencies(const ServingPlan& plan,
+                                                                  std::uint64_t seed) const {
         // A percentile of a rare kind needs requests of it.
         double least = 1;
         for (std::size_t w = 0; w < kinds_.size(); ++w)
@@ -372,12 +402,12 @@ class RatePlanner {
         const double enough = std::min(std::ceil(rare_requests / 0.8 / least), 1.0 * most_simulated);
         LatencyOptions o{.rate = plan.rate,
                          .requests = std::max(options_.simulated_requests, static_cast<int>(enough)),
-                         .seed = 0,
+                         .seed = seed,
                          .warm_up = 0.2};
         o.estimate = estimate_;
         o.memory_fraction = options_.deployments.memory_fraction;
         const auto found = simulate_latency(request_, plan.replicas, o);
-        bool all = true;
+        std::vector<PlannedLatency> latencies;
         for (const auto& kind : found.kinds) {
             std::size_t w = 0;
             while (request_.models[kinds_[w].model].model.name != kind.model ||
@@ -405,10 +435,9 @@ class RatePlanner {
                 const auto& value = l.*percentile_field(target.first_token, target.percent);
                 l.met = l.met && (!value || *value <= target.seconds * (1 + 1e-9));
             }
-            all = all && l.met;
-            plan.latencies.push_back(std::move(l));
+            latencies.push_back(std::move(l));
         }
-        return all;
+        return latencies;
     }
 
     static std::optional<double> PlannedLatency::*percentile_field(bool first_token, double percent) {
@@ -493,33 +522,24 @@ class RatePlanner {
         return s;
     }
 
-    /// Solves one rental and keeps it where it keeps the targets and is the best so far.
-    bool attempt(RentalGoal goal, double part, bool separate) {
+    /// How a try to fill replicas to some part of their capacity ended.
+    enum class Tried : std::uint8_t {
+        kept,       ///< the plan keeps the targets
+        missed,     ///< a plan was found, and its simulation misses a target: fill less
+        no_rental,  ///< GPUs or budget do not suffice: fill more
+    };
+
+    /// Solves one rental and remembers it where it keeps the targets and is the best so far.
+    /// @param only the one deployment whose replicas may run; absent = all
+    Tried attempt(RentalGoal goal, double part, bool separate, std::optional<std::size_t> only = {}) {
         auto p = problem(part, separate);
-        auto s = solve_frugally(p, goal);
-        if (!s.has_plan()) return false;
+        for (std::size_t c = 0; only && c < p.configurations.size(); ++c)
+            if (c != *only)
+                std::fill(p.configurations[c].throughput.begin(), p.configurations[c].throughput.end(), 0.0);
+        const auto s = solve_frugally(p, goal);
+        if (!s.has_plan()) return Tried::no_rental;
         auto plan = planned(p, s, separate);
-        bool kept = simulate(plan);
-        int starts = s.starts;
-        if (kept && goal == RentalGoal::cost && !running_.empty() && !separate) {
-            if (!cheapest_ || plan.cost < cheapest_->cost) cheapest_ = plan;
-            p.budget = std::min(p.budget, s.cost * (1 + slack_) * (1 + 1e-9));
-            const auto few = solve(p, RentalGoal::starts);
-            // The fewest starts whose plan keeps the targets, and of the plans with so many the cheapest.
-            int low = few.has_plan() ? few.starts - 1 : starts;
-            for (int middle = low + 1; starts - low > 1; middle = (low + starts) / 2) {
-                p.max_starts = middle;
-                const auto cheap = solve_frugally(p, RentalGoal::cost);
-                auto changed = cheap.has_plan() ? planned(p, cheap, false) : ServingPlan{};
-                if (cheap.has_plan() && simulate(changed)) {
-                    plan = std::move(changed);
-                    starts = cheap.starts;
-                } else {
-                    low = middle;
-                }
-            }
-        }
-        if (!kept) return false;
+        if (!simulate(plan)) return Tried::missed;
         plan.capacity = part;
         plan.separate = separate;
         const bool better = !best_ ||
@@ -527,26 +547,167 @@ class RatePlanner {
                             (!rates_ && plan.makespan < best_->makespan);
         if (better) {
             best_ = std::move(plan);
-            starts_ = starts;
+            starts_ = s.starts;
         }
-        return true;
+        return Tried::kept;
     }
 
-    void search(RentalGoal goal) {
-        if (attempt(goal, 1, false) || !any_targets_) return;
-        for (const bool separate : {false, true}) {
-            if (separate && (!some_share_ || !running_.empty())) continue;
-            if (separate && attempt(goal, 1, true)) return;
-            double low = 0.2, high = 1;
-            for (int i = 0; i < 5; ++i) {
-                const double middle = (low + high) / 2;
-                (attempt(goal, middle, separate) ? low : high) = middle;
+    /// Searches the fullest replicas that keep the targets. Fuller replicas rent less; emptier ones wait less.
+    void fill(RentalGoal goal, bool separate) {
+        double low = least_part, high = 1;
+        const auto whole = attempt(goal, 1, separate);
+        if (whole == Tried::no_rental) return;  // emptier replicas rent more
+        if (whole == Tried::kept) {
+            if (goal != RentalGoal::rate) return;  // `spend_less` fills more
+            low = 1, high = most_part();
+        }
+        for (int i = 0; i < 5 && high > low * 1.01; ++i) {
+            const double middle = (low + high) / 2;
+            (attempt(goal, middle, separate) == Tried::missed ? high : low) = middle;
+        }
+    }
+
+    /// Searches plans that cost less than the best one, down to `least`. The part of the capacity at which a sum of money suffices is that
+    /// of the plan with the highest rate for this money, which waits less than others for as much.
+    void spend_less(double least, bool separate) {
+        double low = least;
+        double high = best_ ? best_->cost : std::min(request_.budget, all_money());
+        for (int i = 0; i < 7; ++i) {
+            const bool first = !best_ && i == 0;  // everything that there is
+            const double middle = first ? high : (low + high) / 2;
+            if (!first && high - low <= 1e-6 * high) return;
+            auto p = problem(1, separate);
+            p.budget = middle;
+            const auto most = solve(p, RentalGoal::rate);
+            const double part = most.has_plan() ? (1 + 1e-6) / most.multiple : 0;
+            const double before = best_ ? best_->cost : std::numeric_limits<double>::infinity();
+            const bool kept = part > 0 && part <= most_part() * (1 + 1e-6) &&
+                              attempt(RentalGoal::cost, part, separate) == Tried::kept;
+            if (first && !kept) return;
+            if (kept)
+                high = std::min(middle, best_->cost < before ? best_->cost : middle);
+            else
+                low = middle;
+        }
+    }
+
+    /// Tries replicas of one deployment alone that serve all kinds, from as few as can serve them at all. The program, which adds up
+    /// what kinds take alone, prefers other deployments, of which a simulation may keep less.
+    void one_deployment() {
+        if (request_.models.size() != 1) return;
+        struct Candidate {
+            std::size_t deployment;
+            double fewest;  ///< replicas that can serve the rates at all
+            double price;   ///< $/h of a replica, at least
+        };
+        std::vector<Candidate> candidates;
+        const auto whole = problem(1, false);
+        for (std::size_t c = 0; c < whole.configurations.size(); ++c) {
+            Candidate one{c, load(c, std::numeric_limits<double>::infinity()), 0};
+            for (std::size_t n = 0; n < whole.offers.size(); ++n) {
+                const auto& offer = whole.offers[n];
+                const double least =
+                    offer.spot_available > 0 ? std::min(offer.price, offer.spot_price) : offer.price;
+                one.price += whole.configurations[c].gpus[n] * least / offer.gpus;
+            }
+            one.fewest = std::max(1.0, std::ceil(one.fewest - 1e-9));
+            if (std::isfinite(one.fewest)) candidates.push_back(one);
+        }
+        const auto cost = [](const Candidate& one) { return one.fewest * one.price; };
+        std::stable_sort(candidates.begin(), candidates.end(),
+                         [&](const Candidate& a, const Candidate& b) { return cost(a) < cost(b); });
+        for (const auto& one : candidates)
+            for (double replicas = one.fewest; replicas < one.fewest + most_more; ++replicas) {
+                if (best_ && replicas * one.price >= best_->cost * (1 - 1e-9)) break;
+                double low = least_part, high = most_part() * (1 + 1e-6);
+                for (int i = 0; i < 40; ++i) {
+                    const double middle = (low + high) / 2;
+                    (load(one.deployment, middle) <= replicas ? high : low) = middle;
+                }
+                if (attempt(RentalGoal::cost, high, false, one.deployment) != Tried::missed) break;
+            }
+    }
+
+    /// The replicas of a deployment that serve all kinds, each filled to a part of the capacity; infinite where it does not serve a kind.
+    [[nodiscard]] double load(std::size_t c, double part) const {
+        double replicas = 0;
+        for (std::size_t w = 0; w < kinds_.size(); ++w) {
+            const double rate = instance_.problem.workloads[w].requests;
+            if (rate <= 0) continue;
+            if (capacity_[c][w] <= 0) return std::numeric_limits<double>::infinity();
+            replicas += rate / std::min(part * capacity_[c][w],
+                                        utilization() * instance_.problem.configurations[c].throughput[w]);
+        }
+        return replicas;
+    }
+
+    /// Of the plans that cost at most `slack` more than the cheapest, remembers one that starts fewest replicas, and of these the cheapest.
+    void start_few() {
+        cheapest_ = best_;
+        const double money = std::min(request_.budget, best_->cost * (1 + slack_) * (1 + 1e-9));
+        for (const bool separate : {best_->separate, !best_->separate}) {
+            if (separate && !some_share_) continue;
+            auto p = problem(cheapest_->capacity, separate);
+            p.budget = money;
+            const auto few = solve(p, RentalGoal::starts);
+            // So few starts do not suffice; as many as the best plan's are enough.
+            int low = few.has_plan() ? few.starts - 1 : starts_;
+            while (starts_ - low > 1) {
+                const int middle = low == few.starts - 1 ? few.starts : (low + starts_) / 2;
+                p.max_starts = middle;
+                const auto cheap = solve_frugally(p, RentalGoal::cost);
+                auto changed = cheap.has_plan() ? planned(p, cheap, separate) : ServingPlan{};
+                if (cheap.has_plan() && simulate(changed)) {
+                    changed.capacity = cheapest_->capacity;
+                    changed.separate = separate;
+                    best_ = std::move(changed);
+                    starts_ = cheap.starts;
+                } else {
+                    low = middle;
+                }
             }
         }
     }
 
+    /// @param least $/h that no plan undercuts
+    void search(RentalGoal goal, double least) {
+        if (!any_targets_) {
+            attempt(goal, 1, false);
+        } else {
+            for (const bool separate : {false, true}) {
+                if (separate && !some_share_) continue;
+                if (goal == RentalGoal::cost && best_ && best_->cost <= least * (1 + 1e-6)) break;
+                fill(goal, separate);
+                if (goal == RentalGoal::cost) spend_less(least, separate);
+            }
+            if (goal == RentalGoal::cost && (!best_ || best_->cost > least * (1 + 1e-6))) one_deployment();
+        }
+        if (goal == RentalGoal::cost && best_ && !running_.empty()) start_few();
+    }
+
+    /// $/h of everything that can be rented.
+    [[nodiscard]] double all_money() const {
+        double money = 0;
+        for (const auto& offer : problem(1, false).offers)
+            money += offer.available * offer.price + offer.spot_available * offer.spot_price;
+        return money;
+    }
+    /// The part of the capacity within targets at which some replica serves all that it can.
+    [[nodiscard]] double most_part() const {
+        double most = 1;
+        for (std::size_t c = 0; c < capacity_.size(); ++c)
+            for (std::size_t w = 0; w < kinds_.size(); ++w)
+                if (capacity_[c][w] > 0)
+                    most = std::max(most, utilization() * instance_.problem.configurations[c].throughput[w] /
+                                              capacity_[c][w]);
+        return std::min(most, 10.0);
+    }
+
+    static constexpr double least_part = 0.2;     ///< of the capacity; emptier replicas are not tried
+    static constexpr int most_more = 6;           ///< replicas of one deployment beyond the fewest, less one
     static constexpr double rare_requests = 250;  ///< of the rarest kind with targets that a simulation has
     static constexpr int most_simulated = 300'000;
+    static constexpr std::uint64_t simulations = 3;
     const ServingRequest& request_;
     const PlannerOptions& options_;
     const milp::AnySolver& solver_;

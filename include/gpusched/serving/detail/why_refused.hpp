@@ -116,7 +116,7 @@ class WhyRefused {
         return found;
     }
 
-    /// The budget, the GPUs of one type, pipelines that nobody measured, the targets: each alone.
+    /// The budget, the GPUs of one type, the deadline, pipelines that nobody measured, the targets: each alone.
     [[nodiscard]] Answers by_limit() const {
         Answers found;
         if (std::isfinite(request_.budget))
@@ -128,6 +128,13 @@ class WhyRefused {
                 found.push_back("GPU type " + gpusched::quoted(request_.gpus[g].name) + ": " +
                                 std::to_string(request_.available[g]) + " available; " +
                                 std::to_string(*count) + " would do");
+        if (options_.deadline) {
+            auto patient = options_;
+            patient.deadline.reset();
+            if (const auto plan = plan_of(request_, patient); plan.has_plan())
+                found.push_back("deadline: " + number_text(*options_.deadline) + " s; " +
+                                rounded_up(plan.makespan) + " s would do");
+        }
         auto pipelines = options_;
         pipelines.unmeasured_pipelines = true;
         if (!options_.unmeasured_pipelines)
@@ -180,7 +187,17 @@ class WhyRefused {
         RatePlanner planner(rich, options_, solver_, context_);
         const auto plan = planner.run();
         if (!plan.has_plan()) return std::nullopt;
-        if (planner.wanted() == RentalGoal::cost) return plan.cost;
+        if (planner.wanted() == RentalGoal::cost) {
+            // With the money of a plan there is that plan; the search is asked again, because it may go another way.
+            for (const double more : {1.0, 1.1, 1.25, 1.5, 2.0}) {
+                rich.budget = plan.cost * more * (1 + 1e-9);
+                if (const auto again = plan_of(rich, options_); again.has_plan())
+                    return rich.budget > request_.budget
+                               ? std::optional(more == 1.0 ? plan.cost : rich.budget)
+                               : std::nullopt;
+            }
+            return std::nullopt;
+        }
         auto little = planner.problem(plan.capacity, plan.separate);
         for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
         const auto least = planner.solve(little, RentalGoal::cost);
@@ -194,20 +211,21 @@ class WhyRefused {
         RatePlanner planner(changed, options_, solver_, context_);
         const auto plan = planner.run();
         if (!plan.has_plan()) return std::nullopt;
-        auto p = planner.problem(plan.capacity, plan.separate);
-        int low = request_.available[g] / p.offers[g].gpus, high = low + 1;
+        const int piece = planner.problem(1, false).offers[g].gpus;
+        int low = request_.available[g] / piece, high = low + 1;
         for (const auto& rented : plan.rentals)
             if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
-        const int rented = high;
+        const auto enough = [&](int pieces) {
+            changed.available[g] = pieces * piece;
+            return plan_of(changed, options_).has_plan();
+        };
+        // Each number that is named was planned with.
+        if (!enough(high)) return std::nullopt;
         while (high - low > 1) {
             const int middle = low + (high - low) / 2;
-            p.offers[g].available = middle;
-            (planner.solve(p, planner.wanted()).has_plan() ? high : low) = middle;
+            (enough(middle) ? high : low) = middle;
         }
-        // Queueing may ask for more than the program.
-        changed.available[g] = high * p.offers[g].gpus;
-        if (high < rented && !plan_of(changed, options_).has_plan()) high = rented;
-        return high * p.offers[g].gpus;
+        return high * piece;
     }
 
     static constexpr int most_gpus = 1'000'000;
@@ -227,6 +245,19 @@ inline ServingPlan run_explained(RatePlanner& planner, const ServingRequest& req
     auto plan = planner.run();
     if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
     return plan;
+}
+
+/// Where a batch has no plan, and any GPUs may be rented and requests go anywhere, `binding` says what would do. Whether there is a
+/// plan after all.
+inline bool explain_batch(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options,
+                          const milp::AnySolver& solver, const Context& context) {
+    if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
+        options.routing != Routing::optimized || options.uniform_tp)
+        return false;
+    RatePlanner planner(request, options, solver, context);
+    const bool found = planner.run().has_plan();
+    if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    return found;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::serving::detail

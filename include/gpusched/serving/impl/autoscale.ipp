@@ -16,12 +16,14 @@ GPUSCHED_INLINE void validate(const AutoscaleOptions& o) {
     check_fields(problems, o.times);
     check_fields(problems, o.start);
     problems.throw_if_any();
-    if (!(o.times.prefill_base_s + o.times.prefill_s_per_token < o.ttft_s))
-        problems.add(
-            bad_value("ttft_s", number_text(o.ttft_s), "more than an idle replica takes for a token"));
+    if (const double least = o.times.prefill_base_s + o.times.prefill_s_per_token; !(least < o.ttft_s))
+        problems.add(bad_value("ttft_s", number_text(o.ttft_s),
+                               "more than " + number_text(least) +
+                                   " s, what an idle replica takes for a prompt of one token"));
     if (detail::target_batch(o) < 1)
-        problems.add(
-            bad_value("tpot_s", number_text(o.tpot_s), "at least the decode step of a single request"));
+        problems.add(bad_value("tpot_s", number_text(o.tpot_s),
+                               "at least " + number_text(o.times.step_base_s + o.times.step_s_per_request) +
+                                   " s, the decode step of a single request"));
     problems.throw_if_any();
 }
 

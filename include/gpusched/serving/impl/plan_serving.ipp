@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/detail/measured_loads.hpp>
 #include <gpusched/serving/detail/planner.hpp>
 #include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -30,13 +31,6 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
 }
 
 namespace detail {
-
-/// The options of the estimate with the one fraction of the memory that counts.
-inline EstimateOptions estimate_of(const PlannerOptions& options) {
-    auto estimate = options.estimate;
-    estimate.memory_fraction = options.deployments.memory_fraction;
-    return estimate;
-}
 
 /// What a valid request and valid options cannot be together.
 GPUSCHED_INTERNAL void check_together(const ServingRequest& request, const PlannerOptions& options) {
@@ -71,12 +65,16 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
     validate(request);
     validate(options);
     detail::check_together(request, options);
+    ServingPlan plan;
     if (detail::is_rental(request, options)) {
         detail::RatePlanner planner(request, options, solver, context);
-        return detail::run_explained(planner, request, options, solver, context);
+        plan = detail::run_explained(planner, request, options, solver, context);
+    } else {
+        plan = detail::Planner(options, solver, context).run(request);
+        plan.calibration = calibrate(request, detail::estimate_of(options));
+        detail::explain_batch(plan, request, options, solver, context);
     }
-    auto plan = detail::Planner(options, solver, context).run(request);
-    plan.calibration = calibrate(request, detail::estimate_of(options));
+    detail::tell_of_loads(plan, request, options);
     return plan;
 }
 

@@ -51,18 +51,47 @@ GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request, const RequestR
     validate(rates);
     if (rates.all) return with_rate(std::move(request), *rates.all);
     if (!rates.any()) return request;
+    struct Kind {
+        std::string full;  ///< with its model
+        ServingWorkload* workload;
+        const std::string* named;  ///< as which of `rates`; null = not yet
+    };
+    std::vector<Kind> kinds;
     std::vector<std::string> known;
     for (auto& served : request.models)
         for (auto& workload : served.workloads) {
-            known.push_back(workload.name);
-            const auto given = rates.by_kind.find(workload.name);
-            workload.rate = given == rates.by_kind.end() ? 0 : given->second;
-            workload.requests = 0;
+            kinds.push_back({served.model.name + "/" + workload.name, &workload, nullptr});
+            workload.rate = workload.requests = 0;
         }
+    for (const auto& kind : kinds) {
+        const auto same = std::count_if(kinds.begin(), kinds.end(), [&](const Kind& other) {
+            return other.workload->name == kind.workload->name;
+        });
+        known.push_back(same > 1 ? kind.full : kind.workload->name);
+    }
     Problems problems;
-    for (const auto& [name, rate] : rates.by_kind)
-        if (std::find(known.begin(), known.end(), name) == known.end())
+    for (const auto& [name, rate] : rates.by_kind) {
+        std::vector<Kind*> meant;
+        for (auto& kind : kinds)
+            if (kind.full == name) meant.push_back(&kind);
+        for (auto& kind : kinds)
+            if (kind.workload->name == name && (meant.empty() || meant.front()->full != name))
+                meant.push_back(&kind);
+        if (meant.empty()) {
             problems.add(bad_name("rate", name, known));
+        } else if (meant.size() > 1) {
+            std::string each;
+            for (const auto* kind : meant)
+                each += (each.empty() ? "" : " or ") + gpusched::quoted(kind->full);
+            problems.add(bad_value("rate", gpusched::quoted(name), each));
+        } else if (meant.front()->named != nullptr) {
+            problems.add("rate: " + gpusched::quoted(*meant.front()->named) + " and " +
+                         gpusched::quoted(name) + " are the same kind of requests");
+        } else {
+            meant.front()->named = &name;
+            meant.front()->workload->rate = rate;
+        }
+    }
     problems.throw_if_any();
     return request;
 }

@@ -31,8 +31,29 @@ GPUSCHED_INLINE void validate(const RentalProblem& problem) {
         problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
                                std::to_string(problem.configurations.size()) + ", one per configuration"));
     for (const auto count : problem.running) check_at_least(problems, "running", count, 0);
+    if (!problem.alike.empty() && problem.alike.size() != problem.configurations.size())
+        problems.add(bad_value("alike", std::to_string(problem.alike.size()) + " entries",
+                               std::to_string(problem.configurations.size()) + ", one per configuration"));
+    for (std::size_t c = 0; c < problem.alike.size(); ++c) {
+        const int first = problem.alike[c];
+        if (first < 0 || static_cast<std::size_t>(first) > c ||
+            problem.alike[static_cast<std::size_t>(first)] != first)
+            problems.add(bad_value("alike", std::to_string(first),
+                                   "the index of a configuration that is the first of those alike"));
+    }
     if (problem.max_starts) check_at_least(problems, "max_starts", *problem.max_starts, 0);
     problems.throw_if_any();
+}
+
+GPUSCHED_INLINE std::int64_t count_starts(const RentalProblem& problem, const std::vector<int>& replicas) {
+    std::vector<std::int64_t> beyond(replicas.size(), 0);
+    for (std::size_t c = 0; c < replicas.size(); ++c) {
+        const auto first = problem.alike.empty() ? c : static_cast<std::size_t>(problem.alike[c]);
+        beyond[first] += replicas[c] - (problem.running.empty() ? 0 : problem.running[c]);
+    }
+    std::int64_t count = 0;
+    for (const auto more : beyond) count += std::max<std::int64_t>(0, more);
+    return count;
 }
 
 namespace detail {
@@ -162,15 +183,23 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
     }
     if (goal == RentalGoal::starts || p.max_starts)
         for (int c = 0; c < C; ++c) {
-            const int runs = p.running.empty() ? 0 : p.running[static_cast<std::size_t>(c)];
+            if (!p.alike.empty() && p.alike[static_cast<std::size_t>(c)] != c) continue;
             at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity,
                                    goal == RentalGoal::starts ? 1 : 0);
-            b.at_most("starts", named("starts", config(c).name),
-                      std::vector<milp::Entry>{{at.y(c), 1}, {at.start(c), -1}}, runs);
+            row.assign({{at.start(c), -1}});
+            double runs = 0;
+            for (int other = c; other < C; ++other) {
+                if (other != c && (p.alike.empty() || p.alike[static_cast<std::size_t>(other)] != c))
+                    continue;
+                row.push_back({at.y(other), 1});
+                runs += p.running.empty() ? 0 : p.running[static_cast<std::size_t>(other)];
+            }
+            b.at_most("starts", named("starts", config(c).name), row, runs);
         }
     if (p.max_starts) {
         row.clear();
-        for (int c = 0; c < C; ++c) row.push_back({at.start(c), 1});
+        for (int c = 0; c < C; ++c)
+            if (at.start(c) >= 0) row.push_back({at.start(c), 1});
         b.at_most("starts", "starts", row, *p.max_starts);
     }
     b.set_sense(goal == RentalGoal::rate ? milp::Sense::maximise : milp::Sense::minimise);
@@ -242,9 +271,8 @@ GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, Rental
             if (result.share[c][w] < 1e-9) result.share[c][w] = 0;
             served[w] += result.share[c][w];
         }
-        const int runs = problem.running.empty() ? 0 : problem.running[c];
-        result.starts += std::max(0, result.replicas[c] - runs);
     }
+    result.starts = static_cast<int>(count_starts(problem, result.replicas));
     for (std::size_t c = 0; c < C; ++c)
         for (std::size_t w = 0; w < W; ++w)
             if (served[w] > 0) result.share[c][w] /= served[w];
@@ -280,11 +308,9 @@ GPUSCHED_INLINE std::vector<std::string> violations(const RentalProblem& problem
         if (!right) found.push_back(std::move(text));
     };
     if (problem.max_starts) {
-        std::int64_t starts = 0;
-        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
-            starts += std::max(0, solution.replicas[c] - (problem.running.empty() ? 0 : problem.running[c]));
-        wrong(starts <= *problem.max_starts,
-              bad_value("starts", std::to_string(starts), "at most " + std::to_string(*problem.max_starts)));
+        const auto started = count_starts(problem, solution.replicas);
+        wrong(started <= *problem.max_starts,
+              bad_value("starts", std::to_string(started), "at most " + std::to_string(*problem.max_starts)));
     }
     double spent = 0;
     for (std::size_t n = 0; n < problem.offers.size(); ++n) {

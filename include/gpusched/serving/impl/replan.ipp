@@ -3,14 +3,17 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/instance.hpp>
+#include <gpusched/serving/detail/measured_loads.hpp>
 #include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
@@ -115,16 +118,26 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         detail::RatePlanner planner(request, options.planner, solver, context, running, options.slack);
         ReplanResult result;
         result.plan = detail::run_explained(planner, request, options.planner, solver, context);
+        detail::tell_of_loads(result.plan, request, options.planner);
         if (!result.plan.has_plan()) return result;
         result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
-        for (const auto& old : running) result.stops += old.count;
-        for (const auto& now : result.plan.replicas) result.starts += now.count;
-        for (const auto& old : running)
-            for (const auto& now : result.plan.replicas)
-                if (old.model == now.model && old.deployment.stages == now.deployment.stages) {
-                    result.stops -= std::min(old.count, now.count);
-                    result.starts -= std::min(old.count, now.count);
-                }
+        // A deployment may stand in several rows, each for other kinds of requests: all its replicas are alike.
+        std::vector<std::pair<const PlannedReplicas*, int>>
+            more;  // one row of each deployment, replicas beyond what ran
+        const auto add = [&](const PlannedReplicas& replicas, int count) {
+            const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
+                return row.first->model == replicas.model &&
+                       row.first->deployment.stages == replicas.deployment.stages;
+            });
+            if (same == more.end())
+                more.emplace_back(&replicas, count);
+            else
+                same->second += count;
+        };
+        for (const auto& old : running) add(old, -old.count);
+        for (const auto& now : result.plan.replicas) add(now, now.count);
+        for (const auto& [replicas, count] : more)
+            (count > 0 ? result.starts : result.stops) += std::abs(count);
         return result;
     }
 
@@ -199,7 +212,13 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     }
     result.plan = detail::described(request, change.instance, plan);
     result.plan.deployments = static_cast<int>(change.instance.deployments.size());
-    if (best.has_plan()) detail::join(result.plan);
+    if (best.has_plan())
+        detail::join(result.plan);
+    else if (detail::explain_batch(result.plan, request, options.planner, solver, context) &&
+             options.max_starts)
+        result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
+                                      "; with more there is a plan");
+    detail::tell_of_loads(result.plan, request, options.planner);
     return result;
 }
 

@@ -367,7 +367,8 @@ class AutoscalingSimulation {
     double prefill_busy_s_ = 0, decode_busy_s_ = 0;
 };
 
-inline void check_arrivals(std::span<const Arrival> arrivals) {
+/// Requests to be simulated with decisions at equal intervals.
+inline void check_arrivals(std::span<const Arrival> arrivals, double interval_s) {
     Problems problems;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
         const auto& r = arrivals[i];
@@ -378,8 +379,64 @@ inline void check_arrivals(std::span<const Arrival> arrivals) {
                          "prompt and answer");
             break;
         }
+        if (r.time_s / interval_s > most_intervals) {
+            problems.add("arrivals[" + std::to_string(i) + "]: a request at " + number_text(r.time_s) +
+                         " s; expected at most " + std::to_string(most_intervals) + " intervals of " +
+                         number_text(interval_s) + " s");
+            break;
+        }
     }
     problems.throw_if_any();
+}
+
+/// What says that idle replicas miss targets in more windows than may be missed, so that no number of them does; empty where they do not.
+inline Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const AutoscaleOptions& o,
+                                        double windows_met, const AutoscalingWorld& world) {
+    struct Latency {
+        const char *field, *of;
+        double target;
+        std::vector<double> values{};  ///< of the requests of a window
+        int missed = 0;                ///< windows
+        double most_late = 0;          ///< per cent of the requests of a window
+    };
+    Latency first{"ttft_s", "prompts", o.ttft_s}, further{"tpot_s", "requests", o.tpot_s};
+    int windows = 0, missed = 0;
+    const auto score = [&](Latency& l) {
+        const auto late = std::count_if(l.values.begin(), l.values.end(),
+                                        [&](double value) { return value > l.target * (1 + 1e-9); });
+        const bool misses = percentile_of(l.values, o.percent) > l.target * (1 + 1e-9);
+        if (misses) {
+            ++l.missed;
+            l.most_late = std::max(l.most_late,
+                                   100.0 * static_cast<double>(late) / static_cast<double>(l.values.size()));
+        }
+        l.values.clear();
+        return misses;
+    };
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+        const auto& r = arrivals[i];
+        const auto& t = o.times;
+        first.values.push_back(world.slowdown * (t.prefill_base_s + t.prefill_s_per_token * r.input));
+        if (r.output > 1)
+            further.values.push_back(world.slowdown * (t.transfer_s_per_token * r.input / (r.output - 1) +
+                                                       t.step_base_s + t.step_s_per_request));
+        const auto window = [&](const Arrival& of) { return std::floor(of.time_s / world.score_s); };
+        if (i + 1 < arrivals.size() && window(arrivals[i + 1]) == window(r)) continue;
+        ++windows;
+        const bool late_first = score(first), late_further = score(further);
+        missed += late_first || late_further ? 1 : 0;
+    }
+    Problems problems;
+    if (windows - missed >= windows_met * windows) return problems;
+    for (const auto* l : {&first, &further})
+        if (l->missed > 0)
+            problems.add(bad_value(
+                l->field, number_text(l->target),
+                "a target that idle replicas meet in " + number_text(100 * windows_met) +
+                    " % of the windows; in " + std::to_string(l->missed) + " of " + std::to_string(windows) +
+                    " up to " + number_text(std::round(10 * l->most_late) / 10) + " % of the " + l->of +
+                    " take longer by themselves, where " + number_text(100 - o.percent) + " % may"));
+    return problems;
 }
 
 }  // namespace detail
@@ -392,7 +449,7 @@ GPUSCHED_INLINE AutoscalingResult simulate_autoscaling(std::span<const Arrival> 
     Problems problems;
     check_fields(problems, world);
     problems.throw_if_any();
-    detail::check_arrivals(arrivals);
+    detail::check_arrivals(arrivals, options.interval_s);
     return detail::AutoscalingSimulation(arrivals, options, policy, world).run();
 }
 
@@ -408,7 +465,11 @@ GPUSCHED_INLINE PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const 
                                        double windows_met, const AutoscalingWorld& world) {
     Problems problems;
     check_range(problems, "windows_met", windows_met, 0.0, 1.0);
+    check_fields(problems, world);
     problems.throw_if_any();
+    validate(options);
+    detail::check_arrivals(arrivals, options.interval_s);
+    detail::missed_by_idle_replicas(arrivals, options, windows_met, world).throw_if_any();
     auto o = options;
     const auto enough = [&](int prefill, int decode) {
         o.start = {prefill, decode};

@@ -74,10 +74,18 @@ struct Served {
     }
 };
 
+/// The tenants beside a protected one: T2 on its first root, T3 in its instance.
+struct Trio {
+    std::size_t root = 0;
+    Toggle t2{}, t3{};
+    double quota = 1;                  // as it holds
+    double limit_bytes_per_s = never;  // of T2's block I/O
+};
+
 /// A protected tenant: its requests on their way, its place, and the change it is in.
 struct Service {
     std::size_t tenant = 0;  // of the host
-    bool has_client = false;
+    Trio* trio = nullptr;    // whose T3 is its client
     Rng requests_rng{}, pause_rng{};
     double next_arrival = 0, next_state = never;
     std::size_t arrival_state = 0;
@@ -100,13 +108,30 @@ struct Service {
     double unsettled_from = 0;  // latencies of requests before this are not for the controller
 };
 
+/// What protected tenants have got so far, on all hosts: `run` without what follows from all latencies together.
+struct HostTotals {
+    HostRun run{};
+    std::vector<double> done_ms{};
+};
+
+/// GPUs of a host.
+[[nodiscard]] std::size_t gpus_of(const HostScenario& scenario);
+/// Protected tenants of a host.
+[[nodiscard]] std::size_t services_of(const HostScenario& scenario);
+/// What the controller of a host knows of it.
+[[nodiscard]] control::Host host_of(const HostScenario& scenario);
+/// All figures, once nothing more is to come.
+[[nodiscard]] HostRun result_of(const HostScenario& scenario, HostTotals totals);
 void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts);
 
+/// One host. Others under the same seed have other numbers.
 class HostSimulation {
   public:
     HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags, std::uint64_t seed,
-                   std::string* audit);
-    HostRun run();
+                   std::int32_t host, HostTotals& totals, std::string* audit);
+    HostSimulation(const HostSimulation&) = delete;  // services point to trios
+    HostSimulation& operator=(const HostSimulation&) = delete;
+    void run();
     const control::ControllerOptions& options() const { return options_; }
 
   private:
@@ -121,18 +146,19 @@ class HostSimulation {
     void finish(Service& s, std::uint32_t r);
     double first_event(const Service& s) const;
     bool handle(Service& s, double first);
+    bool toggle(double first);
     double pcie_due(const Service& s) const;
     void progress(double until);
     double request_rate(std::size_t root) const;
-    double t2_rate(double unit) const;
-    double t2_demand() const;
+    double t2_rate(const Trio& trio, double unit) const;
+    double t2_demand(const Trio& trio) const;
+    bool disturbed(const Service& s) const;
     void see(Service& s);
     void tick();
     void act(const control::Action& action);
     void end_change(Service& s);
-    HostRun result();
     bool llm() const { return !o_.llm_requests.empty(); }
-    Service& service_of(std::int32_t tenant) { return services_[tenant == 0 ? 0 : services_.size() - 1]; }
+    Service& service_of(std::int32_t tenant) { return services_[static_cast<std::size_t>(tenant) / 3]; }
     std::size_t root(const Service& s) const {
         return static_cast<std::size_t>(options_.host.gpus[static_cast<std::size_t>(s.place.gpu)].root);
     }
@@ -145,19 +171,16 @@ class HostSimulation {
     control::Observation seen_{};
     control::StepResult result_{};
     std::vector<control::MigLayout> layouts_{};
+    std::vector<Trio> trios_{};
     std::vector<Service> services_{};
 
-    Rng counter_rng_;
-    Toggle t2_{}, t3_{};
+    Rng counter_rng_{0};
     double now_ = 0, next_tick_ = 0;
     double trace_stretch_ = 1;
     std::vector<Request> requests_{};
 
-    double quota_ = 1;  // as it holds
-    double limit_bytes_per_s_ = never;
-
-    std::vector<double> done_ms_{};
-    HostRun out_{};
+    HostRun& out_;
+    std::vector<double>& done_ms_;
     std::string* audit_ = nullptr;
     std::uint64_t hash_ = 0;
 };

@@ -110,9 +110,10 @@ GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
     return true;
 }
 
-GPUSCHED_INTERNAL HostRun HostSimulation::run() {
+GPUSCHED_INTERNAL void HostSimulation::run() {
     for (;;) {
-        double first = std::min({next_tick_, t2_.next, t3_.next});
+        double first = next_tick_;
+        for (const auto& t : trios_) first = std::min({first, t.t2.next, t.t3.next});
         Service* whose = nullptr;
         for (auto& s : services_)
             if (const double at = first_event(s); at <= first) {
@@ -129,37 +130,46 @@ GPUSCHED_INTERNAL HostRun HostSimulation::run() {
             enter_compute(*whose, r);
         } else if (whose != nullptr && handle(*whose, first)) {
             continue;
-        } else if (first == t2_.next) {
-            t2_.flip();
-        } else if (first == t3_.next) {
-            t3_.flip();
-            if (t3_.on) quota_ = services_[0].place.quota_percent / 100.0;
-        } else {
+        } else if (!toggle(first)) {
             tick();
         }
     }
     progress(o_.duration_s);
-    return result();
 }
 
-GPUSCHED_INTERNAL HostRun HostSimulation::result() {
-    const auto done = static_cast<std::int64_t>(done_ms_.size());
-    out_.completed = done;
+/// Switches what is due at this time, one thing at most; false if nothing is.
+GPUSCHED_INTERNAL bool HostSimulation::toggle(double first) {
+    for (auto& t : trios_)
+        if (first == t.t2.next) return t.t2.flip(), true;
+    for (auto& s : services_) {
+        if (s.trio == nullptr || first != s.trio->t3.next) continue;
+        s.trio->t3.flip();
+        if (s.trio->t3.on) s.trio->quota = s.place.quota_percent / 100.0;
+        return true;
+    }
+    return false;
+}
+
+GPUSCHED_INTERNAL HostRun result_of(const HostScenario& scenario, HostTotals totals) {
+    auto& out = totals.run;
+    auto& ms = totals.done_ms;
+    const auto done = static_cast<std::int64_t>(ms.size());
+    out.completed = done;
     const auto part = [](double a, std::int64_t b) { return b > 0 ? a / static_cast<double>(b) : 0; };
-    out_.miss_rate = part(static_cast<double>(out_.missed + out_.shed), done + out_.shed);
-    out_.miss_rate_completed = part(static_cast<double>(out_.missed), done);
-    std::sort(done_ms_.begin(), done_ms_.end());
+    out.miss_rate = part(static_cast<double>(out.missed + out.shed), done + out.shed);
+    out.miss_rate_completed = part(static_cast<double>(out.missed), done);
+    std::sort(ms.begin(), ms.end());
     const auto quantile = [&](double q) {
-        if (done_ms_.empty()) return control::unknown_signal;
-        const auto n = static_cast<double>(done_ms_.size());
-        return done_ms_[static_cast<std::size_t>(std::clamp(std::ceil(q * n), 1.0, n)) - 1];
+        if (ms.empty()) return control::unknown_signal;
+        const auto n = static_cast<double>(ms.size());
+        return ms[static_cast<std::size_t>(std::clamp(std::ceil(q * n), 1.0, n)) - 1];
     };
-    out_.p50_ms = quantile(0.5);
-    out_.p95_ms = quantile(0.95);
-    out_.p99_ms = quantile(0.99);
-    out_.p999_ms = quantile(0.999);
-    out_.structural_actions_per_hour = out_.structural_actions * 3600 / o_.duration_s;
-    return out_;
+    out.p50_ms = quantile(0.5);
+    out.p95_ms = quantile(0.95);
+    out.p99_ms = quantile(0.99);
+    out.p999_ms = quantile(0.999);
+    out.structural_actions_per_hour = out.structural_actions * 3600 / scenario.duration_s;
+    return out;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::sim::detail

@@ -7,41 +7,80 @@
 
 namespace GPUSCHED_NAMESPACE::sim::detail {
 
+GPUSCHED_INTERNAL std::size_t gpus_of(const HostScenario& s) {
+    return s.background_weight.size() * static_cast<std::size_t>(s.gpus_per_root);
+}
+
+GPUSCHED_INTERNAL std::size_t services_of(const HostScenario& s) {
+    return static_cast<std::size_t>(s.trios) + (s.second_service ? 1 : 0);
+}
+
 /// Instances of others, where there is room.
 GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
                                       std::vector<control::MigLayout>& layouts) {
-    const auto put = [&](std::size_t gpu, const char* key, int slice) {
+    const auto put = [&](control::MigLayout& layout, const char* key, int slice) {
         const control::MigInstance at{static_cast<std::uint8_t>(device.find(key)),
                                       static_cast<std::uint8_t>(slice)};
-        if (device.find(key) >= 0 && control::can_create(device, layouts[gpu], at)) layouts[gpu].add(at);
+        if (device.find(key) >= 0 && control::can_create(device, layout, at)) layout.add(at);
     };
-    put(0, "2g", 4);
-    put(0, "1g", 6);
-    put(1, "3g", 4);
+    for (std::size_t g = 0; g < layouts.size(); ++g) {
+        if (g % 2 == 1) {
+            put(layouts[g], "3g", 4);
+            continue;
+        }
+        put(layouts[g], "2g", 4);
+        put(layouts[g], "1g", 6);
+    }
+}
+
+/// What the controller knows of a host: its roots, GPUs, cores and tenants.
+GPUSCHED_INTERNAL control::Host host_of(const HostScenario& o) {
+    control::Host h;
+    const auto roots = o.background_weight.size(), gpus = gpus_of(o);
+    const auto below = static_cast<std::size_t>(o.gpus_per_root);
+    const auto numa_of = [&](std::size_t root) { return static_cast<std::int32_t>(2 * root / roots); };
+    for (std::size_t r = 0; r < roots; ++r)
+        h.roots.push_back({.capacity_bytes_per_s = o.root_bytes_per_s,
+                           .bridge = static_cast<std::int32_t>(r),
+                           .numa = numa_of(r)});
+    h.numa_nodes = 2;
+    for (std::size_t g = 0; g < gpus; ++g) {
+        const auto root = g / below;
+        h.gpus.push_back(
+            {.device = o.device, .root = static_cast<std::int32_t>(root), .numa = numa_of(root)});
+        h.core_numa.insert(h.core_numa.end(), 4, numa_of(root));
+    }
+    const auto& device = control::mig_device(o.device);
+    const control::MigInstance start{static_cast<std::uint8_t>(device.find(o.start_profile)),
+                                     static_cast<std::uint8_t>(o.start_slice)};
+    const double threshold_ms = o.threshold_ms.value_or(o.tau_ms);
+    const auto protect = [&](std::string name, std::size_t gpu) {
+        h.tenants.push_back({.name = std::move(name),
+                             .is_protected = true,
+                             .tau_ms = threshold_ms,
+                             .start = {.gpu = static_cast<std::int32_t>(gpu), .instance = start}});
+    };
+    for (std::size_t k = 0; k < static_cast<std::size_t>(o.trios); ++k) {
+        const std::string of = k == 0 ? "" : "-" + std::to_string(k + 1);
+        const auto gpu = static_cast<std::int32_t>(k * below);
+        protect("T1" + of, k * below);
+        h.tenants.push_back({.name = "T2" + of, .gpu = gpu, .numa = numa_of(k)});
+        h.tenants.push_back({.name = "T3" + of, .gpu = gpu, .client_of = static_cast<std::int32_t>(3 * k)});
+    }
+    if (o.second_service) protect("T4", gpus - 1);
+    for (std::size_t k = 0; k < o.starts.size(); ++k) h.tenants[3 * k].start = o.starts[k];
+    return h;
 }
 
 GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
                                                  const control::ControllerFlags& flags, std::uint64_t seed,
-                                                 std::string* audit)
-    : o_(scenario), device_(control::mig_device(scenario.device)), counter_rng_(Rng(seed).split(2)) {
-    auto& h = options_.host;
-    h.roots = {{.capacity_bytes_per_s = o_.root_bytes_per_s, .bridge = 0, .numa = 0},
-               {.capacity_bytes_per_s = o_.root_bytes_per_s, .bridge = 1, .numa = 1}};
-    h.gpus = {{.device = o_.device, .root = 0, .numa = 0}, {.device = o_.device, .root = 1, .numa = 1}};
-    h.numa_nodes = 2;
-    h.core_numa = {0, 0, 0, 0, 1, 1, 1, 1};
-    const control::MigInstance start{static_cast<std::uint8_t>(device_.find(o_.start_profile)),
-                                     static_cast<std::uint8_t>(o_.start_slice)};
-    const double threshold_ms = o_.threshold_ms.value_or(o_.tau_ms);
-    h.tenants = {{.name = "T1", .is_protected = true, .tau_ms = threshold_ms, .start = {.instance = start}},
-                 {.name = "T2", .gpu = 0, .numa = 0},
-                 {.name = "T3", .gpu = 0, .client_of = 0}};
-    if (o_.second_service)
-        h.tenants.push_back({.name = "T4",
-                             .is_protected = true,
-                             .tau_ms = threshold_ms,
-                             .start = {.gpu = 1, .instance = start}});
-    for (std::size_t k = 0; k < o_.starts.size(); ++k) h.tenants[k == 0 ? 0 : 3].start = o_.starts[k];
+                                                 std::int32_t host, HostTotals& totals, std::string* audit)
+    : o_(scenario), device_(control::mig_device(scenario.device)), out_(totals.run),
+      done_ms_(totals.done_ms) {
+    const auto all = host == 0 ? Rng(seed) : Rng(seed).split(1000 + static_cast<std::uint64_t>(host));
+    counter_rng_ = all.split(2);
+    options_.host = host_of(o_);
+    const auto& h = options_.host;
     options_.flags = flags;
     options_.window_s = o_.window_s;
     options_.persistence = o_.persistence;
@@ -54,14 +93,19 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
     if (o_.neighbours) add_neighbours(device_, layouts_);
     seen_.tenants.resize(h.tenants.size());
     seen_.feedback.resize(h.tenants.size());
-    seen_.roots.resize(2);
-    seen_.gpus.resize(2);
+    seen_.roots.resize(h.roots.size());
+    seen_.gpus.resize(h.gpus.size());
     seen_.numa_io_bytes_per_s.assign(2, 0);
     seen_.irq_per_s.assign(h.core_numa.size(), 100);
-    t2_ = {.rng = Rng(seed).split(3), .on_s = o_.t2_on_s, .off_s = o_.t2_off_s};
-    t3_ = {.rng = Rng(seed).split(4), .on_s = o_.t3_on_s, .off_s = o_.t3_off_s};
-    t2_.start();
-    t3_.start();
+    trios_.resize(static_cast<std::size_t>(o_.trios));
+    for (std::size_t k = 0; k < trios_.size(); ++k) {
+        auto& t = trios_[k];
+        t.root = k;
+        t.t2 = {.rng = all.split(16 * k + 3), .on_s = o_.t2_on_s, .off_s = o_.t2_off_s};
+        t.t3 = {.rng = all.split(16 * k + 4), .on_s = o_.t3_on_s, .off_s = o_.t3_off_s};
+        t.t2.start();
+        t.t3.start();
+    }
     if (llm()) {
         const auto& last = o_.llm_requests.back();
         // So that the gap before the trace begins anew is a mean one.
@@ -69,15 +113,18 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
             trace_stretch_ =
                 static_cast<double>(o_.llm_requests.size() - 1) / o_.llm_requests_per_s / last.time_s;
     }
-    services_.resize(o_.second_service ? 2 : 1);
+    services_.resize(services_of(o_));
     for (std::size_t k = 0; k < services_.size(); ++k) {
         auto& s = services_[k];
-        s.tenant = k == 0 ? 0 : h.tenants.size() - 1;
-        s.has_client = k == 0;
-        s.requests_rng = Rng(seed).split(k == 0 ? 0 : 5);
-        s.pause_rng = Rng(seed).split(k == 0 ? 1 : 6);
+        s.tenant = 3 * k;
+        const bool has_client = k < trios_.size();
+        s.requests_rng = all.split(has_client ? 16 * k : 5);
+        s.pause_rng = all.split(has_client ? 16 * k + 1 : 6);
         s.place = h.tenants[s.tenant].start;
-        if (s.has_client) quota_ = s.place.quota_percent / 100.0;
+        if (has_client) {
+            s.trio = &trios_[k];
+            s.trio->quota = s.place.quota_percent / 100.0;
+        }
         begin(s);
     }
     next_tick_ = o_.window_s;
@@ -85,13 +132,13 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
     hash_ = control::options_hash(options_);
 }
 
-GPUSCHED_INTERNAL double HostSimulation::t2_demand() const {
-    if (!t2_.on) return 0;
-    return std::min(o_.t2_bytes_per_s, limit_bytes_per_s_ * o_.t2_bytes_per_io_byte);
+GPUSCHED_INTERNAL double HostSimulation::t2_demand(const Trio& t) const {
+    if (!t.t2.on) return 0;
+    return std::min(o_.t2_bytes_per_s, t.limit_bytes_per_s * o_.t2_bytes_per_io_byte);
 }
 
-GPUSCHED_INTERNAL double HostSimulation::t2_rate(double unit) const {
-    return std::min(t2_demand(), o_.t2_weight * unit);
+GPUSCHED_INTERNAL double HostSimulation::t2_rate(const Trio& t, double unit) const {
+    return std::min(t2_demand(t), o_.t2_weight * unit);
 }
 
 /// What one request on a root gets: the unit r of n r + sum of min(demand, weight r) = capacity.
@@ -102,8 +149,9 @@ GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
     struct Flow {
         double weight = 0, demand = 0;
     };
-    std::array<Flow, 2> flows{{{background, background * o_.root_bytes_per_s},
-                               {at == 0 ? o_.t2_weight : 0, at == 0 ? t2_demand() : 0}}};
+    std::array<Flow, 2> flows{{{background, background * o_.root_bytes_per_s}, {}}};
+    for (const auto& t : trios_)
+        if (t.root == at) flows[1] = {o_.t2_weight, t2_demand(t)};
     double capacity = o_.root_bytes_per_s, weights = static_cast<double>(n);
     for (const auto& f : flows) weights += f.weight;
     // A flow that asks for less than its share gives the rest back; what changes one share may satisfy the other.
@@ -120,13 +168,15 @@ GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
 /// Moves time on; rates are constant until then.
 GPUSCHED_INTERNAL void HostSimulation::progress(double until) {
     const double dt = until - now_;
-    std::array<double, 2> rate{};
-    std::array<bool, 2> busy{};
+    std::array<double, 16> rate{};
+    std::array<bool, 16> busy{};
     for (const auto& s : services_) busy[root(s)] |= !s.pcie.empty();
-    for (std::size_t r = 0; r < 2; ++r)
+    for (std::size_t r = 0; r < options_.host.roots.size(); ++r)
         if (busy[r]) rate[r] = request_rate(r);
-    if (t2_.on) out_.t2_bytes += dt * (busy[0] ? t2_rate(rate[0]) : t2_demand());
-    if (t3_.on) out_.t3_work_s += dt * quota_;
+    for (const auto& t : trios_) {
+        if (t.t2.on) out_.t2_bytes += dt * (busy[t.root] ? t2_rate(t, rate[t.root]) : t2_demand(t));
+        if (t.t3.on) out_.t3_work_s += dt * t.quota;
+    }
     for (auto& s : services_) {
         if (!s.pcie.empty()) s.virtual_time += dt * rate[root(s)];
         out_.slice_s += dt * device_.profiles[s.place.instance.profile].compute_slices;
@@ -134,9 +184,16 @@ GPUSCHED_INTERNAL void HostSimulation::progress(double until) {
     now_ = until;
 }
 
+/// Whether block I/O of the tenant's NUMA node is felt: some T2 there is busy, and the tenant is not pinned.
+GPUSCHED_INTERNAL bool HostSimulation::disturbed(const Service& s) const {
+    const auto& roots = options_.host.roots;
+    return s.place.cpus == control::CpuSet{} && std::any_of(trios_.begin(), trios_.end(), [&](const Trio& t) {
+               return t.t2.on && roots[t.root].numa == roots[root(s)].numa;
+           });
+}
+
 GPUSCHED_INTERNAL void HostSimulation::enter_host(Service& s, std::uint32_t r) {
-    const bool disturbed = t2_.on && root(s) == 0 && s.place.cpus == control::CpuSet{};
-    const double ms = requests_[r].host_ms + (disturbed ? requests_[r].io_ms : 0);
+    const double ms = requests_[r].host_ms + (disturbed(s) ? requests_[r].io_ms : 0);
     s.host.push({now_ + ms / 1000, r});
 }
 
@@ -156,7 +213,8 @@ GPUSCHED_INTERNAL void HostSimulation::begin_service(Service& s) {
         s.queue.pop_front();
         const double two =
             device_.profiles[static_cast<std::size_t>(std::max(0, device_.find("2g")))].sm_count;
-        const double effective = sm(s.place) / (1 + (t3_.on && s.has_client ? o_.beta * quota_ : 0));
+        const double effective =
+            sm(s.place) / (1 + (s.trio != nullptr && s.trio->t3.on ? o_.beta * s.trio->quota : 0));
         const double factor = o_.serial_fraction + (1 - o_.serial_fraction) * two / effective;
         const double decoding = 1 + o_.decode_slows * static_cast<double>(s.decode.size());
         s.compute.push({now_ + requests_[r].compute_ms * factor * decoding / 1000, r});
@@ -185,6 +243,9 @@ GPUSCHED_INTERNAL void HostSimulation::end_change(Service& s) {
         layouts_[static_cast<std::size_t>(s.place.gpu)].remove(s.place.instance);
         layouts_[static_cast<std::size_t>(s.change.after.gpu)].add(s.change.after.instance);
         s.place = s.change.after;
+        // A client that moves along starts anew, under the quota that came with the change.
+        if (s.trio != nullptr && s.change.before.quota_percent != s.place.quota_percent)
+            s.trio->quota = s.place.quota_percent / 100.0;
     }
     s.changing = s.pausing = false;
     s.change_ends = never;
@@ -201,15 +262,15 @@ GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
     auto& s = service_of(a.tenant);
     switch (a.kind) {
     case ActionKind::throttle_io:
-        limit_bytes_per_s_ = a.value * 1e6;
+        trios_[static_cast<std::size_t>(a.target) / 3].limit_bytes_per_s = a.value * 1e6;
         ++out_.throttles;
         return;
     case ActionKind::release_io:
-        limit_bytes_per_s_ = never;
+        trios_[static_cast<std::size_t>(a.target) / 3].limit_bytes_per_s = never;
         return;
     case ActionKind::set_quota:
         s.place.quota_percent = a.after.quota_percent;
-        if (o_.quota_live && s.has_client) quota_ = a.after.quota_percent / 100.0;
+        if (o_.quota_live && s.trio != nullptr) s.trio->quota = a.after.quota_percent / 100.0;
         ++out_.quota_changes;
         return;
     case ActionKind::pin:
@@ -225,6 +286,7 @@ GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
     s.changing = true;
     s.pausing = !(o_.pause_mode == PauseMode::make_before_break && a.make_before_break);
     ++out_.structural_actions;
+    out_.quota_changes += a.before.quota_percent != a.after.quota_percent;
     out_.rollbacks += a.lever == control::Lever::rollback;
 }
 
@@ -237,8 +299,7 @@ GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
     x.p999_ms = s.latencies.quantile_ms(0.999);
     if (llm()) x.ttft_p99_ms = x.p99_ms;
     if (x.p99_ms > o_.tau_ms)
-        out_.excess_ms +=
-            (x.p99_ms - o_.tau_ms) * o_.window_s / o_.duration_s / static_cast<double>(services_.size());
+        out_.excess_ms += (x.p99_ms - o_.tau_ms) * o_.window_s / o_.duration_s / out_.services;
     if (s.served.above() || !s.waiting.empty()) out_.violation_s += o_.window_s;
     s.served.advance();
     x.count = s.window_done;
@@ -258,18 +319,26 @@ GPUSCHED_INTERNAL void HostSimulation::tick() {
         const double noise = std::exp(std::max(0.0, o_.counter_noise) * normal(counter_rng_));
         return o_.counter_noise < 0 ? control::unknown_signal : bytes * noise;
     };
-    for (std::size_t r = 0; r < 2; ++r)
-        seen_.roots[r].bytes_per_s = counter(std::min(
-            o_.root_bytes_per_s, o_.background_weight[r] * o_.root_bytes_per_s + (r == 0 ? t2_demand() : 0)));
-    auto& t2 = seen_.tenants[1];
-    t2.pcie_bytes_per_s = o_.counter_noise < 0 ? control::unknown_signal : t2_demand();
-    t2.io_bytes_per_s = t2_demand() / o_.t2_bytes_per_io_byte;
-    t2.pcie_attribution =
-        o_.counter_noise < 0 ? control::Attribution::unknown : control::Attribution::measured;
-    t2.io_attribution = control::Attribution::measured;
-    seen_.numa_io_bytes_per_s[0] = t2.io_bytes_per_s;
-    seen_.tenants[2].sm_active = t3_.on ? 0.9 * services_[0].place.quota_percent / 100 : 0;
-    for (std::size_t g = 0; g < 2; ++g) seen_.gpus[g].layout = layouts_[g];
+    const auto& h = options_.host;
+    std::fill(seen_.numa_io_bytes_per_s.begin(), seen_.numa_io_bytes_per_s.end(), 0);
+    for (std::size_t r = 0; r < h.roots.size(); ++r) {
+        const double demand = r < trios_.size() ? t2_demand(trios_[r]) : 0;
+        seen_.roots[r].bytes_per_s =
+            counter(std::min(o_.root_bytes_per_s, o_.background_weight[r] * o_.root_bytes_per_s + demand));
+    }
+    for (std::size_t k = 0; k < trios_.size(); ++k) {
+        auto& t2 = seen_.tenants[3 * k + 1];
+        const double demand = t2_demand(trios_[k]);
+        t2.pcie_bytes_per_s = o_.counter_noise < 0 ? control::unknown_signal : demand;
+        t2.io_bytes_per_s = demand / o_.t2_bytes_per_io_byte;
+        t2.pcie_attribution =
+            o_.counter_noise < 0 ? control::Attribution::unknown : control::Attribution::measured;
+        t2.io_attribution = control::Attribution::measured;
+        seen_.numa_io_bytes_per_s[static_cast<std::size_t>(h.roots[k].numa)] += t2.io_bytes_per_s;
+        seen_.tenants[3 * k + 2].sm_active =
+            trios_[k].t3.on ? 0.9 * services_[k].place.quota_percent / 100 : 0;
+    }
+    for (std::size_t g = 0; g < layouts_.size(); ++g) seen_.gpus[g].layout = layouts_[g];
     seen_.time_s = now_;
     control::step(state_, seen_, options_, result_);
     if (audit_ != nullptr) control::append_audit_line(*audit_, seen_, state_, result_, hash_);

@@ -53,13 +53,13 @@ inline void llm_scenario(HostScenario& s) {
 
 inline void check_starts(Problems& problems, const HostScenario& s, const control::MigDevice& device) {
     if (s.starts.empty()) return;
-    const std::size_t services = s.second_service ? 2 : 1;
+    const auto services = detail::services_of(s), gpus = detail::gpus_of(s);
     if (!check_range(problems, "starts", s.starts.size(), services, services, "length")) return;
-    std::vector<control::MigLayout> layouts(2);
+    std::vector<control::MigLayout> layouts(gpus);
     if (s.neighbours) detail::add_neighbours(device, layouts);
     for (const auto& c : s.starts) {
         check_range(problems, "starts.quota_percent", c.quota_percent, 50, 100);
-        if (!check_range(problems, "starts.gpu", c.gpu, 0, 1)) continue;
+        if (!check_range(problems, "starts.gpu", c.gpu, 0, static_cast<std::int32_t>(gpus) - 1)) continue;
         auto& layout = layouts[static_cast<std::size_t>(c.gpu)];
         if (c.instance.profile >= device.profiles.size() || !control::can_create(device, layout, c.instance))
             problems.add(bad_value("starts.instance",
@@ -68,6 +68,20 @@ inline void check_starts(Problems& problems, const HostScenario& s, const contro
         else
             layout.add(c.instance);
     }
+}
+
+inline void check_size(Problems& problems, const HostScenario& s) {
+    const auto roots = s.background_weight.size();
+    if (!check_range(problems, "background_weight", roots, 1u, 16u, "length")) return;
+    const auto gpus = detail::gpus_of(s);
+    if (gpus > 16)
+        problems.add(bad_value("gpus_per_root", number_text(s.gpus_per_root),
+                               "at most 16 GPUs below the " + number_text(roots) + " roots"));
+    if (static_cast<std::size_t>(s.trios) > roots)
+        problems.add(bad_value("trios", number_text(s.trios),
+                               "at most one per root, " + number_text(roots) + " of background_weight"));
+    else if (s.second_service && static_cast<std::size_t>((s.trios - 1) * s.gpus_per_root) + 1 == gpus)
+        problems.add("second_service: expected fewer trios: the last one starts on the last GPU, too");
 }
 
 }  // namespace scenario_detail
@@ -101,6 +115,12 @@ GPUSCHED_INLINE HostScenario host_scenario(HostScenarioName name) {
     case HostScenarioName::llm:
         scenario_detail::llm_scenario(s);
         break;
+    case HostScenarioName::two_hosts:
+        s.hosts = 2;
+        s.gpus_per_root = 2;
+        s.device = "A100-80GB";
+        s.background_weight = {0.15, 0.35, 0.15, 0.35};
+        break;
     }
     return s;
 }
@@ -114,9 +134,9 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
             bad_value("start_profile", gpusched::quoted(s.start_profile), "a profile of " + s.device));
     else
         check_range(problems, "start_slice", s.start_slice, 0, device.memory_slices - 1);
-    scenario_detail::check_starts(problems, s, device);
     check_fields(problems, s);
-    check_range(problems, "background_weight", s.background_weight.size(), 2u, 2u, "length");
+    if (problems.empty()) scenario_detail::check_size(problems, s);
+    if (problems.empty()) scenario_detail::check_starts(problems, s, device);
     check_range(problems, "mmpp_rates", s.mmpp_rates.size(), 2u, 2u, "length");
     check_range(problems, "state_s", s.state_s.size(), 2u, 2u, "length");
     double shares = 0;
@@ -141,9 +161,10 @@ GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(co
     validate(scenario);
     const auto& device = control::mig_device(scenario.device);
     const auto& start = device.profiles[static_cast<std::size_t>(device.find(scenario.start_profile))];
-    std::vector<control::MigLayout> layouts(2);
+    const auto services = detail::services_of(scenario);
+    std::vector<control::MigLayout> layouts(detail::gpus_of(scenario));
     if (scenario.neighbours) detail::add_neighbours(device, layouts);
-    const std::size_t services = scenario.second_service ? 2 : 1;
+    const auto host = detail::host_of(scenario);
     std::vector<std::vector<control::Configuration>> out;
     std::vector<control::Configuration> placed;
     const auto profile_of = [](const control::Configuration& c) {
@@ -158,7 +179,7 @@ GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(co
                     return;
             return out.push_back(placed);
         }
-        for (std::int32_t gpu = 0; gpu < 2; ++gpu)
+        for (std::int32_t gpu = 0; gpu < std::ssize(layouts); ++gpu)
             for (std::size_t p = 0; p < device.profiles.size(); ++p) {
                 if (device.profiles[p].media || device.profiles[p].memory_slices < start.memory_slices)
                     continue;
@@ -168,8 +189,9 @@ GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(co
                                                   static_cast<std::uint8_t>(slice)};
                     if (!control::can_create(device, layout, at)) continue;
                     auto& c = placed.emplace_back(control::Configuration{.gpu = gpu, .instance = at});
-                    for (std::size_t core = 0; core < 4; ++core)
-                        c.cpus.add(static_cast<std::size_t>(4 * gpu) + core);
+                    for (std::size_t core = 0; core < host.core_numa.size(); ++core)
+                        if (host.core_numa[core] == host.gpus[static_cast<std::size_t>(gpu)].numa)
+                            c.cpus.add(core);
                     layout.add(at);
                     self(self);
                     layout.remove(at);
@@ -184,13 +206,18 @@ GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(co
 GPUSCHED_INLINE HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
                                  std::uint64_t seed, std::string* audit) {
     validate(scenario);
-    return detail::HostSimulation(scenario, flags, seed, audit).run();
+    detail::HostTotals totals;
+    totals.run.services = scenario.hosts * static_cast<std::int32_t>(detail::services_of(scenario));
+    for (std::int32_t h = 0; h < scenario.hosts; ++h)
+        detail::HostSimulation(scenario, flags, seed, h, totals, h == 0 ? audit : nullptr).run();
+    return detail::result_of(scenario, std::move(totals));
 }
 
 GPUSCHED_INLINE control::ControllerOptions host_options(const HostScenario& scenario,
                                                         const control::ControllerFlags& flags) {
     validate(scenario);
-    return detail::HostSimulation(scenario, flags, 0, nullptr).options();
+    detail::HostTotals totals;
+    return detail::HostSimulation(scenario, flags, 0, 0, totals, nullptr).options();
 }
 
 GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, control::Variant variant,

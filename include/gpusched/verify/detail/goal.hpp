@@ -3,12 +3,58 @@
 
 #include <gpusched/model/goal.hpp>
 #include <gpusched/verify/detail/books.hpp>
+#include <gpusched/verify/detail/constraints.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::verify::detail {
+
+/// Whether a task may run on a node, whatever is free there.
+[[nodiscard]] inline bool may_run(const TaskSpec& task, const NodeSpec& node) {
+    const auto selected = [&](const auto& wanted) {
+        const auto label = node.labels.find(wanted.first);
+        return label != node.labels.end() && label->second == wanted.second;
+    };
+    return (task.gpu_models.empty() || std::find(task.gpu_models.begin(), task.gpu_models.end(),
+                                                 node.gpu_model) != task.gpu_models.end()) &&
+           std::all_of(task.node_selector.begin(), task.node_selector.end(), selected) &&
+           affinity_holds(task.node_affinity, node) &&
+           std::none_of(node.taints.begin(), node.taints.end(),
+                        [&](const Taint& taint) { return keeps_away(taint, task.tolerations); });
+}
+
+/// Which machines count for a good goal, by their number.
+[[nodiscard]] inline std::vector<bool> machines_that_count(const Books& books, const Goal& goal) {
+    const bool any_gpus =
+        std::any_of(books.machines.begin(), books.machines.end(), [](const Machine& machine) {
+            return machine.spec->schedulable && machine.spec->gpu_count > 0;
+        });
+    const TaskSpec* user = nullptr;
+    if (const auto found = books.pod_of.find(goal.usable_by); found != books.pod_of.end())
+        user = books.pods[static_cast<std::size_t>(found->second)].spec;
+    std::vector<bool> out;
+    for (const auto& machine : books.machines) {
+        const auto& node = *machine.spec;
+        // A taint that another node of the model lacks keeps others away.
+        const auto is_common = [&](const Taint& taint) {
+            return taint.effect == "PreferNoSchedule" ||
+                   std::all_of(books.machines.begin(), books.machines.end(), [&](const Machine& other) {
+                       const auto& spec = *other.spec;
+                       return !spec.schedulable || spec.gpu_model != node.gpu_model ||
+                              std::find(spec.taints.begin(), spec.taints.end(), taint) != spec.taints.end();
+                   });
+        };
+        out.push_back(node.schedulable && (goal.gpu_model.empty() || node.gpu_model == goal.gpu_model) &&
+                      (!goal.empty_nodes || !any_gpus || node.gpu_count > 0) &&
+                      (user != nullptr ? may_run(*user, node)
+                                       : std::all_of(node.taints.begin(), node.taints.end(), is_common)));
+    }
+    return out;
+}
 
 /// What keeps a goal from meaning anything; empty for a good one.
 [[nodiscard]] inline std::string bad_goal(const Books& books, const Goal& goal) {
@@ -16,6 +62,8 @@ namespace GPUSCHED_NAMESPACE::verify::detail {
         std::none_of(books.machines.begin(), books.machines.end(),
                      [&](const auto& machine) { return machine.spec->gpu_model == goal.gpu_model; }))
         return "no node has GPU model " + gpusched::quoted(goal.gpu_model);
+    if (!goal.usable_by.empty() && !books.pod_of.contains(goal.usable_by))
+        return "there is no task " + gpusched::quoted(goal.usable_by);
     if (goal.empty_nodes.has_value() == goal.slots.has_value())
         return "it must ask for either empty_nodes or slots";
     if (goal.empty_nodes) {
@@ -34,9 +82,11 @@ namespace GPUSCHED_NAMESPACE::verify::detail {
         return std::max<std::int64_t>(0, capacity - std::max(use.consumed, use.claimed));
     };
     std::int64_t sum = 0;
-    for (const auto& machine : books.machines) {
+    const auto counts = machines_that_count(books, goal);
+    for (std::size_t m = 0; m < books.machines.size(); ++m) {
+        if (!counts[m]) continue;
+        const auto& machine = books.machines[m];
         const auto& spec = *machine.spec;
-        if (!spec.schedulable || (!goal.gpu_model.empty() && spec.gpu_model != goal.gpu_model)) continue;
         if (goal.empty_nodes) {
             sum += machine.occupants == 0 ? 1 : 0;
             continue;

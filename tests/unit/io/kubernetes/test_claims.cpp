@@ -109,3 +109,99 @@ TEST_CASE("What the model cannot hold of drivers is reported", "[io][kubernetes]
     CHECK(task(reading, "b").gpu_count == 0);
     CHECK(rows(reading, "Pod", "allocated claims").size() == 2);
 }
+
+TEST_CASE("Admin access to devices holds none", "[io][kubernetes]") {
+    const auto admin = [](const std::string& device) {
+        auto out = result("n0", device);
+        return out.insert(out.size() - 1, R"(, "adminAccess": true)");
+    };
+    const auto reading = read(
+        {node("n0"), slice_of_gpus("n0", 2),
+         claim("all", request("gpu.nvidia.com", 1, R"("adminAccess": true)"),
+               admin("gpu-0") + ", " + admin("gpu-1")),
+         user("monitor", "all", "n0"), claim("next", request("gpu.nvidia.com", 1, R"("adminAccess": true)")),
+         user("waiting", "next"), claim("two", request("gpu.nvidia.com", 2)), user("p", "two")});
+    CHECK(task(reading, "monitor").gpu_count == 0);
+    CHECK(task(reading, "waiting").gpu_count == 0);
+    CHECK(fits(Cluster::build(reading.cluster), "p", "n0"));
+    CHECK(row(reading, "Pod", "claims with admin access: hold no device").count == 2);
+    CHECK(row(reading, "Pod", "claims with admin access").errs == io::Errs::too_lax);
+    CHECK(rows(reading, "Pod", "allocated claims").empty());
+}
+
+TEST_CASE("An extended resource stands for claims of its DeviceClass", "[io][kubernetes]") {
+    const auto device_class =
+        object(api, "DeviceClass", "gpu.nvidia.com", R"("spec": {"extendedResourceName": "nvidia.com/gpu",
+        "selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"}}]})");
+    const auto reading = read(
+        {node("n0"),
+         node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1")"}),
+         slice_of_gpus("n0", 3), device_class, claim("made", "", result("n0", "gpu-1")),
+         pod("ext",
+             {.requests = R"("nvidia.com/gpu": "1")",
+              .on = "n0",
+              .status =
+                  R"("extendedResourceClaimStatus": {"resourceClaimName": "made", "requestMappings": []})"}),
+         pod("one", {.requests = R"("nvidia.com/gpu": "1")"}),
+         pod("two", {.requests = R"("nvidia.com/gpu": "2")"}),
+         pod("three", {.requests = R"("nvidia.com/gpu": "3")"}),
+         pod("by-class", {.requests = R"("deviceclass.resource.kubernetes.io/gpu.nvidia.com": "2")"}),
+         claim("two", request("gpu.nvidia.com", 2)), user("by-claim", "two"),
+         claim("three", request("gpu.nvidia.com", 3)), user("by-larger-claim", "three")});
+    CHECK(reading.cluster.nodes[0].schedulable);
+    CHECK(reading.cluster.nodes[0].gpu_count == 3);
+    CHECK(reading.cluster.nodes[0].failed_gpus.empty());
+    CHECK(task(reading, "ext").gpus == std::vector<int>{1});
+    const auto cluster = Cluster::build(reading.cluster);
+    for (const auto* const name : {"one", "two", "by-class", "by-claim"}) CHECK(fits(cluster, name, "n0"));
+    for (const auto* const name : {"three", "by-larger-claim"}) CHECK_FALSE(fits(cluster, name, "n0"));
+    CHECK(fits(cluster, "one", "n1"));  // of a device plugin
+    CHECK(row(reading, "DeviceClass", "extendedResourceName").errs == io::Errs::too_lax);
+    CHECK(row(reading, "Pod", "claims of extended resources").fidelity == io::Fidelity::exact);
+    // Of a class that says nothing of its devices.
+    const auto unknown =
+        read({node("n0"), object(api, "DeviceClass", "odd", R"("spec": {"extendedResourceName": "x/y"})")});
+    CHECK(row(unknown, "DeviceClass", "extendedResourceName").errs == io::Errs::too_strict);
+}
+
+TEST_CASE("A card that is split is not had whole", "[io][kubernetes]") {
+    const auto counted = [](const std::string& name, const std::string& attributes, const std::string& set) {
+        return R"({"name": ")" + name + R"(", "attributes": {)" + attributes +
+               R"(}, "consumesCounters": [{"counterSet": ")" + set + R"(", "counters": {}}]})";
+    };
+    const auto reading =
+        read({node("n0"),
+              slice("n0", counted("gpu-0", gpu, "a") + ", " + counted("gpu-1", gpu, "b") + ", " +
+                              counted("mig-0", mig, "a") + ", " + counted("mig-1", mig, "a") + ", " +
+                              counted("mig-2", mig, "b")),
+              claim("part", request("gpu.nvidia.com"), result("n0", "mig-0")), user("r", "part", "n0"),
+              claim("one", request("gpu.nvidia.com", 1)), user("p", "one"),
+              claim("two", request("gpu.nvidia.com", 2)), user("q", "two")});
+    const auto& spec = reading.cluster.nodes[0];
+    CHECK(spec.gpu_count == 1);
+    REQUIRE(spec.devices.size() == 1);
+    CHECK(spec.devices[0] == DeviceSpec{.device_class = "gpu.nvidia.com/mig-1g.10gb", .count = 1});
+    CHECK(task(reading, "r").device_count == 1);
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "p", "n0"));
+    CHECK_FALSE(fits(cluster, "q", "n0"));
+    CHECK(row(reading, "ResourceSlice", "parts in use").examples ==
+          std::vector<std::string>{"gpu.nvidia.com/n0/mig-0"});
+    CHECK(row(reading, "ResourceSlice", "parts that could be made").count == 2);
+    CHECK(row(reading, "Pod", "allocated claims").fidelity == io::Fidelity::exact);
+}
+
+TEST_CASE("Older generations of a pool, and claims that nobody uses", "[io][kubernetes]") {
+    const auto generation = [](const std::string& name, int number, const std::string& devices) {
+        return object(
+            api, "ResourceSlice", name,
+            R"("spec": {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0", "generation": )" +
+                std::to_string(number) + R"(}, "devices": [)" + devices + "]}");
+    };
+    const auto reading =
+        read({node("n0"), generation("old", 1, device("gpu-0", gpu) + ", " + device("gpu-9", gpu)),
+              generation("new", 2, device("gpu-0", gpu)),
+              claim("held", request("gpu.nvidia.com"), result("n0", "gpu-0"))});
+    CHECK(reading.cluster.nodes[0].gpu_count == 1);
+    CHECK(row(reading, "ResourceClaim", "allocated, of no pod that was read").errs == io::Errs::too_lax);
+}

@@ -176,9 +176,151 @@ TEST_CASE("Devices that cannot be numbered are counted", "[io][kubernetes]") {
     CHECK(task(reading, "a").resources.at("nvidia.com/mig-2g.20gb") == 1);
     CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
     CHECK(row(reading, "Node", "nvidia.com/mig-2g.20gb").fidelity == io::Fidelity::approximated);
-    // More cards than 64, and a pod that asks for as many.
-    reading = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "128")")}),
-                    pod("a", asks(R"("nvidia.com/gpu": "100")", "n0")),
-                    pod("b", asks(R"("nvidia.com/gpu": "29")"))});
-    CHECK_FALSE(fits(Cluster::build(reading.cluster), "b", "n0"));
+}
+
+TEST_CASE("One pod or node does not take the numbers of all GPUs away", "[io][kubernetes]") {
+    const auto eight = [](const std::string& name) {
+        return node(name, {.allocatable = has(R"("nvidia.com/gpu": "8")"),
+                           .labels = R"("nvidia.com/gpu.product": "H100")"});
+    };
+    const auto gpus = [](const io::ClusterReading& reading, const std::string& name) {
+        for (const auto& found : reading.cluster.nodes)
+            if (found.name == name) return found.gpu_count;
+        return std::int64_t{-1};
+    };
+    const auto one = asks(R"("nvidia.com/gpu": "1")");
+    // A pod that no node could ever hold.
+    auto reading = read({eight("n0"), pod("typo", asks(R"("nvidia.com/gpu": "80")")), pod("p", one)});
+    CHECK(gpus(reading, "n0") == 8);
+    CHECK(task(reading, "p").gpu_count == 1);
+    CHECK(task(reading, "typo").resources.at("nvidia.com/gpu") == 80);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "typo", "n0"));
+    // A pod that asks for cards of two names, of which no node has both.
+    reading =
+        read({eight("n0"), pod("both", asks(R"("nvidia.com/gpu": "1", "amd.com/gpu": "1")")), pod("p", one)});
+    CHECK(gpus(reading, "n0") == 8);
+    CHECK(task(reading, "p").gpu_count == 1);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "both", "n0"));
+    CHECK(fits(Cluster::build(reading.cluster), "p", "n0"));
+    // A node of more replicas than there are numbers, under the name of cards.
+    reading = read(
+        {eight("n0"),
+         node("l4", {.allocatable = has(R"("nvidia.com/gpu": "80")"),
+                     .labels = R"("nvidia.com/gpu.replicas": "10", "kind": "l4")"}),
+         pod("r", asks(R"("nvidia.com/gpu": "79")", "l4")), pod("p", one),
+         pod("s", {.requests = R"("nvidia.com/gpu": "2")", .spec = R"("nodeSelector": {"kind": "l4"})"}),
+         pod("t", {.requests = R"("nvidia.com/gpu": "1")", .spec = R"("nodeSelector": {"kind": "l4"})"})});
+    CHECK(gpus(reading, "n0") == 8);
+    CHECK(gpus(reading, "l4") == 0);
+    CHECK(reading.cluster.nodes[1].resources.at("nvidia.com/gpu (shared)") == 80);
+    CHECK(task(reading, "p").gpu_count == 1);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "s", "l4"));
+    CHECK(fits(Cluster::build(reading.cluster), "t", "l4"));
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "t", "n0"));
+    // A node of more cards than there are numbers.
+    reading = read({eight("n0"), node("many", {.allocatable = has(R"("nvidia.com/gpu": "128")")}),
+                    pod("r", asks(R"("nvidia.com/gpu": "100")", "many")), pod("p", one),
+                    pod("large", asks(R"("nvidia.com/gpu": "28")")),
+                    pod("larger", asks(R"("nvidia.com/gpu": "29")")),
+                    pod("huge", asks(R"("nvidia.com/gpu": "90")"))});
+    auto cluster = Cluster::build(reading.cluster);
+    CHECK(gpus(reading, "n0") == 8);
+    CHECK(gpus(reading, "many") == 0);
+    CHECK(fits(cluster, "large", "many"));
+    CHECK_FALSE(fits(cluster, "larger", "many"));
+    CHECK_FALSE(fits(cluster, "huge", "many"));
+    CHECK(task(reading, "p").gpu_count == 1);
+    CHECK(row(reading, "Pod", "nvidia.com/gpu").errs == io::Errs::too_strict);
+    // A node with cards of two names: the more numerous are its GPUs, the others its devices.
+    reading = read({eight("n0"),
+                    node("mixed", {.allocatable = has(R"("nvidia.com/gpu": "4", "amd.com/gpu": "2")")}),
+                    node("amd", {.allocatable = has(R"("amd.com/gpu": "8")")}),
+                    pod("r", asks(R"("nvidia.com/gpu": "3", "amd.com/gpu": "1")", "mixed")),
+                    pod("a", asks(R"("amd.com/gpu": "1")")), pod("p", asks(R"("nvidia.com/gpu": "2")"))});
+    cluster = Cluster::build(reading.cluster);
+    CHECK(gpus(reading, "n0") == 8);
+    CHECK(gpus(reading, "amd") == 8);
+    CHECK(gpus(reading, "mixed") == 4);
+    CHECK(reading.cluster.nodes[1].devices.front() == DeviceSpec{.device_class = "amd.com/gpu", .count = 2});
+    CHECK(task(reading, "r").gpu_count == 3);
+    CHECK(task(reading, "r").device_count == 1);
+    CHECK(fits(cluster, "a", "amd"));
+    CHECK_FALSE(fits(cluster, "p", "mixed"));
+    CHECK(fits(cluster, "p", "n0"));
+    CHECK(reading.cluster.nodes[1].schedulable);
+}
+
+TEST_CASE("Whole cards are preferred where they suffice, and parts of cards where they do not",
+          "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
+              node("shared", {.allocatable = has(R"("nvidia.com/gpu": "32")"),
+                              .labels = R"("nvidia.com/gpu.replicas": "4")"}),
+              pod("p", asks(R"("nvidia.com/gpu": "8")")), pod("q", asks(R"("nvidia.com/gpu": "9")"))});
+    CHECK(task(reading, "p").gpu_count == 8);
+    CHECK(task(reading, "q").device_classes == std::vector<std::string>{"nvidia.com/gpu (shared)"});
+}
+
+TEST_CASE("GKE's labels tell parts of cards from whole ones", "[io][kubernetes]") {
+    const auto of = [](const std::string& name, const std::string& count, const std::string& labels) {
+        return node(name,
+                    {.allocatable = has(R"("nvidia.com/gpu": ")" + count + "\""),
+                     .labels = R"("cloud.google.com/gke-accelerator": "nvidia-tesla-a100")" + more(labels)});
+    };
+    const auto reading =
+        read({of("whole", "8", ""), of("mig", "56", R"("cloud.google.com/gke-gpu-partition-size": "1g.5gb")"),
+              of("time", "32", R"("cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+                             "cloud.google.com/gke-max-shared-clients-per-gpu": "4")"),
+              of("both", "14", R"("cloud.google.com/gke-gpu-partition-size": "1g.5gb",
+                             "cloud.google.com/gke-gpu-sharing-strategy": "mps",
+                             "cloud.google.com/gke-max-shared-clients-per-gpu": "2")"),
+              pod("m", {.requests = R"("nvidia.com/gpu": "1")",
+                        .spec = R"("nodeSelector": {"cloud.google.com/gke-gpu-partition-size": "1g.5gb"})"}),
+              pod("w", asks(R"("nvidia.com/gpu": "8")"))});
+    const auto& nodes = reading.cluster.nodes;
+    CHECK(nodes[0].gpu_count == 8);
+    CHECK(nodes[0].gpu_model == "nvidia-tesla-a100");
+    for (std::size_t n = 1; n < 4; ++n) {
+        CHECK(nodes[n].gpu_count == 0);
+        REQUIRE(nodes[n].devices.size() == 1);
+    }
+    CHECK(nodes[1].devices[0].device_class == "nvidia.com/gpu (MIG 1g.5gb)");
+    CHECK(nodes[2].devices[0].device_class == "nvidia.com/gpu (shared)");
+    CHECK(nodes[2].devices[0].parents.back() == 7);
+    CHECK(nodes[3].devices[0].device_class == "nvidia.com/gpu (MIG 1g.5gb-SHARED)");
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "w", "whole"));
+    for (const auto* const parts : {"mig", "time", "both"}) CHECK_FALSE(fits(cluster, "w", parts));
+    CHECK(fits(cluster, "m", "mig"));
+}
+
+TEST_CASE("Resources that may be cards of another name are told, and can be made GPUs", "[io][kubernetes]") {
+    const std::vector<std::string> items{
+        node("n0", {.allocatable = has(R"("metax-tech.com/gpu": "8", "rdma/hca": "2")")}),
+        pod("p", asks(R"("metax-tech.com/gpu": "2")", "n0"))};
+    const auto counted = read(items);
+    CHECK(counted.cluster.nodes[0].gpu_count == 0);
+    CHECK(counted.cluster.nodes[0].resources.at("metax-tech.com/gpu") == 8);
+    const auto found = row(counted, "Node", "resource metax-tech.com/gpu");
+    CHECK(found.fidelity == io::Fidelity::approximated);
+    CHECK(found.examples == std::vector<std::string>{"n0: 8"});
+    CHECK(row(counted, "Node", "resource rdma/hca").fidelity == io::Fidelity::exact);
+    const auto numbered = read(items, {.gpu_resources = {"metax-tech.com/gpu"}});
+    CHECK(numbered.cluster.nodes[0].gpu_count == 8);
+    CHECK(task(numbered, "p").gpu_count == 2);
+    CHECK(rows(numbered, "Node", "resource metax-tech.com/gpu").empty());
+}
+
+TEST_CASE("A resource that no node has, and running pods ask for, is an extender's", "[io][kubernetes]") {
+    const auto reading = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
+                               pod("r", asks(R"("nvidia.com/gpu": "1", "nvidia.com/gpucores": "30")", "n0")),
+                               pod("p", asks(R"("nvidia.com/gpu": "1", "nvidia.com/gpucores": "30")")),
+                               pod("q", asks(R"("example.com/none": "1")"))});
+    CHECK(reading.cluster.nodes[0].schedulable);
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "p", "n0"));
+    CHECK_FALSE(fits(cluster, "q", "n0"));
+    const auto found = row(reading, "Pod", "resource nvidia.com/gpucores");
+    CHECK(found.errs == io::Errs::too_lax);
+    CHECK(found.count == 2);
 }

@@ -91,12 +91,10 @@ TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kub
               R"({"kind": "Status", "apiVersion": "v1", "message": "nodes is forbidden", "code": 403})") ==
           "t: expected objects of Kubernetes, found an error of the API server: 'nodes is forbidden'");
     CHECK(problem_of(list({object("v1", "Secret", "s")})) == expected_nodes + std::string("1 Secret"));
-    CHECK(
-        problem_of(list({node("n0", {.allocatable = R"("cpu": "many")"})})) ==
-        expected_nodes +
-            std::string(
-                "none that can be read: t: /items/0/status/capacity/cpu: expected a quantity such as 2, 500m "
-                "or 64Gi, found \"many\""));
+    CHECK(problem_of(list({node("n0", {.spec = R"("taints": "none")"})})) ==
+          expected_nodes +
+              std::string(
+                  "none that can be read: n0: t: /items/0/spec/taints: expected a list, found \"none\""));
     CHECK(problem_of("") ==
           (json::reads_yaml() ? "t: expected objects of Kubernetes, found nothing" : problem_of("")));
     CHECK_THROWS_AS(io::kubernetes_from_texts({}), InvalidInput);
@@ -108,8 +106,8 @@ TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kub
 
 TEST_CASE("One broken object does not refuse the cluster", "[io][kubernetes]") {
     const auto reading =
-        read({node("n0"), node("n0"), node("n1", {.allocatable = R"("cpu": "x")"}), "17",
-              R"({"metadata": {}})", R"({"apiVersion": "v1", "kind": "Node", "metadata": {}})",
+        read({node("n0"), node("n0"), node("n1", {.spec = R"("taints": 1)"}), "17", R"({"metadata": {}})",
+              R"({"apiVersion": "v1", "kind": "Node", "metadata": {}})",
               R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "nospec"}})",
               pod("bad", {.requests = R"("cpu": "-1")"}), pod("p", {.on = "n1"}), pod("good", {.on = "n0"}),
               object("v1", "Secret", "hidden"), object("v1", "Service", "s"),
@@ -174,6 +172,66 @@ TEST_CASE("A list or an object of the API that is something else makes its pod o
     CHECK(left_out(R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"spec": "x"}},
         "spec": {"containers": []}})")
               .empty());
+}
+
+TEST_CASE("What a status says besides what is read does not matter", "[io][kubernetes]") {
+    // ContainerStatus.allocatedResourcesStatus, of which resources is a list.
+    const auto status = R"("containerStatuses": [{"name": "main", "allocatedResourcesStatus":
+        [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-1", "health": "Healthy"}]}]}],
+        "values": "one", "somethingNew": {"containers": 3, "capacity": "x"})";
+    const auto eight = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")";
+    const auto asks = R"("nvidia.com/gpu": "8")";
+    const auto reading = read({node("n0", {.allocatable = eight}),
+                               pod("runs", {.requests = asks, .on = "n0", .status = status}),
+                               pod("waits", {.requests = asks, .status = status})});
+    CHECK(reading.cluster.tasks.size() == 2);
+    CHECK(task(reading, "runs").gpu_count == 8);
+    CHECK_FALSE(fits(Cluster::build(reading.cluster), "waits", "n0"));
+    CHECK(rows(reading, "Pod", "objects").empty());
+}
+
+TEST_CASE("A bound pod of which something cannot be read keeps its room", "[io][kubernetes]") {
+    const auto eight = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")";
+    const auto asks = R"("nvidia.com/gpu": "8")";
+    for (const auto& broken :
+         {pod("runs", {.requests = asks, .on = "n0", .spec = R"("tolerations": "any")"}),
+          pod("runs", {.requests = asks, .on = "n0", .labels = R"("app": {})"}),
+          pod("runs", {.requests = asks, .on = "n0", .status = R"("containerStatuses": [{"name": "main",
+              "resources": {"requests": {"nvidia.com/gpu": "many"}}}])"}),
+          pod("runs", {.requests = asks, .on = "n0", .status = R"("conditions": {})"})}) {
+        INFO(broken);
+        const auto reading =
+            read({node("n0", {.allocatable = eight}), broken, pod("waits", {.requests = asks})});
+        CHECK(task(reading, "runs").gpu_count == 8);
+        CHECK(task(reading, "runs").how == Mobility::none);
+        CHECK(task(reading, "runs").preemptible == false);
+        CHECK_FALSE(fits(Cluster::build(reading.cluster), "waits", "n0"));
+        CHECK(row(reading, "Pod", "objects").examples.front().starts_with("default/runs: t: /items/1/"));
+    }
+    // One that ended holds nothing, and one that waits is left out.
+    const auto reading = read({node("n0"), pod("p", {.spec = R"("tolerations": "any")"}),
+                               pod("q", {.on = "n0", .spec = R"("tolerations": "any")", .phase = "Failed"})});
+    CHECK(reading.cluster.tasks.empty());
+}
+
+TEST_CASE("A quantity of a node that cannot be read counts as 0, and the node is named", "[io][kubernetes]") {
+    const auto reading =
+        read({node("n0", {.allocatable =
+                              R"("cpu": "-1", "memory": "32Gi", "pods": "110", "example.com/x": "a lot")"}),
+              pod("runs", {.on = "n0"})});
+    REQUIRE(reading.cluster.nodes.size() == 1);
+    CHECK(reading.cluster.nodes[0].cpu_milli == 0);
+    CHECK(reading.cluster.nodes[0].memory_mib == 32768);
+    CHECK(reading.cluster.tasks.size() == 1);
+    const auto found = row(reading, "Node", "quantities that cannot be read");
+    CHECK(found.errs == io::Errs::too_strict);
+    CHECK(found.examples.front() ==
+          "n0: t: /items/0/status/capacity/cpu: expected a quantity such as 2, 500m or 64Gi, found \"-1\"");
+    // So is a node that is left out.
+    for (const auto& left_out :
+         rows(read({node("n0"), node("n1", {.spec = R"("taints": 1)"})}), "Node", "objects"))
+        if (left_out.fidelity == io::Fidelity::left_out)
+            CHECK(left_out.examples.front().starts_with("n1: t: /items/1/spec/taints: expected a list"));
 }
 
 TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {

@@ -42,10 +42,11 @@ TEST_CASE("The number of pods of a node is a resource where it can matter", "[io
 }
 
 TEST_CASE("A node whose pods ask for more than it has is clipped and receives nothing", "[io][kubernetes]") {
-    const auto reading =
-        read({node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}), node("n1"),
-              pod("a", {.requests = R"("cpu": "3", "memory": "1025Mi", "example.com/x": "1")", .on = "n0"}),
-              pod("b", {.requests = R"("cpu": "1")", .on = "n0"}), pod("c", {.requests = R"("cpu": "1")"})});
+    const auto reading = read(
+        {node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}),
+         node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "example.com/x": "1")"}),
+         pod("a", {.requests = R"("cpu": "3", "memory": "1025Mi", "example.com/x": "1")", .on = "n0"}),
+         pod("b", {.requests = R"("cpu": "1")", .on = "n0"}), pod("c", {.requests = R"("cpu": "1")"})});
     const auto& spec = reading.cluster.nodes[0];
     CHECK(spec.cpu_milli == 4000);
     CHECK(spec.memory_mib == 1025);
@@ -59,17 +60,21 @@ TEST_CASE("A node whose pods ask for more than it has is clipped and receives no
     CHECK(fits(cluster, "c", "n1"));
 }
 
-TEST_CASE("A node that is not ready receives nothing where that is asked for", "[io][kubernetes]") {
-    auto dead = node("dead");
+TEST_CASE("A node that is not ready receives nothing, unless it is asked for", "[io][kubernetes]") {
+    auto dead = node("dead"), silent = node("silent");
     dead.replace(dead.find("True"), 4, "False");
-    const auto text = list({dead, node("n1"), pod("p")});
-    const auto as_scheduled = io::kubernetes_from_text(text);
-    CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "dead"));
-    CHECK(row(as_scheduled, "Node", "not ready").examples.front() == "dead");
-    const auto closed = io::kubernetes_from_text(text, {.close_unready_nodes = true});
+    silent.replace(silent.find(R"([{"type": "Ready", "status": "True"}])"), 37, "[]");
+    const auto text = list({dead, silent, node("n1"), pod("p")});
+    const auto closed = io::kubernetes_from_text(text);
     CHECK_FALSE(fits(Cluster::build(closed.cluster), "p", "dead"));
+    CHECK_FALSE(fits(Cluster::build(closed.cluster), "p", "silent"));
     CHECK(fits(Cluster::build(closed.cluster), "p", "n1"));
-    CHECK(row(closed, "Node", "not ready").how == "receives no pod, as asked for");
+    CHECK(row(closed, "Node", "not ready").examples == std::vector<std::string>{"dead", "silent"});
+    CHECK(row(closed, "Node", "not ready").errs == io::Errs::too_strict);
+    const auto as_scheduled = io::kubernetes_from_text(text, {.open_unready_nodes = true});
+    CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "dead"));
+    CHECK(fits(Cluster::build(as_scheduled.cluster), "p", "silent"));
+    CHECK(row(as_scheduled, "Node", "not ready").errs == io::Errs::neither);
 }
 
 TEST_CASE("Amounts beyond what the model holds are clipped", "[io][kubernetes]") {

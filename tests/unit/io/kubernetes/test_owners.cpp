@@ -2,6 +2,8 @@
 // Owners, budgets, gangs and volumes: how pods move, which may be evicted, and which belong together.
 #include "objects.hpp"
 
+#include <gpusched/preemption/preempt.hpp>
+
 #include <map>
 
 using namespace kubernetes_text;
@@ -238,12 +240,67 @@ TEST_CASE("Gangs of every scheduler", "[io][kubernetes]") {
                                                        {"default/js", 9},
                                                        {"default/unread", 2},
                                                        {"default/l/1", 8},
-                                                       {"default/p", 9}});
+                                                       {"default/p", 9},
+                                                       // No gangs: any number of their pods may run.
+                                                       {"default/missing", 1},
+                                                       {"default/plain", 1}});
     CHECK(task(reading, "v0").job == "default/v");
     CHECK(task(reading, "l0").job == "default/l/1");
     CHECK(task(reading, "lost").job == "default/missing");
     CHECK(row(reading, "PodGroup", "subgroups").fidelity == io::Fidelity::exact);
     CHECK(row(reading, "Pod", "Workload (Kueue)").fidelity == io::Fidelity::approximated);
+}
+
+TEST_CASE("Moves by eviction take pods of Deployments down, and so count against budgets",
+          "[io][kubernetes]") {
+    const std::vector<std::string> items{node("n0"), owned("a", "ReplicaSet", "web"),
+                                         owned("b", "ReplicationController", "old"),
+                                         owned("c", "StatefulSet", "db")};
+    const auto how = [&](const char* name, bool by_eviction) {
+        const auto reading = read(items, {.moves_by_eviction = by_eviction});
+        return task(reading, name).how;
+    };
+    CHECK(how("a", false) == Mobility::copy);
+    CHECK(how("a", true) == Mobility::restart);
+    CHECK(how("b", true) == Mobility::restart);
+    CHECK(how("c", true) == Mobility::restart);
+    CHECK(
+        row(read(items, {.moves_by_eviction = true}), "Pod", "of a ReplicaSet: restarts, as the options say")
+            .count == 1);
+}
+
+TEST_CASE("Pods of one controller are a job, but no gang", "[io][kubernetes]") {
+    std::vector<std::string> items{
+        node("n0", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")"}),
+        node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")"}),
+        pod("urgent", {.requests = R"("nvidia.com/gpu": "2")", .spec = R"("priority": 10)"})};
+    for (int i = 0; i < 4; ++i)
+        items.push_back(owned("web-" + std::to_string(i), "ReplicaSet", "web",
+                              {.requests = R"("nvidia.com/gpu": "4")", .on = i < 2 ? "n0" : "n1"}));
+    const auto reading = read(items);
+    REQUIRE(reading.cluster.jobs.size() == 1);
+    CHECK(reading.cluster.jobs.front() == JobSpec{.name = "default/web", .min_members = 1});
+    // One pod of the four makes room, and the others stay.
+    const auto cluster = Cluster::build(reading.cluster);
+    const auto made = preemption::preempt(cluster, cluster.find_task("default/urgent"));
+    REQUIRE(made.decision.has_value());
+    CHECK(made.decision->victims.size() == 1);
+}
+
+TEST_CASE("A group whose size is not said has the pods that were read", "[io][kubernetes]") {
+    const auto reading = read(
+        {node("n0"),
+         pod("l0",
+             {.labels =
+                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "0")"}),
+         pod("l1",
+             {.labels =
+                  R"("leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "0")"}),
+         pod("q0", {.labels = R"("kueue.x-k8s.io/pod-group-name": "q")"})});
+    std::map<std::string, std::int64_t> least;
+    for (const auto& job : reading.cluster.jobs) least[job.name] = job.min_members;
+    CHECK(least == std::map<std::string, std::int64_t>{{"default/l/0", 2}, {"default/q", 1}});
+    CHECK(row(reading, "Pod", "LeaderWorkerSet").errs == io::Errs::either);
 }
 
 TEST_CASE("Subgroups of gangs", "[io][kubernetes]") {

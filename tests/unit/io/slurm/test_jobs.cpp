@@ -141,6 +141,62 @@ TEST_CASE("Requests for tasks, sockets and the whole job", "[io][slurm]") {
     CHECK(row(reading, "Job", "request by socket").errs == io::Errs::too_lax);
 }
 
+TEST_CASE("Cores and memory for each GPU", "[io][slurm]") {
+    const auto reading = read(
+        {node("n0"),
+         pending("1",
+                 "NumNodes=2-2 NumCPUs=2 MinCPUsNode=1 MinMemoryNode=0\n   ReqTRES=cpu=2,node=2,gres/gpu=16\n"
+                 "   CpusPerTres=gres/gpu:11 MemPerTres=gres/gpu:2000\n   TresPerNode=gres/gpu:8"),
+         pending("2", "NumNodes=1 NumCPUs=40 MinMemoryNode=0 CpusPerTres=gpu:4 TresPerJob=gres/gpu:2"),
+         R"({"nodes": [], "jobs": [{"job_id": 3, "job_state": ["PENDING"], "node_count": 1, "cpus": 8, "requeue": true,
+                  "cpus_per_tres": "gres/gpu:8", "memory_per_tres": "gres/gpu:1000", "tres_per_node": "gres/gpu:4"}]})"});
+    CHECK(task(reading, "1/0").cpu_milli == 88'000);
+    CHECK(task(reading, "1/1").memory_mib == 16'000);
+    CHECK(task(reading, "2/0").cpu_milli == 40'000);  // more than what comes with the GPUs
+    CHECK(task(reading, "3/0").cpu_milli == 32'000);
+    CHECK(task(reading, "3/0").memory_mib == 4'000);
+}
+
+TEST_CASE("What is not read of jobs and partitions is told", "[io][slurm]") {
+    const auto reading = read(
+        {node("n0"),
+         pending("7", "NumNodes=1 Contiguous=1 Network=(null) CoreSpec=* Switches=1@1-00:00:00 QOS=high\n"
+                      "   ReqB:S:C:T=0:0:*:* Socks/Node=* NtasksPerN:B:S:C=4:0:*:*"),
+         "JobId=8 JobName=j\n   JobState=PENDING Reason=QOSMaxGRESPerUser\n   NumNodes=1\n\n",
+         "JobId=9 ArrayJobId=9 ArrayTaskId=5-20%2 ArrayTaskThrottle=2 JobName=a\n   JobState=PENDING "
+         "Reason=Priority\n"
+         "   NumNodes=1\n\n",
+         partition("gpu", "MaxNodes=1 MaxTime=UNLIMITED MaxCPUsPerNode=16 AllowAccounts=ALL AllowQos=high "
+                          "QoS=N/A\n   Nodes=n0\n"
+                          "   JobDefaults=DefCpuPerGPU=11,DefMemPerGPU=200000"),
+         partition("open", "MaxNodes=UNLIMITED AllowGroups=ALL Nodes=n0 JobDefaults=(null)")});
+    for (const auto* const key : {"Contiguous", "Switches", "NtasksPerN:B:S:C"})
+        CHECK(row(reading, "Job", std::string("request ") + key).errs == io::Errs::too_lax);
+    CHECK(row(reading, "Job", "request Switches").examples.front() == "7: Switches=1@1-00:00:00");
+    CHECK(std::none_of(reading.report.rows.begin(), reading.report.rows.end(), [](const auto& found) {
+        return found.what == "request CoreSpec" || found.what == "request ReqB:S:C:T" ||
+               found.what == "request Network";
+    }));
+    CHECK(row(reading, "Job", "limits of its account and QOS").examples.front() == "7: high");
+    CHECK(row(reading, "Job", "waits for something else than room").examples.front() ==
+          "8: QOSMaxGRESPerUser");
+    CHECK(row(reading, "Job", "throttled arrays").examples.front() == "9_[5-20%2]");
+    const auto limits = row(reading, "Partition", "limits");
+    CHECK(limits.count == 1);
+    CHECK(limits.examples.front() == "gpu: MaxNodes=1, MaxCPUsPerNode=16, AllowQos=high");
+    CHECK(row(reading, "Partition", "JobDefaults").examples.front() ==
+          "gpu: DefCpuPerGPU=11,DefMemPerGPU=200000");
+    const auto json = read(
+        {R"({"nodes": [{"name": "n0", "cpus": 4}], "jobs": [{"job_id": 3, "job_state": ["PENDING"], "contiguous": true,
+        "required_switches": 1, "array_job_id": 3, "array_task_string": "0-9%2", "array_max_tasks": 2, "network": ""}],
+        "partitions": [{"name": "p", "maximums": {"nodes": {"set": true, "infinite": false, "number": 1},
+        "cpus_per_node": {"set": true, "infinite": true, "number": 0}}, "accounts": {"allowed": "ml"}}]})"});
+    CHECK(row(json, "Job", "request contiguous").count == 1);
+    CHECK(row(json, "Job", "request required_switches").count == 1);
+    CHECK(row(json, "Job", "throttled arrays").count == 1);
+    CHECK(row(json, "Partition", "limits").examples.front() == "p: maximums/nodes=1, accounts/allowed=ml");
+}
+
 TEST_CASE("States of jobs", "[io][slurm]") {
     const auto with = [](const std::string& id, const std::string& state) {
         return "JobId=" + id + " JobName=j\n   JobState=" + state +

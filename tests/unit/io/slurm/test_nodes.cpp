@@ -63,6 +63,32 @@ TEST_CASE("GPUs without a type, with one, and of several types on a node", "[io]
     CHECK(row(reading, "Node", "GPU type v100").fidelity == io::Fidelity::approximated);
 }
 
+TEST_CASE("Cards are devices on the node that has more of another type, not elsewhere", "[io][slurm]") {
+    const auto reading = read({node("a", "", "gpu:a100:8"), node("h", "", "gpu:h100:8"),
+                               node("i", "", "gpu:h100:8"), node("odd", "", "gpu:h100:4,gpu:a100:4"),
+                               running("1", "odd", "Nodes=odd CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:4-5)"),
+                               running("2", "odd", "Nodes=odd CPU_IDs=1 Mem=1 GRES=gpu:h100:3(IDX:0-2)"),
+                               pending("3", "NumNodes=1 TresPerNode=gres/gpu:a100:8"),
+                               pending("4", "NumNodes=1 TresPerNode=gres/gpu:8")});
+    CHECK(node_of(reading, "a").gpu_count == 8);
+    CHECK(node_of(reading, "odd").gpu_model == "h100");  // as many of each: the type with more in the cluster
+    CHECK(node_of(reading, "odd").gpu_count == 4);
+    CHECK(node_of(reading, "odd").devices ==
+          std::vector<DeviceSpec>{{.device_class = "gpu:a100", .count = 4}});
+    CHECK(task(reading, "1/0").gpus == std::vector<int>{4, 5});
+    CHECK(task(reading, "1/0").device_count == 2);
+    CHECK(task(reading, "2/0").gpu_count == 3);
+    CHECK(task(reading, "3/0").gpu_count == 8);
+    const auto cluster = Cluster::build(reading.cluster);
+    CHECK(fits(cluster, "3/0", "a"));
+    CHECK_FALSE(fits(cluster, "3/0", "h"));
+    CHECK(fits(cluster, "4/0", "a"));
+    CHECK(fits(cluster, "4/0", "h"));
+    const auto found = row(reading, "Node", "GPU type a100");
+    CHECK(found.errs == io::Errs::too_strict);
+    CHECK(found.examples == std::vector<std::string>{"odd"});
+}
+
 TEST_CASE("A request for any GPU where all are instances of cards", "[io][slurm]") {
     const auto reading = read({node("n0", "", "gpu:1g.10gb:7"), node("n1", "", "gpu:nvidia_a100_2g.20gb:3"),
                                pending("1", "NumNodes=1 TresPerNode=gres/gpu:1")});

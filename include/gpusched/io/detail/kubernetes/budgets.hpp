@@ -28,7 +28,8 @@ class Budgets {
             try {
                 read_one(object);
             } catch (const Unreadable& bad) {
-                report_.left_out("PodDisruptionBudget", "objects", "cannot be read", bad.why, Errs::too_lax);
+                report_.left_out("PodDisruptionBudget", "objects", "cannot be read", told(object, bad),
+                                 Errs::too_lax);
             }
         }
         for (std::size_t i = 0; i < pods_.size(); ++i)
@@ -80,9 +81,11 @@ class Budgets {
             out.tasks.push_back(cluster_.tasks[i].name);
             ++of_pod_[i];
         }
-        report_.exact("PodDisruptionBudget", out.broken              ? "budgets that are broken"
-                                             : out.allowed_down == 0 ? "budgets at 0"
-                                                                     : "budgets that allow evictions");
+        if (out.broken || out.allowed_down == 0)
+            report_.exact_of("PodDisruptionBudget", out.broken ? "budgets that are broken" : "budgets at 0",
+                             out.name);
+        else
+            report_.exact("PodDisruptionBudget", "budgets that allow evictions");
         cluster_.budgets.push_back(std::move(out));
     }
 

@@ -1,13 +1,14 @@
-// Claims: devices of DRA drivers (ResourceSlices) as resources of nodes, and what claims take of them as requests of pods.
+// Claims: devices of DRA drivers as resources of nodes, and what claims take of them as requests of pods.
 #pragma once
 
+#include <gpusched/io/detail/kubernetes/devices.hpp>
 #include <gpusched/io/detail/kubernetes/pod.hpp>
+#include <gpusched/io/detail/kubernetes/slices.hpp>
 #include <gpusched/io/detail/report_builder.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,22 +16,6 @@
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
-
-/// The value of a device's attribute, with or without its domain; empty where it is none.
-inline std::string attribute_of(const Place& device, std::string_view driver, const std::string& name) {
-    // In v1beta1 a device's attributes are one level deeper.
-    for (const auto& attributes : {device["attributes"], device["basic"]["attributes"]})
-        for (const auto& key : {name, std::string(driver) + "/" + name})
-            if (auto value = name_of(attributes[key]["string"].text()); !value.empty()) return value;
-    return {};
-}
-
-/// A device in a resource: `gpu.nvidia.com/gpu`, `gpu.nvidia.com/mig-1g.10gb`, or by driver and type.
-inline std::string resource_of(const Place& device, const std::string& driver) {
-    const auto type = attribute_of(device, driver, "type");
-    if (type == "mig") return driver + "/mig-" + attribute_of(device, driver, "profile");
-    return driver + "/" + (type.empty() ? "device" : type);
-}
 
 /// The text between the quotes that follow `name ==` in a CEL expression; empty where there is none.
 inline std::string equals_in(std::string_view expression, std::string_view name) {
@@ -49,40 +34,42 @@ inline std::string equals_in(std::string_view expression, std::string_view name)
 
 class Claims {
   public:
-    Claims(const Objects& objects, ReportBuilder& report) : report_(report) {
+    /// @param cards learns the names of extended resources that DeviceClasses of whole cards give them
+    Claims(const Objects& objects, CardNames& cards, ReportBuilder& report)
+        : report_(report), claims_(named(objects, Kind::resource_claim)),
+          templates_(named(objects, Kind::resource_claim_template)),
+          slices_(objects, allocated_devices(), report) {
         for (const auto& object : objects.of(Kind::device_class))
             classes_.emplace(identity_of(object, false).name, object);
-        for (const auto& object : objects.of(Kind::resource_claim))
-            claims_.emplace(identity_of(object, true).full(), object);
-        for (const auto& object : objects.of(Kind::resource_claim_template))
-            templates_.emplace(identity_of(object, true).full(), object);
         for (const auto& [kind, name] : {std::pair{Kind::resource_claim, "ResourceClaim"},
                                          std::pair{Kind::resource_claim_template, "ResourceClaimTemplate"},
                                          std::pair{Kind::device_class, "DeviceClass"}})
             if (objects.any(kind))
                 report.exact(name, "objects", static_cast<std::int64_t>(objects.of(kind).size()));
-        for (const auto& slice : objects.of(Kind::resource_slice)) {
-            try {
-                read_slice(slice);
-            } catch (const Unreadable& bad) {
-                report.left_out("ResourceSlice", "objects", "cannot be read", bad.why, Errs::too_strict);
-            }
-        }
+        for (const auto& [name, object] : classes_) name_resources(name, object, cards);
     }
 
     /// Adds the devices of the node's slices to what it has.
-    void fill(const std::string& name, Node& node) const {
-        const auto found = by_node_.find(name);
-        if (found == by_node_.end()) return;
-        for (const auto& [resource, devices] : found->second.devices) {
-            node.capacity[resource] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
-            node.allocatable[resource] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
+    void fill(const std::string& name, Node& node) {
+        for (const auto& [resource, amount] : node.allocatable)
+            if (!amount.zero()) of_plugins_.insert(resource);
+        const auto* const found = slices_.of_node(name);
+        if (found == nullptr) return;
+        for (const auto& [resource, devices] : found->devices) {
+            const auto counted = name_in_pods(resource);
+            if (counted != resource && !amount_of(node.allocatable, counted).zero())
+                report_.approximated("Node", "devices of a plugin and of a driver", Errs::too_lax,
+                                     "both count under the extended resource of the driver's class",
+                                     name + ": " + counted);
+            node.capacity[counted] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
+            node.allocatable[counted] += Quantity{static_cast<std::int64_t>(devices.size()), 0};
         }
-        node.card = found->second.product;
+        node.card = found->product;
     }
 
-    /// Adds what the pod's claims take to its requests, and the cards that they name. @throws Unreadable
+    /// Adds what the pod's claims take to its requests, and the cards that they name. All nodes have been filled. @throws Unreadable
     void fill(Pod& pod) {
+        rename_extended(pod);
         for (const auto& use : pod.spec()["resourceClaims"].items()) {
             const auto name = text_at(use, "name");
             auto claim = text_at(use, "resourceClaimName");
@@ -97,7 +84,7 @@ class Claims {
                                          pod.id.full());
                     continue;
                 }
-                if (const auto results = found->second["status"]["allocation"]["devices"]["results"])
+                if (const auto results = results_of(found->second))
                     allocated(results, pod);
                 else
                     wished(found->second["spec"], pod);
@@ -114,63 +101,129 @@ class Claims {
         }
     }
 
-  private:
-    struct OfNode {
-        std::map<std::string, std::vector<std::string>> devices{};  // driver/pool/device, by resource
-        std::string product{};
-    };
+    /// Reports the allocated claims that no pod uses. All pods have been filled.
+    void name_unused() const {
+        for (const auto& [name, claim] : claims_)
+            if (!taken_.contains(name) && results_of(claim))
+                report_.ignored("ResourceClaim", "allocated, of no pod that was read", Errs::too_lax,
+                                "its devices count as free", name);
+    }
 
-    void read_slice(const Place& slice) {
-        const auto name = identity_of(slice, false).name;
-        const auto spec = slice["spec"];
-        const auto node = text_at(spec, "nodeName"), driver = text_at(spec, "driver");
-        const auto pool = text_at(spec["pool"], "name");
-        if (node.empty())
-            return report_.ignored("ResourceSlice", "devices of several nodes", Errs::too_strict,
-                                   "only devices of one node are read", name);
-        auto& of_node = by_node_[node];
-        for (const auto& device : spec["devices"].items()) {
-            const auto full = driver + "/" + pool + "/" + text_at(device, "name");
-            if ((device["consumesCounters"] || device["basic"]["consumesCounters"]) &&
-                attribute_of(device, driver, "type") != "gpu") {
-                report_.ignored("ResourceSlice", "parts that could be made", Errs::too_strict,
-                                "of cards that are split as they are asked for, only whole cards are read",
-                                full);
-                continue;
+  private:
+    static std::map<std::string, Place> named(const Objects& objects, Kind kind) {
+        std::map<std::string, Place> out;
+        for (const auto& object : objects.of(kind)) out.emplace(identity_of(object, true).full(), object);
+        return out;
+    }
+    /// What a claim was given; absent where it is not allocated.
+    static Place results_of(const Place& claim) {
+        return claim["status"]["allocation"]["devices"]["results"];
+    }
+    static std::string device_of(const Place& result) {
+        return text_at(result, "driver") + "/" + text_at(result, "pool") + "/" + text_at(result, "device");
+    }
+    /// Devices that a claim has for itself. Admin access holds nothing: the allocator of kube-scheduler passes over such results.
+    [[nodiscard]] std::set<std::string> allocated_devices() const {
+        std::set<std::string> out;
+        for (const auto& [name, claim] : claims_) {
+            try {
+                for (const auto& result : results_of(claim).items())
+                    if (!truth_at(result, "adminAccess")) out.insert(device_of(result));
+            } catch (const Unreadable&) {
+                continue;  // reported with the pod that uses it
             }
-            if (!known_.emplace(full, resource_of(device, driver)).second)
-                continue;  // of an older generation of the pool
-            of_node.devices[known_.at(full)].push_back(full);
-            if (of_node.product.empty()) of_node.product = attribute_of(device, driver, "productName");
-            if (device["taints"] || device["basic"]["taints"])
-                report_.ignored("ResourceSlice", "taints of devices", Errs::too_lax,
-                                "the device counts as healthy", full);
         }
-        report_.exact("ResourceSlice", "devices of a node");
+        return out;
+    }
+
+    /// The extended resources that stand for claims of the class: by its `extendedResourceName`, and by its own name.
+    void name_resources(const std::string& name, const Place& object, CardNames& cards) {
+        const auto extended = name_of(object["spec"]["extendedResourceName"].text());
+        const auto resource = resource_of_class(name);
+        if (resource.empty()) {
+            if (!extended.empty())
+                report_.ignored("DeviceClass", "extendedResourceName", Errs::too_strict,
+                                "which devices the class has is not known: none count under that name",
+                                name + ": " + extended);
+            return;
+        }
+        stands_for_["deviceclass.resource.kubernetes.io/" + name] = resource;
+        if (extended.empty()) return;
+        stands_for_[extended] = resource;
+        extended_.emplace(resource, extended);
+        if (cards.is_whole(resource)) cards.add(extended);
+        report_.approximated("DeviceClass", "extendedResourceName", Errs::too_lax,
+                             "any device of the driver and type that the class names counts under it",
+                             name + ": " + extended);
+    }
+    /// What pods call a driver's resource: the extended resource that stands for it, where there is one.
+    [[nodiscard]] std::string name_in_pods(const std::string& resource) const {
+        const auto found = extended_.find(resource);
+        return found == extended_.end() ? resource : found->second;
+    }
+
+    /// Extended resources that stand for the same devices count under one name; and the claim that kube-scheduler made for them says
+    /// which cards the pod has.
+    void rename_extended(Pod& pod) {
+        Quantities renamed;
+        for (const auto& [name, amount] : pod.requests) {
+            const auto found = stands_for_.find(name);
+            const bool kept = found == stands_for_.end() || of_plugins_.contains(name);
+            renamed[kept ? name : name_in_pods(found->second)] += amount;
+        }
+        pod.requests = std::move(renamed);
+        const auto status = pod.object["status"]["extendedResourceClaimStatus"];
+        if (!status) return;
+        const auto full = pod.id.space + "/" + text_at(status, "resourceClaimName");
+        const auto found = claims_.find(full);
+        if (found == claims_.end())
+            return report_.ignored("Pod", "claims of extended resources", Errs::neither,
+                                   "the claim was not read: which cards it has is not known", pod.id.full());
+        taken_.insert(full);
+        // Containers that initialise have devices of their own, though they end before the others begin.
+        Quantities held;
+        for (const auto& result : results_of(found->second).items()) {
+            const auto device = device_of(result);
+            name_card(device, pod);
+            if (const auto resource = slices_.resource_of_device(device); !resource.empty())
+                held[name_in_pods(resource)] += Quantity{1, 0};
+        }
+        raise(pod.requests, held);
+        report_.exact("Pod", "claims of extended resources");
+    }
+    void name_card(const std::string& device, Pod& pod) const {
+        const auto* const node = slices_.of_node(pod.node);
+        const auto resource = slices_.resource_of_device(device);
+        if (node == nullptr || resource.empty()) return;
+        const auto devices = node->devices.find(resource);
+        if (devices == node->devices.end()) return;
+        const auto at = std::find(devices->second.begin(), devices->second.end(), device);
+        if (at != devices->second.end())
+            pod.named_cards.push_back(static_cast<int>(at - devices->second.begin()));
     }
 
     void allocated(const Place& results, Pod& pod) {
-        bool known = true;
+        bool known = true, held = false;
         for (const auto& result : results.items()) {
-            const auto full =
-                text_at(result, "driver") + "/" + text_at(result, "pool") + "/" + text_at(result, "device");
-            const auto found = known_.find(full);
-            if (found == known_.end()) {
+            if (truth_at(result, "adminAccess")) {
+                report_.exact("Pod", "claims with admin access: hold no device");
+                continue;
+            }
+            held = true;
+            const auto device = device_of(result);
+            const auto resource = slices_.resource_of_device(device);
+            if (resource.empty()) {
                 known = false;
                 continue;
             }
-            pod.requests[found->second] += Quantity{1, 0};
-            if (const auto node = by_node_.find(pod.node); node != by_node_.end()) {
-                const auto& devices = node->second.devices[found->second];
-                const auto at = std::find(devices.begin(), devices.end(), full);
-                if (at != devices.end()) pod.named_cards.push_back(static_cast<int>(at - devices.begin()));
-            }
+            pod.requests[name_in_pods(resource)] += Quantity{1, 0};
+            name_card(device, pod);
         }
-        if (known)
-            report_.exact("Pod", "allocated claims");
-        else
+        if (!known)
             report_.ignored("Pod", "allocated claims", Errs::too_lax,
-                            "devices that no ResourceSlice lists do not count", pod.id.full());
+                            "devices that no ResourceSlice of a node lists do not count", pod.id.full());
+        else if (held)
+            report_.exact("Pod", "allocated claims");
     }
 
     /// @param spec of a claim
@@ -182,6 +235,12 @@ class Claims {
                 report_.approximated("Pod", "claims with alternatives", Errs::too_strict,
                                      "the first alternative", pod.id.full());
             }
+            if (truth_at(exactly, "adminAccess")) {
+                report_.approximated("Pod", "claims with admin access", Errs::too_lax,
+                                     "hold no device; that the node must have one does not count",
+                                     pod.id.full());
+                continue;
+            }
             const auto class_name = text_at(exactly, "deviceClassName");
             const auto resource = resource_of_class(class_name);
             if (resource.empty() || text_at(exactly, "allocationMode") == "All") {
@@ -192,7 +251,7 @@ class Claims {
                 continue;
             }
             const auto count = integer_at(exactly, "count", 1);
-            if (count > 0) pod.requests[resource] += Quantity{count, 0};
+            if (count > 0) pod.requests[name_in_pods(resource)] += Quantity{count, 0};
             if (!exactly["selectors"].items().empty() || !spec["devices"]["constraints"].items().empty())
                 report_.approximated("Pod", "selectors of claims", Errs::too_lax,
                                      "are not evaluated: any device of the class will do", pod.id.full());
@@ -221,10 +280,13 @@ class Claims {
     }
 
     ReportBuilder& report_;
-    std::map<std::string, Place> classes_, claims_, templates_;
-    std::map<std::string, OfNode> by_node_;
-    std::map<std::string, std::string> known_;  // resource of driver/pool/device
-    std::set<std::string> taken_;               // claims that some pod has
+    std::map<std::string, Place> claims_, templates_, classes_;
+    Slices slices_;
+    std::map<std::string, std::string>
+        stands_for_;  // resource, by the extended resource that stands for its class
+    std::map<std::string, std::string> extended_;  // extended resource, by resource
+    std::set<std::string> of_plugins_;             // resources that nodes have besides those of drivers
+    std::set<std::string> taken_;                  // claims that some pod has
 };
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

@@ -19,7 +19,7 @@
 namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
 /// Whole cards, as device plugins and DRA drivers call them.
-inline bool is_whole_card(std::string_view resource) {
+inline bool is_known_card(std::string_view resource) {
     static constexpr std::string_view known[] = {
         "nvidia.com/gpu",     "amd.com/gpu",           "gpu.intel.com/i915",         "gpu.intel.com/xe",
         "gpu.nvidia.com/gpu", "gpu.amd.com/gpu",       "gpu.intel.com/gpu",          "habana.ai/gaudi",
@@ -34,6 +34,23 @@ inline bool is_part_of_card(std::string_view resource) {
            resource.starts_with("gpu.nvidia.com/mig-") ||
            (resource.starts_with("amd.com/") && resource.find("px_nps") != resource.npos);
 }
+
+/// Which resources are cards or parts of cards.
+class CardNames {
+  public:
+    /// @param more names of whole cards besides those that are known
+    explicit CardNames(std::span<const std::string> more = {}) : more_(more.begin(), more.end()) {}
+    void add(const std::string& whole) { more_.insert(whole); }
+    [[nodiscard]] bool is_whole(std::string_view resource) const {
+        return is_known_card(resource) || more_.contains(resource);
+    }
+    [[nodiscard]] bool is_device(std::string_view resource) const {
+        return is_whole(resource) || is_part_of_card(resource);
+    }
+
+  private:
+    std::set<std::string, std::less<>> more_;
+};
 
 inline std::string label_of(const Node& node, const std::string& key) {
     const auto found = node.labels.find(key);
@@ -51,19 +68,31 @@ inline std::string card_model(const Node& node, const std::string& resource) {
     return node.card.empty() ? resource : node.card;
 }
 
+/// How many replicas the node's driver makes of a shared card: by the labels of feature discovery and of GKE; 1 = none.
+inline std::int64_t replicas_on(const Node& node) {
+    for (const char* const key :
+         {"nvidia.com/gpu.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu"})
+        if (std::int64_t replicas = 0; read_number(label_of(node, key), replicas) && replicas > 1)
+            return replicas;
+    return 1;
+}
+
 /// What one of a whole-card resource is on a node: empty = a card; else the class of devices: an instance under the single MIG
 /// strategy, or a replica of a card that is shared under the cards' own name.
 inline std::string form_on(const Node& node, const std::string& resource) {
-    if (resource != "nvidia.com/gpu") return {};
+    if (!resource.starts_with("nvidia.com/")) return {};
     const auto product = label_of(node, "nvidia.com/gpu.product");
-    if (const auto mig = product.find("-MIG-"); mig != product.npos)
-        return "nvidia.com/gpu (MIG " + product.substr(mig + 5) + ")";
-    std::int64_t replicas = 1;
-    if (!read_number(label_of(node, "nvidia.com/gpu.replicas"), replicas)) replicas = 1;
-    const bool renamed = !amount_of(node.capacity, "nvidia.com/gpu.shared").zero() ||
-                         !amount_of(node.allocatable, "nvidia.com/gpu.shared").zero();
-    if ((replicas > 1 || product.ends_with("-SHARED")) && !renamed) return "nvidia.com/gpu (shared)";
-    return {};
+    const bool renamed =
+        resource != "nvidia.com/gpu.shared" && (!amount_of(node.capacity, "nvidia.com/gpu.shared").zero() ||
+                                                !amount_of(node.allocatable, "nvidia.com/gpu.shared").zero());
+    const bool shared = (replicas_on(node) > 1 || product.ends_with("-SHARED") ||
+                         !label_of(node, "cloud.google.com/gke-gpu-sharing-strategy").empty()) &&
+                        !renamed;
+    auto profile = label_of(node, "cloud.google.com/gke-gpu-partition-size");
+    if (!profile.empty() && shared) profile += "-SHARED";
+    if (const auto mig = product.find("-MIG-"); mig != product.npos) profile = product.substr(mig + 5);
+    if (!profile.empty()) return resource + " (MIG " + profile + ")";
+    return shared ? resource + " (shared)" : std::string();
 }
 
 /// A class that memory is known of: `nvidia.com/mig-1g.10gb` by the label `nvidia.com/mig-1g.10gb.memory`.
@@ -72,50 +101,63 @@ inline std::int64_t device_memory_mib(const Node& node, const std::string& resou
     return read_number(label_of(node, resource + ".memory"), mib) && mib > 0 && mib < 1'000'000'000 ? mib : 0;
 }
 
+/// A whole-card resource is the GPUs of a node, or a class of devices there: instances, replicas, or the cards beside more numerous ones of
+/// another name. What has no number, because there are more than 64 or a pod asks for several classes, is a counted resource: a class in
+/// the whole cluster, whole cards only on the node that has so many.
 class Devices {
   public:
-    /// @param counts for every node its amounts of every resource that bound pods ask for
-    Devices(std::span<const Node> nodes, std::span<const Pod> pods, std::span<const Quantities> counts,
-            ReportBuilder& report)
-        : nodes_(nodes), used_(counts), report_(report) {
-        for (const auto& node : nodes)
-            for (const auto* const amounts : {&node.capacity, &node.allocatable})
+    /// @param home for every pod the node that it is bound to
+    /// @param used for every node its amounts of every device that bound pods ask for
+    Devices(std::span<const Node> nodes, std::span<const Pod> pods,
+            std::span<const std::optional<std::size_t>> home, std::span<const Quantities> used,
+            const CardNames& names, ReportBuilder& report)
+        : nodes_(nodes), names_(names), report_(report), on_(nodes.size()) {
+        for (std::size_t n = 0; n < nodes.size(); ++n) {
+            for (const auto* const amounts : {&nodes[n].capacity, &nodes[n].allocatable, &used[n]})
                 for (const auto& [name, amount] : *amounts)
-                    if (is_whole_card(name) && !amount.zero()) forms_[name].insert(form_on(node, name));
-        demote(pods);
+                    if (names.is_device(name) && !on_[n].contains(name)) see(n, name, used[n]);
+            choose_cards(n);
+            limit_numbers(n);
+            for (const auto& [name, held] : on_[n])
+                if (names.is_whole(name) && held.there > 0) forms_[name].insert(held.device_class);
+        }
+        for (std::size_t i = 0; i < pods.size(); ++i) limit_classes(pods[i], home[i]);
         for (const auto& [name, forms] : forms_)
-            if (forms.contains("") && !counted_.contains(name)) whole_.insert(name);
+            if (forms.contains("")) whole_.insert(name);
     }
 
-    /// Whether the resource is held as GPUs or devices, not as a counted resource.
-    [[nodiscard]] bool holds(std::string_view resource) const {
-        return (is_whole_card(resource) || is_part_of_card(resource)) && !counted_.contains(resource);
+    [[nodiscard]] bool is_device(std::string_view resource) const { return names_.is_device(resource); }
+    /// The counted resource that `name` is on the node; nothing where it is GPUs or devices.
+    [[nodiscard]] std::optional<std::string> counted_as(std::size_t n, const std::string& name) const {
+        if (!names_.is_device(name)) return name;
+        const auto found = on_[n].find(name);
+        if (found == on_[n].end() || !counted_.contains(found->second.device_class)) return std::nullopt;
+        return found->second.device_class;
     }
 
     /// Cards and devices of the node, those that are not allocatable as failed ones.
     void fill(std::size_t n, NodeSpec& out) const {
         const auto& node = nodes_[n];
         std::vector<int> failed;
-        const auto missing = [&](std::int64_t first, std::int64_t count, const std::string& name) {
-            const auto healthy = healthy_on(n, name), there = std::min(there_on(n, name), count);
-            for (auto g = first + healthy; g < first + count; ++g) failed.push_back(static_cast<int>(g));
-            if (healthy < there)
+        const auto missing = [&](std::int64_t first, const Held& held, const std::string& name) {
+            for (auto g = first + held.healthy; g < first + held.count; ++g)
+                failed.push_back(static_cast<int>(g));
+            if (held.healthy < held.there)
                 report_.approximated("Node", "devices that are not allocatable", Errs::neither,
                                      "which of the node's devices is not said: the last ones count as failed",
-                                     out.name + ": " + std::to_string(there - healthy) + " of " +
-                                         std::to_string(there) + " " + name);
-            if (there < count)
+                                     out.name + ": " + std::to_string(held.there - held.healthy) + " of " +
+                                         std::to_string(held.there) + " " + name);
+            if (held.there < held.count)
                 report_.approximated(
                     "Node", "over-committed devices", Errs::neither,
                     "its pods hold more than it has: it has what they hold, those too many as failed ones",
-                    out.name + ": " + name + " " + std::to_string(count) + " of " + std::to_string(there));
+                    out.name + ": " + name + " " + std::to_string(held.count) + " of " +
+                        std::to_string(held.there));
         };
-        std::string whole;
-        for (const auto& name : names_on(n)) {
-            if (!is_whole_card(name) || !form_on(node, name).empty()) continue;
-            whole = name;
-            out.gpu_count = std::min<std::int64_t>(count_on(n, name), max_gpus_per_node);
-            missing(0, out.gpu_count, name);
+        for (const auto& [name, held] : on_[n]) {
+            if (!held.device_class.empty()) continue;
+            out.gpu_count = held.count;
+            missing(0, held, name);
             out.gpu_model = card_model(node, name);
             if (whole_.size() > 1) models_[name].insert(out.gpu_model);
             std::int64_t memory = 0;
@@ -123,17 +165,16 @@ class Devices {
                 memory < 1'000'000'000)
                 out.gpu_memory_mib = memory;
             report_.exact("Node", name);
-            break;
         }
         auto next = out.gpu_count;
-        for (const auto& name : names_on(n)) {
-            if (name == whole) continue;
-            DeviceSpec device{.device_class = class_on(n, name), .count = count_on(n, name)};
+        for (const auto& [name, held] : on_[n]) {
+            if (held.device_class.empty() || counted_.contains(held.device_class)) continue;
+            DeviceSpec device{.device_class = held.device_class, .count = held.count};
             device.memory_mib = device_memory_mib(node, name);
-            missing(next, device.count, name);
-            if (std::int64_t replicas = 1; device.device_class.find("shared") != std::string::npos &&
-                                           read_number(label_of(node, "nvidia.com/gpu.replicas"), replicas) &&
-                                           replicas > 1 && device.count % replicas == 0)
+            missing(next, held, name);
+            if (const auto replicas = replicas_on(node);
+                device.device_class.find("shared") != std::string::npos && replicas > 1 &&
+                device.count % replicas == 0)
                 for (std::int64_t i = 0; i < device.count; ++i)
                     device.parents.push_back(static_cast<int>(out.gpu_count + i / replicas));
             report_.exact("Node", name);
@@ -146,21 +187,43 @@ class Devices {
     /// What the pod asks for of cards and devices.
     /// @param node where it runs; nothing = pending
     /// @param may  the nodes that it may run on otherwise
+    /// @return the requests that are left to be counted
     template <class May>
-    void fill(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out, May&& may) const {
+    [[nodiscard]] Quantities fill(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out,
+                                  May&& may) const {
+        Quantities left;
         for (const auto& [name, amount] : pod.requests) {
-            if (!holds(name)) continue;
-            const auto count = amount.value();
-            if (is_part_of_card(name)) {
-                out.device_count = count;
-                out.device_classes = {name};
-                report_.exact("Pod", name);
-            } else {
-                fill_whole(name, count, node, out, may);
+            if (!names_.is_device(name)) {
+                left.emplace(name, amount);
+                continue;
             }
+            const auto count = amount.value();
+            const auto classes = classes_for(name, count, node, may);
+            if (classes.empty() && out.gpu_count == 0 && count <= max_gpus_per_node) {
+                out.gpu_count = count;
+                out.gpu_models = models(name);
+            } else if (const auto wanted = classes.empty() ? Classes{name} : classes;
+                       out.device_count == 0 && count <= max_gpus_per_node &&
+                       !counted_.contains(*wanted.begin())) {
+                out.device_count = count;
+                out.device_classes = {wanted.begin(), wanted.end()};
+            } else {
+                // Of a class that no node counts there is nowhere so much.
+                left[*wanted.begin()] += Quantity{count, 0};
+            }
+            const auto found = forms_.find(name);
+            if (names_.is_whole(name) && found != forms_.end() && found->second.size() > 1)
+                report_.approximated("Pod", name, Errs::too_strict,
+                                     "some nodes offer whole cards, others parts of cards, or cards that are "
+                                     "not numbered, under this name: the pod accepts what it runs on, or "
+                                     "whole cards where it may have them",
+                                     out.name);
+            else
+                report_.exact("Pod", name);
         }
         out.assign_gpus = node && (out.gpu_count > 0 || out.device_count > 0);
         name_cards(pod, node, out);
+        return left;
     }
 
     /// The models of whole cards with that name, where cards of several names are in the cluster; else empty.
@@ -172,6 +235,121 @@ class Devices {
     }
 
   private:
+    using Classes = std::set<std::string>;
+    /// A resource on a node.
+    struct Held {
+        std::string device_class{};  ///< empty = the node's GPUs
+        std::int64_t there = 0, healthy = 0;
+        std::int64_t count = 0;  ///< there, and at least what its pods hold
+    };
+
+    void see(std::size_t n, const std::string& name, const Quantities& used) {
+        const auto& node = nodes_[n];
+        const auto healthy = amount_of(node.allocatable, name).whole;
+        const auto there = std::max(amount_of(node.capacity, name).whole, healthy);
+        const auto count = std::max(there, amount_of(used, name).value());
+        if (count > 0)
+            on_[n].emplace(name, Held{is_part_of_card(name) ? name : form_on(node, name), there,
+                                      std::min(healthy, count), count});
+    }
+
+    /// Of whole cards of several names on a node the most numerous are its GPUs, the others devices.
+    void choose_cards(std::size_t n) {
+        Held* most = nullptr;
+        for (auto& [name, held] : on_[n])
+            if (held.device_class.empty() && (most == nullptr || held.count > most->count)) most = &held;
+        for (auto& [name, held] : on_[n]) {
+            if (!held.device_class.empty() || &held == most) continue;
+            held.device_class = name;
+            report_.approximated("Node", name, Errs::too_strict,
+                                 "devices on this node, which has more cards of another name", name_of(n));
+        }
+    }
+
+    /// Counts classes of a node that has more devices than there are numbers, the largest first, and its cards where nothing else is
+    /// left.
+    void limit_numbers(std::size_t n) {
+        for (;;) {
+            std::int64_t all = 0;
+            std::pair<const std::string, Held>* largest = nullptr;
+            for (auto& entry : on_[n]) {
+                const auto& held = entry.second;
+                if (!held.device_class.empty() && counted_.contains(held.device_class)) continue;
+                all += std::min<std::int64_t>(held.count, max_gpus_per_node + 1);
+                const auto size = [](const Held& of) { return of.device_class.empty() ? 0 : of.count; };
+                if (largest == nullptr || size(held) > size(largest->second)) largest = &entry;
+            }
+            if (all <= max_gpus_per_node) return;
+            auto& [name, held] = *largest;
+            const bool cards = held.device_class.empty();
+            if (cards) held.device_class = name;
+            counted_.insert(held.device_class);
+            report_.approximated("Node", held.device_class, cards ? Errs::too_strict : Errs::neither,
+                                 cards ? "counted, not numbered, on a node that has more than 64"
+                                       : "counted, not numbered: some node has more devices than the 64 "
+                                         "that have numbers",
+                                 name_of(n));
+        }
+    }
+
+    /// Counts classes beyond the first of a pod that asks for several.
+    void limit_classes(const Pod& pod, std::optional<std::size_t> node) {
+        Classes cards, parts;
+        for (const auto& [name, amount] : pod.requests) {
+            if (is_part_of_card(name)) {
+                if (!counted_.contains(name)) parts.insert(name);
+            } else if (!names_.is_whole(name)) {
+                continue;
+            } else if (node) {
+                const auto& held = on_[*node].at(name).device_class;
+                if (!held.empty() && !counted_.contains(held)) cards.insert(held);
+            } else if (const auto found = forms_.find(name);
+                       found != forms_.end() && !found->second.contains("")) {
+                cards.insert(*found->second.begin());
+            }
+        }
+        std::size_t numbered = 0;
+        for (const auto* const classes : {&cards, &parts})
+            for (const auto& name : *classes)
+                if (++numbered > 1 && counted_.insert(name).second)
+                    report_.approximated("Node", name, Errs::neither,
+                                         "counted, not numbered: a pod asks for devices of several names",
+                                         pod.id.full());
+    }
+
+    /// The classes that the pod accepts for the resource; empty = whole cards. The first is counted, or none of them.
+    template <class May>
+    [[nodiscard]] Classes classes_for(const std::string& name, std::int64_t count,
+                                      std::optional<std::size_t> node, May&& may) const {
+        if (node) {
+            const auto& held = on_[*node].at(name).device_class;
+            return held.empty() ? Classes{} : Classes{held};
+        }
+        if (!names_.is_whole(name)) return {name};
+        const auto found = forms_.find(name);
+        if (found == forms_.end()) return {};
+        if (found->second.size() == 1) {
+            const auto& only = *found->second.begin();
+            if (only.empty()) return count > max_gpus_per_node ? Classes{name} : Classes{};
+            return {only};
+        }
+        // Of nodes that have so many; of all where none has.
+        Classes enough, any;
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            const auto held = on_[n].find(name);
+            if (held == on_[n].end() || held->second.there == 0 || !may(n)) continue;
+            any.insert(held->second.device_class);
+            if (held->second.there >= count) enough.insert(held->second.device_class);
+        }
+        if (enough.empty()) enough = any;
+        if (enough.contains("") || enough.empty())
+            return count > max_gpus_per_node ? Classes{name} : Classes{};
+        Classes numbered;
+        for (const auto& one : enough)
+            if (!counted_.contains(one)) numbered.insert(one);
+        return numbered.empty() || count > max_gpus_per_node ? Classes{*enough.begin()} : numbered;
+    }
+
     /// The cards that the pod's claims name, where they are all that it asks for and nobody else has them.
     void name_cards(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out) const {
         if (!out.assign_gpus || out.device_count > 0 ||
@@ -187,134 +365,17 @@ class Devices {
         std::sort(out.gpus.begin(), out.gpus.end());
         out.assign_gpus = false;
     }
-    [[nodiscard]] std::int64_t count_on(std::size_t n, const std::string& name) const {
-        return std::max(there_on(n, name), amount_of(used_[n], name).value());
-    }
-    [[nodiscard]] std::int64_t there_on(std::size_t n, const std::string& name) const {
-        return std::max(amount_of(nodes_[n].capacity, name).whole,
-                        amount_of(nodes_[n].allocatable, name).whole);
-    }
-    [[nodiscard]] std::int64_t healthy_on(std::size_t n, const std::string& name) const {
-        return amount_of(nodes_[n].allocatable, name).whole;
-    }
-    [[nodiscard]] std::string class_on(std::size_t n, const std::string& name) const {
-        if (is_part_of_card(name)) return name;
-        auto form = form_on(nodes_[n], name);
-        return form.empty() ? name : form;
-    }
-    /// What the node has of cards and devices, in order.
-    [[nodiscard]] std::set<std::string> names_on(std::size_t n) const {
-        std::set<std::string> out;
-        for (const auto* const amounts : {&nodes_[n].capacity, &nodes_[n].allocatable, &used_[n]})
-            for (const auto& [name, amount] : *amounts)
-                if (holds(name) && count_on(n, name) > 0) out.insert(name);
-        return out;
-    }
-
-    /// Resources that have to be counted instead: of nodes with more devices than the model has numbers for, and of pods that ask
-    /// for devices of several names.
-    void demote(std::span<const Pod> pods) {
-        const auto count_only = [&](const std::string& name, std::string_view why, std::string_view example) {
-            if (counted_.insert(name).second) report_.approximated("Node", name, Errs::neither, why, example);
-        };
-        constexpr std::string_view too_many =
-            "counted, not numbered: some node has more devices than the 64 that have numbers";
-        for (const auto& pod : pods) {
-            std::string whole, part;
-            for (const auto& [name, amount] : pod.requests) {
-                if (!holds(name)) continue;
-                const bool numbered = amount.value() <= max_gpus_per_node;
-                if (is_part_of_card(name)) {
-                    if (!numbered)
-                        count_only(name, too_many, pod.id.full());
-                    else if (!part.empty())
-                        count_only(name, "counted, not numbered: a pod asks for devices of several names",
-                                   pod.id.full());
-                    else
-                        part = name;
-                } else if (const auto found = forms_.find(name);
-                           !numbered || !whole.empty() ||
-                           (!part.empty() && found != forms_.end() &&
-                            (found->second.size() > 1 || !found->second.contains("")))) {
-                    count_only(
-                        name,
-                        "counted, not numbered: a pod asks for more than 64, or for devices of several names",
-                        pod.id.full());
-                } else {
-                    whole = name;
-                    if (found != forms_.end() && (found->second.size() > 1 || !found->second.contains("")))
-                        part = name;
-                }
-            }
-        }
-        for (std::size_t n = 0; n < nodes_.size(); ++n) {
-            std::string whole;
-            for (;;) {
-                std::int64_t all = 0, most = -1;
-                std::string largest;
-                whole.clear();
-                for (const auto& name : names_on(n)) {
-                    const auto count = count_on(n, name);
-                    const bool card = is_whole_card(name) && form_on(nodes_[n], name).empty();
-                    if (card && !whole.empty()) {
-                        count_only(name, "counted, not numbered: a node has cards of several names",
-                                   name_of(n));
-                        continue;
-                    }
-                    if (card) whole = name;
-                    all += std::min<std::int64_t>(count, max_gpus_per_node + 1);
-                    // Parts first: whole cards are counted only where nothing else is left.
-                    if (const auto size = card ? 0 : count; size > most) most = size, largest = name;
-                }
-                if (all <= max_gpus_per_node) break;
-                count_only(largest, too_many, name_of(n));
-            }
-        }
-    }
     [[nodiscard]] std::string name_of(std::size_t n) const { return described(nodes_[n].object); }
 
-    template <class May>
-    void fill_whole(const std::string& name, std::int64_t count, std::optional<std::size_t> node,
-                    TaskSpec& out, May&& may) const {
-        const auto found = forms_.find(name);
-        std::set<std::string> accepted;
-        if (node) {
-            accepted.insert(form_on(nodes_[*node], name));
-        } else if (found != forms_.end() && found->second.size() > 1) {
-            for (std::size_t n = 0; n < nodes_.size(); ++n)
-                if ((!amount_of(nodes_[n].capacity, name).zero() ||
-                     !amount_of(nodes_[n].allocatable, name).zero()) &&
-                    may(n))
-                    accepted.insert(form_on(nodes_[n], name));
-        } else if (found != forms_.end()) {
-            accepted = found->second;
-        }
-        if (accepted.empty() || accepted.contains("")) {
-            out.gpu_count = count;
-            out.gpu_models = models(name);
-        } else {
-            out.device_count = count;
-            out.device_classes = {accepted.begin(), accepted.end()};
-        }
-        if (found != forms_.end() && found->second.size() > 1)
-            report_.approximated("Pod", name, Errs::too_strict,
-                                 "some nodes offer whole cards, others parts of cards under this name: the "
-                                 "pod accepts what it "
-                                 "runs on, or whole cards where it may have them",
-                                 out.name);
-        else
-            report_.exact("Pod", name);
-    }
-
     std::span<const Node> nodes_;
-    std::span<const Quantities> used_;
+    const CardNames& names_;
     ReportBuilder& report_;
-    std::map<std::string, std::set<std::string>, std::less<>>
-        forms_;  // of whole-card resources: what one is on some node
-    std::set<std::string, std::less<>> counted_;
-    std::set<std::string, std::less<>> whole_;
+    std::vector<std::map<std::string, Held>> on_;                  // by node and resource
+    std::map<std::string, Classes, std::less<>> forms_;            // of whole cards: empty = GPUs, or classes
+    std::set<std::string, std::less<>> counted_;                   // classes
+    std::set<std::string, std::less<>> whole_;                     // resources that are GPUs of some node
     mutable std::map<std::size_t, GpuMask> held_;                  // named cards, by node
-    mutable std::map<std::string, std::set<std::string>> models_;  // by name, where there are several
+    mutable std::map<std::string, std::set<std::string>> models_;  // by resource, where there are several
 };
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

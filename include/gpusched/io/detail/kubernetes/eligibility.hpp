@@ -43,7 +43,7 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
         return taint.key == cordon.key && taint.effect == cordon.effect;
     });
     if (!tainted) out.taints.push_back(cordon);  // as the node controller does
-    report.exact("Node", "cordons");
+    report.exact_of("Node", "cordons", out.name);
 }
 
 /// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, the first and the last of

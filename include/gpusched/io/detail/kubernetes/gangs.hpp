@@ -1,4 +1,4 @@
-// Gangs: which pods are a job, and how many of them must run.
+// Gangs: which pods are a job, and how many of them must run. Pods that one controller makes are a job, but no gang: any one of them may run.
 #pragma once
 
 #include <gpusched/io/detail/kubernetes/gang_needs.hpp>
@@ -35,7 +35,7 @@ class Gangs {
                 job_sets_[identity_of(object, true).full()] = pods;
                 report_.exact("JobSet", "least number of pods");
             } catch (const Unreadable& bad) {
-                report_.left_out("JobSet", "objects", "cannot be read", bad.why, Errs::too_lax);
+                report_.left_out("JobSet", "objects", "cannot be read", told(object, bad), Errs::too_lax);
             }
         }
         for (const auto& object : objects.of(Kind::leader_worker_set))
@@ -76,13 +76,21 @@ class Gangs {
         for (const char* const key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"})
             if (const auto name = pod.label(key); !name.empty())
                 return gang(name, coscheduling_, "PodGroup (coscheduling)");
-        if (const auto name = pod.label("leaderworkerset.sigs.k8s.io/name"); !name.empty()) {
+        const auto of_known_size = [&](const std::string& name, const char* annotation, const char* what) {
             std::int64_t size = 0;
-            if (!read_number(pod.annotation("leaderworkerset.sigs.k8s.io/size"), size)) size = 0;
-            report_.exact("Pod", "LeaderWorkerSet");
-            return join(out, space + "/" + name + "/" + pod.label("leaderworkerset.sigs.k8s.io/group-index"),
-                        {limited(size)}, false);
-        }
+            const bool said = read_number(pod.annotation(annotation), size) && size > 0;
+            if (said)
+                report_.exact("Pod", what);
+            else
+                report_.approximated(
+                    "Pod", what, Errs::either,
+                    "the size of its group is not said: its pods that were read are the gang", out.name);
+            join(out, name, {said ? limited(size) : 0}, !said);
+        };
+        if (const auto name = pod.label("leaderworkerset.sigs.k8s.io/name"); !name.empty())
+            return of_known_size(space + "/" + name + "/" +
+                                     pod.label("leaderworkerset.sigs.k8s.io/group-index"),
+                                 "leaderworkerset.sigs.k8s.io/size", "LeaderWorkerSet");
         if (const auto name = pod.label("jobset.sigs.k8s.io/jobset-name"); !name.empty()) {
             const auto found = job_sets_.find(space + "/" + name);
             if (found == job_sets_.end())
@@ -94,12 +102,9 @@ class Gangs {
             return join(out, space + "/" + name, {found == job_sets_.end() ? 0 : found->second},
                         found == job_sets_.end());
         }
-        if (const auto name = pod.label("kueue.x-k8s.io/pod-group-name"); !name.empty()) {
-            std::int64_t size = 0;
-            if (!read_number(pod.annotation("kueue.x-k8s.io/pod-group-total-count"), size)) size = 0;
-            report_.exact("Pod", "pod group (Kueue)");
-            return join(out, space + "/" + name, {limited(size)}, false);
-        }
+        if (const auto name = pod.label("kueue.x-k8s.io/pod-group-name"); !name.empty())
+            return of_known_size(space + "/" + name, "kueue.x-k8s.io/pod-group-total-count",
+                                 "pod group (Kueue)");
         if (owner.kind.empty()) return;
         const auto full = space + "/" + owner.name;
         // Controllers of different kinds may share a name.
@@ -112,16 +117,14 @@ class Gangs {
         join(out, name, {workload->second}, false);
     }
 
-    /// The jobs that are gangs.
+    /// All jobs. One that nothing makes a gang says so: one member suffices, where 0 would mean all of them.
     void jobs(ClusterSpec& cluster) const {
         for (const auto& [name, gang] : jobs_) {
             auto least = gang.counted ? gang.pods : gang.needs.min_members;
             std::int64_t sum = 0;  // groups of several schedulers may share a name
             for (const auto& subgroup : gang.needs.subgroups) sum += subgroup.min_members;
-            least = std::max(least, sum);
-            if (least > 0 || !gang.needs.subgroups.empty())
-                cluster.jobs.push_back(
-                    {.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
+            least = std::max({std::int64_t{1}, least, sum});
+            cluster.jobs.push_back({.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
         }
     }
 
@@ -164,7 +167,7 @@ class Gangs {
                                 "what its pods ask for is known from them", name);
             report_.exact("PodGroup", "least number of pods");
         } catch (const Unreadable& bad) {
-            report_.left_out("PodGroup", "objects", "cannot be read", bad.why, Errs::too_lax);
+            report_.left_out("PodGroup", "objects", "cannot be read", told(object, bad), Errs::too_lax);
         }
     }
 
@@ -182,7 +185,7 @@ class Gangs {
                     limited(pods);
             report_.exact("Workload", "pod sets (Kueue)");
         } catch (const Unreadable& bad) {
-            report_.left_out("Workload", "objects", "cannot be read", bad.why, Errs::too_lax);
+            report_.left_out("Workload", "objects", "cannot be read", told(object, bad), Errs::too_lax);
         }
     }
 

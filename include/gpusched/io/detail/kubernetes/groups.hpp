@@ -26,7 +26,7 @@ class Namespaces {
                 labels_[text_at(object["metadata"], "name")] = texts_at(object["metadata"], "labels");
                 report.exact("Namespace", "labels");
             } catch (const Unreadable& bad) {
-                report.left_out("Namespace", "objects", "cannot be read", bad.why, Errs::either);
+                report.left_out("Namespace", "objects", "cannot be read", told(object, bad), Errs::either);
             }
         }
         for (auto& [space, labels] : labels_) labels["kubernetes.io/metadata.name"] = space;

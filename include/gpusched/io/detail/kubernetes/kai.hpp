@@ -233,7 +233,7 @@ class Kai {
             requests_[id.full()] = {node, groups.empty() ? "" : name_of(groups.front().text())};
             report_.exact("BindRequest", "node");
         } catch (const Unreadable& bad) {
-            report_.left_out("BindRequest", "objects", "cannot be read", bad.why, Errs::too_lax);
+            report_.left_out("BindRequest", "objects", "cannot be read", told(object, bad), Errs::too_lax);
         }
     }
 

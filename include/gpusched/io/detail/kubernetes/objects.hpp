@@ -158,6 +158,11 @@ inline std::string described(const Place& object) {
                            : space + "/" + name;
 }
 
+/// For messages: which object cannot be read, and why.
+inline std::string told(const Place& object, const Unreadable& bad) {
+    return described(object) + ": " + bad.why;
+}
+
 /// The controller among an object's owners; absent where there is none.
 inline Place controller_of(const Place& object) {
     for (const auto& owner : object["metadata"]["ownerReferences"].items())
@@ -246,7 +251,7 @@ class Objects {
         try {
             take_known(object, known->kind, kind, version, report);
         } catch (const Unreadable& bad) {
-            report.left_out(kind, "objects", "cannot be read", bad.why);
+            report.left_out(kind, "objects", "cannot be read", told(object, bad));
         }
     }
 

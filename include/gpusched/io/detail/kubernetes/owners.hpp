@@ -38,7 +38,7 @@ class Owners {
                     }
                     report_.exact(name, "pods that it wants");
                 } catch (const Unreadable& bad) {
-                    report_.left_out(name, "objects", "cannot be read", bad.why);
+                    report_.left_out(name, "objects", "cannot be read", told(object, bad));
                 }
             }
         };
@@ -82,9 +82,11 @@ class Owners {
             out.preemptible = false;
             report_.exact("Pod", kind == "DaemonSet" ? "of a DaemonSet: stays" : "static: stays");
         } else if (kind == "Deployment" || kind == "ReplicaSet" || kind == "ReplicationController") {
-            out.how = alone ? Mobility::restart : Mobility::copy;
+            out.how = alone || options_.moves_by_eviction ? Mobility::restart : Mobility::copy;
             report_.exact("Pod", alone ? "of a " + kind + " with a volume for one node: restarts"
-                                       : "of a " + kind + ": moves by a copy");
+                                 : options_.moves_by_eviction
+                                     ? "of a " + kind + ": restarts, as the options say"
+                                     : "of a " + kind + ": moves by a copy");
             if (kind == "Deployment" && !replica_sets_read_)
                 report_.approximated(
                     "Pod", "Deployments", Errs::neither,
@@ -153,7 +155,7 @@ class Owners {
         }
         if (pod.terminating && pod.bound()) {
             out.locked = true;
-            report_.exact("Pod", "terminating: holds its room until it is gone");
+            report_.exact_of("Pod", "terminating: holds its room until it is gone", out.name);
         }
     }
 

@@ -3,9 +3,11 @@
 
 #include <gpusched/io/detail/kubernetes/objects.hpp>
 #include <gpusched/io/detail/kubernetes/pod_request.hpp>
+#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,24 @@ struct Node {
     std::string card{};  ///< model of its cards, as their driver says
 };
 
+/// A quantity that cannot be read counts as 0, and is reported.
 /// @throws Unreadable
-inline Node read_node(const Place& object) {
+inline Node read_node(const Place& object, ReportBuilder& report) {
     Node out{.object = object, .labels = texts_at(object["metadata"], "labels")};
-    const auto status = object["status"];
-    out.capacity = quantities_at(status, "capacity");
-    out.allocatable = status["allocatable"] ? quantities_at(status, "allocatable") : out.capacity;
+    const auto amounts = [&](const char* key) {
+        Quantities read;
+        for (const auto& item : object["status"][key].items()) {
+            try {
+                read.insert(quantity_at(item));
+            } catch (const Unreadable& bad) {
+                report.approximated("Node", "quantities that cannot be read", Errs::too_strict, "count as 0",
+                                    told(object, bad));
+            }
+        }
+        return read;
+    };
+    out.capacity = amounts("capacity");
+    out.allocatable = object["status"]["allocatable"] ? amounts("allocatable") : out.capacity;
     return out;
 }
 
@@ -36,6 +50,7 @@ struct Pod {
     std::string node{};              ///< empty = on none
     std::vector<int> named_cards{};  ///< that its claims name, by their place among the node's
     bool terminating = false, gated = false, ready = false;
+    bool readable = true;  ///< false: only its room and its labels are known
 
     [[nodiscard]] bool bound() const { return !node.empty(); }
     /// It has ended: kube-scheduler does not count it.
@@ -62,8 +77,29 @@ inline Pod read_pod(const Place& object) {
     out.gated = !spec["schedulingGates"].items().empty();
     for (const auto& condition : status["conditions"].items())
         if (condition["type"].text() == "Ready") out.ready = condition["status"].text() == "True";
-    out.requests = pod_requests(object);
+    out.requests = pod_requests(spec, status);
     return out;
+}
+
+/// A bound pod of which something cannot be read, but its node and what it asks for: it holds its room.
+inline std::optional<Pod> read_room(const Place& object) {
+    try {
+        Pod out{.object = object, .id = identity_of(object, true), .readable = false};
+        const auto spec = object["spec"], status = object["status"];
+        out.phase = name_of(status["phase"].text());
+        out.node = text_at(spec, "nodeName");
+        out.terminating = static_cast<bool>(object["metadata"]["deletionTimestamp"]);
+        try {
+            out.labels = texts_at(object["metadata"], "labels");
+        } catch (const Unreadable&) {
+            out.labels.clear();
+        }
+        out.requests = pod_requests(spec, {});
+        if (out.id.name.empty() || !out.bound() || out.finished()) return std::nullopt;
+        return out;
+    } catch (const Unreadable&) {
+        return std::nullopt;
+    }
 }
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes

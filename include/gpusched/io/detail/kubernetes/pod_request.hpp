@@ -11,6 +11,16 @@
 
 namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
 
+/// A member that is an amount, by its name.
+/// @throws Unreadable for what is no quantity
+inline Quantities::value_type quantity_at(const Place& member) {
+    const auto text = member.text();
+    const auto amount = text ? read_quantity(*text) : std::nullopt;
+    if (!amount || member.key().empty() || member.key().find('\0') != std::string_view::npos)
+        throw Unreadable{member.expected("a quantity such as 2, 500m or 64Gi")};
+    return {std::string(member.key()), *amount};
+}
+
 /// Amounts of resources at `key` of an object.
 /// @throws Unreadable for what is no quantity
 inline Quantities quantities_at(const Place& object, std::string_view key) {
@@ -18,13 +28,7 @@ inline Quantities quantities_at(const Place& object, std::string_view key) {
     const auto place = object[key];
     if (!place) return out;
     if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
-    for (const auto& item : place.items()) {
-        const auto text = item.text();
-        const auto amount = text ? read_quantity(*text) : std::nullopt;
-        if (!amount || item.key().empty() || item.key().find('\0') != std::string_view::npos)
-            throw Unreadable{item.expected("a quantity such as 2, 500m or 64Gi")};
-        out.emplace(std::string(item.key()), *amount);
-    }
+    for (const auto& item : place.items()) out.insert(quantity_at(item));
     return out;
 }
 
@@ -43,8 +47,9 @@ inline bool is_sidecar(const Place& init_container) {
 /// for of CPU, memory and huge pages; and the overhead. While a resize goes on, each counts with the most of what is wished,
 /// allocated and in effect.
 /// Source: k8s.io/component-helpers/resource, PodRequests, of 1.36.
-inline Quantities pod_requests(const Place& pod) {
-    const auto spec = pod["spec"], status = pod["status"];
+/// @param status absent = no resize goes on
+/// @throws Unreadable
+inline Quantities pod_requests(const Place& spec, const Place& status) {
     bool infeasible = false;  // a resize that will not happen
     for (const auto& condition : status["conditions"].items())
         if (condition["type"].text() == "PodResizePending") {

@@ -36,7 +36,8 @@ class Reader {
     /// @param kai what KAI-Scheduler knows besides; null = nothing
     Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report,
            const Kai* kai = nullptr)
-        : objects_(objects), options_(options), report_(report), kai_(kai), claims_(objects, report) {}
+        : objects_(objects), options_(options), report_(report), kai_(kai), cards_(options.gpu_resources),
+          claims_(objects, cards_, report) {}
 
     /// @throws InvalidInput where there is no node
     ClusterSpec read(const std::string& source) {
@@ -54,6 +55,11 @@ class Reader {
             const auto& pod = pods_[i];
             auto& task = cluster_.tasks[i];
             read_state(pod, task);
+            if (!pod.readable) {
+                task.how = Mobility::none;
+                task.preemptible = false;
+                continue;
+            }
             part(pod, "tolerations and node affinity", [&] { read_eligibility(pod, task, report_); });
             bool alone = false;
             part(pod, "volumes", [&] { alone = volumes.fill(pod, i, task); });
@@ -70,7 +76,8 @@ class Reader {
         fill_room();
         Groups groups(pods_, index, namespaces, cluster_, report_);
         for (std::size_t i = 0; i < pods_.size(); ++i)
-            part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], cluster_.tasks[i]); });
+            if (pods_[i].readable)
+                part(pods_[i], "pod affinity and spread", [&] { groups.fill(pods_[i], cluster_.tasks[i]); });
         groups.list_members();
         groups.keep_apart(volumes.users());
         Budgets(pods_, index, owners, cluster_, report_).read(objects_);
@@ -123,34 +130,30 @@ class Reader {
         for (const auto& object : objects_.of(Kind::node)) {
             try {
                 check_shape(object);
-                auto node = read_node(object);
+                auto node = read_node(object, report_);
                 claims_.fill(identity_of(object, false).name, node);
                 NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
                 read_taints(node, spec, report_);
-                bool ready = false, tainted = false;
+                bool ready = false;
                 for (const auto& condition : object["status"]["conditions"].items())
                     ready = ready ||
                             (condition["type"].text() == "Ready" && condition["status"].text() == "True");
-                for (const auto& taint : spec.taints)
-                    tainted = tainted || taint.key == "node.kubernetes.io/not-ready" ||
-                              taint.key == "node.kubernetes.io/unreachable";
-                if (!ready && options_.close_unready_nodes) {
-                    spec.schedulable = false;
-                    report_.approximated("Node", "not ready", Errs::too_strict,
-                                         "receives no pod, as asked for", spec.name);
-                } else if (!ready && !tainted) {
-                    report_.approximated(
-                        "Node", "not ready", Errs::neither,
-                        "without a taint that says so: receives pods, as from kube-scheduler, "
-                        "unless unready nodes are closed",
-                        spec.name);
+                if (!ready) {
+                    if (!options_.open_unready_nodes) spec.schedulable = false;
+                    report_.approximated("Node", "not ready",
+                                         options_.open_unready_nodes ? Errs::neither : Errs::too_strict,
+                                         options_.open_unready_nodes
+                                             ? "receives pods where no taint keeps them off, as asked for"
+                                             : "receives no pod; kube-scheduler would place pods there until "
+                                               "taints say that it is not ready",
+                                         spec.name);
                 }
                 index_.emplace(spec.name, nodes_.size());
                 nodes_.push_back(std::move(node));
                 cluster_.nodes.push_back(std::move(spec));
                 report_.exact("Node", "objects");
             } catch (const Unreadable& bad) {
-                report_.left_out("Node", "objects", "cannot be read", bad.why, Errs::too_strict);
+                report_.left_out("Node", "objects", "cannot be read", told(object, bad), Errs::too_strict);
             }
         }
         if (!nodes_.empty()) return;
@@ -185,7 +188,8 @@ class Reader {
                 priorities_[identity_of(object, false).name] = read;
                 report_.exact("PriorityClass", "value");
             } catch (const Unreadable& bad) {
-                report_.left_out("PriorityClass", "objects", "cannot be read", bad.why, Errs::either);
+                report_.left_out("PriorityClass", "objects", "cannot be read", told(object, bad),
+                                 Errs::either);
             }
         }
     }
@@ -193,8 +197,7 @@ class Reader {
     void read_pods() {
         for (const auto& object : objects_.of(Kind::pod)) {
             try {
-                check_shape(object);
-                auto pod = read_pod(object);
+                auto pod = read_pod_or_room(object);
                 const auto name = pod.id.full();
                 if (kai_ != nullptr) kai_->prepare(pod);
                 if (pod.finished()) {
@@ -209,9 +212,24 @@ class Reader {
                     pods_.push_back(std::move(pod));
                 }
             } catch (const Unreadable& bad) {
-                report_.left_out("Pod", "objects", "cannot be read", described(object) + ": " + bad.why,
-                                 Errs::too_lax);
+                report_.left_out("Pod", "objects", "cannot be read", told(object, bad), Errs::too_lax);
             }
+        }
+        claims_.name_unused();
+    }
+
+    /// A pod; of one that is bound at least its room. @throws Unreadable
+    Pod read_pod_or_room(const Place& object) {
+        try {
+            check_shape(object);
+            return read_pod(object);
+        } catch (const Unreadable& bad) {
+            auto room = read_room(object);
+            if (!room) throw;
+            report_.approximated("Pod", "objects", Errs::either,
+                                 "cannot be read: it keeps its room, and neither moves nor is evicted",
+                                 told(object, bad));
+            return *std::move(room);
         }
     }
 
@@ -220,7 +238,10 @@ class Reader {
         const auto status = pod.object["status"];
         if (pod.bound()) {
             out.node = pod.node;
-            report_.exact("Pod", pod.phase == "Pending" ? "bound, not running yet" : "running");
+            if (pod.phase == "Pending")
+                report_.exact_of("Pod", "bound, not running yet", out.name + " on " + pod.node);
+            else
+                report_.exact("Pod", "running");
         } else if (pod.gated) {
             report_.approximated("Pod", "scheduling gates", Errs::too_lax,
                                  "pending: kube-scheduler does not place it before its gates are gone",
@@ -291,22 +312,21 @@ class Reader {
             if (!pods_[i].bound()) continue;
             home[i] = index_.at(pods_[i].node);
             for (const auto& [name, amount] : pods_[i].requests)
-                if (is_whole_card(name) || is_part_of_card(name))
-                    used[*home[i]][name] += Quantity{amount.value(), 0};
+                if (cards_.is_device(name)) used[*home[i]][name] += Quantity{amount.value(), 0};
         }
         if (kai_ != nullptr) {
             const auto shared = kai_->shared_gpus(pods_, home, nodes_.size());
             for (std::size_t n = 0; n < nodes_.size(); ++n)
                 if (shared[n] > 0) used[n][Kai::whole_gpu] += Quantity{shared[n], 0};
         }
-        const Devices devices(nodes_, pods_, used, report_);
-        Room room(nodes_, devices, report_);
+        const Devices devices(nodes_, pods_, home, used, cards_, report_);
+        Room room(nodes_, pods_, devices, report_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) devices.fill(n, cluster_.nodes[n]);
         for (std::size_t i = 0; i < pods_.size(); ++i) {
             auto& task = cluster_.tasks[i];
-            devices.fill(pods_[i], home[i], task,
-                         [&](std::size_t n) { return is_eligible(task, cluster_.nodes[n]); });
-            room.fill(pods_[i], home[i], task);
+            const auto counted = devices.fill(
+                pods_[i], home[i], task, [&](std::size_t n) { return is_eligible(task, cluster_.nodes[n]); });
+            room.fill(counted, home[i], task);
         }
         if (kai_ != nullptr) kai_->fill_parts(pods_, home, cluster_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) room.fill(n, cluster_.nodes[n]);
@@ -317,6 +337,7 @@ class Reader {
     const KubernetesReadOptions& options_;
     ReportBuilder& report_;
     const Kai* kai_;
+    CardNames cards_;
     Claims claims_;
     ClusterSpec cluster_;
     std::vector<Node> nodes_;                             // as cluster_.nodes

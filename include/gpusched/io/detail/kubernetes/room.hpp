@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,19 +43,46 @@ inline bool is_compared(std::string_view resource) {
            resource.starts_with("attachable-volumes-");
 }
 
+/// Whether a counted resource might be cards by its name, so that a person should look at it.
+inline bool may_be_cards(std::string_view resource) {
+    static constexpr std::string_view words[] = {"gpu",         "npu",         "xpu",     "dcu",  "gcu",
+                                                 "mlu",         "tpu",         "neuron",  "qaic", "gaudi",
+                                                 "accelerator", "nvidia.com/", "amd.com/"};
+    return std::any_of(std::begin(words), std::end(words),
+                       [&](std::string_view word) { return resource.find(word) != resource.npos; });
+}
+
 class Room {
   public:
-    Room(std::span<const Node> nodes, const Devices& devices, ReportBuilder& report)
-        : nodes_(nodes), devices_(devices), report_(report), exact_(nodes.size()), held_(nodes.size()) {}
+    Room(std::span<const Node> nodes, std::span<const Pod> pods, const Devices& devices,
+         ReportBuilder& report)
+        : nodes_(nodes), devices_(devices), report_(report), exact_(nodes.size()), held_(nodes.size()) {
+        std::set<std::string_view> offered;
+        for (const auto& node : nodes)
+            for (const auto* const amounts : {&node.capacity, &node.allocatable})
+                for (const auto& [name, amount] : *amounts) offered.insert(name);
+        for (const auto& pod : pods)
+            for (const auto& [name, amount] : pod.requests)
+                if (pod.bound() && name.find('/') != name.npos && !devices.is_device(name) &&
+                    !offered.contains(name))
+                    extended_elsewhere_.insert(name);
+    }
 
-    /// The pod's requests, and where it runs.
-    void fill(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out) {
+    /// A pod's requests, and where it runs.
+    /// @param requests those that are neither GPUs nor devices
+    void fill(const Quantities& requests, std::optional<std::size_t> node, TaskSpec& out) {
         bool rounded = false, clipped = false;
-        for (const auto& [name, amount] : pod.requests) {
-            if (devices_.holds(name)) continue;
+        for (const auto& [name, amount] : requests) {
             if (!is_compared(name)) {
                 report_.ignored("Pod", "resource " + name, Errs::neither,
                                 "kube-scheduler does not compare it", out.name);
+                continue;
+            }
+            if (extended_elsewhere_.contains(name)) {
+                report_.ignored("Pod", "resource " + name, Errs::too_lax,
+                                "no node has it, though pods that ask for it are bound: not kube-scheduler "
+                                "but an extender of it counts it",
+                                out.name);
                 continue;
             }
             const auto asked = counted(name, amount), unit = unit_of(name);
@@ -83,13 +111,13 @@ class Room {
 
     /// What the node has: as much as is allocatable, and at least what its pods hold.
     void fill(std::size_t n, NodeSpec& out) {
-        auto has = nodes_[n].allocatable;
+        Quantities has;
+        for (const auto& [name, amount] : nodes_[n].allocatable)
+            if (const auto counted = devices_.counted_as(n, name)) has[*counted] += amount;
         for (const auto& [name, amount] : held_[n]) has.try_emplace(name, Quantity{});
-        if (!amount_of(nodes_[n].allocatable, "pods").zero() || held_[n].contains("pods"))
-            has.try_emplace("pods", Quantity{});
         std::string beyond;
         for (const auto& [name, amount] : has) {
-            if (devices_.holds(name) || !is_compared(name)) continue;
+            if (!is_compared(name)) continue;
             const auto unit = unit_of(name);
             const auto total = std::min(counted(name, amount), most_on_a_node * unit);
             const auto exact = find(exact_[n], name), held = find(held_[n], name);
@@ -109,6 +137,7 @@ class Room {
                 out.memory_mib = room;
             else if (room > 0)
                 out.resources[name] = room;
+            if (room > 0 && name.find('/') != name.npos) name_extended(name, room, out.name);
         }
         report_.exact("Node", "allocatable");
         if (beyond.empty()) return;
@@ -131,6 +160,15 @@ class Room {
     }
 
   private:
+    void name_extended(const std::string& name, std::int64_t amount, const std::string& node) const {
+        // Classes of devices were reported when they got no numbers.
+        if (devices_.is_device(name) || name.find(' ') != name.npos) return;
+        if (!may_be_cards(name)) return report_.exact("Node", "resource " + name);
+        report_.approximated("Node", "resource " + name, Errs::neither,
+                             "counted, and not among the GPUs; whole GPUs of another name: gpu_resources",
+                             node + ": " + std::to_string(amount));
+    }
+
     using Amounts = std::map<std::string, std::int64_t, std::less<>>;
     static std::int64_t find(const Amounts& amounts, std::string_view name) {
         const auto found = amounts.find(name);
@@ -145,6 +183,7 @@ class Room {
     std::span<const Node> nodes_;
     const Devices& devices_;
     ReportBuilder& report_;
+    std::set<std::string, std::less<>> extended_elsewhere_;  // resources
     std::vector<Amounts> exact_,
         held_;  // by node: what its pods ask for, in Kubernetes' unit and in the snapshot's
 };

@@ -29,7 +29,7 @@ class Cards {
     /// @param gres  by node, its generic resources
     Cards(std::span<const std::string> names, std::span<const std::vector<Gres>> gres, ReportBuilder& report)
         : report_(report), nodes_(gres.size()) {
-        sort_types(gres);
+        sort_types(names, gres);
         for (std::size_t n = 0; n < gres.size(); ++n) number(names[n], gres[n], nodes_[n]);
     }
 
@@ -202,6 +202,7 @@ class Cards {
         int count = 0;
     };
     struct Node {
+        std::string model{};                     ///< of its whole cards
         std::vector<Part> parts{};               ///< as Slurm lists them
         std::vector<std::int64_t> free_milli{};  ///< by number
         std::set<int> failed{};
@@ -213,34 +214,40 @@ class Cards {
         return gres.type.empty() ? std::string(untyped_model) : gres.type;
     }
 
-    /// A node of the model has whole cards of one model: of types that stand together on a node, those with fewer cards in the
-    /// cluster are devices, everywhere.
-    void sort_types(std::span<const std::vector<Gres>> gres) {
+    /// A node of the model has whole cards of one type: of several the most numerous there, then in the cluster, then the first; the
+    /// others are devices of that node.
+    void sort_types(std::span<const std::string> names, std::span<const std::vector<Gres>> gres) {
         std::map<std::string, std::int64_t> totals;
         for (const auto& of_node : gres)
             for (const auto& item : of_node)
                 if (item.name == "gpu" && !is_mig_type(item.type)) totals[model_of(item)] += item.count;
-        for (const auto& of_node : gres) {
-            std::string most;
-            for (const auto& item : of_node) {
+        for (std::size_t n = 0; n < gres.size(); ++n) {
+            const Gres* most = nullptr;
+            const auto rank = [&](const Gres& item) { return std::pair(item.count, totals[model_of(item)]); };
+            for (const auto& item : gres[n]) {
                 if (item.name != "gpu" || item.count == 0) continue;
                 if (is_mig_type(item.type)) {
                     if (devices_.insert(item.type).second) report_.exact("Node", "MIG type " + item.type);
-                    continue;
+                } else if (most == nullptr || rank(item) > rank(*most)) {
+                    most = &item;
                 }
+            }
+            if (most == nullptr) continue;
+            nodes_[n].model = model_of(*most);
+            whole_.insert(nodes_[n].model);
+            for (const auto& item : gres[n]) {
                 const auto model = model_of(item);
-                if (devices_.contains(model) || model == most) continue;
-                auto less = model;
-                if (most.empty() || totals[model] > totals[most]) std::swap(less, most);
-                if (less.empty()) continue;
-                devices_.insert(less);
+                if (item.name != "gpu" || item.count == 0 || is_mig_type(item.type) ||
+                    model == nodes_[n].model)
+                    continue;
+                devices_.insert(model);
                 report_.approximated(
-                    "Node", "GPU type " + less, Errs::neither,
-                    "stands beside another type on a node: devices of a class, not whole GPUs", "");
+                    "Node", "GPU type " + model, Errs::too_strict,
+                    "devices on a node that has more GPUs of another type: pending jobs go to "
+                    "nodes where they are whole GPUs, if there are any",
+                    names[n]);
             }
         }
-        for (const auto& [model, total] : totals)
-            if (total > 0 && !devices_.contains(model)) any_whole_ = true;
     }
 
     void number(const std::string& name, std::span<const Gres> gres, Node& out) const {
@@ -261,7 +268,7 @@ class Cards {
                 continue;
             }
             out.parts.push_back(
-                {.type = model, .whole = !devices_.contains(model), .of_slurm = of_slurm, .count = count});
+                {.type = model, .whole = model == out.model, .of_slurm = of_slurm, .count = count});
             of_slurm += count;
             next += count;
         }
@@ -322,6 +329,15 @@ class Cards {
         if (!gres.type.empty()) add("gres/" + gres.name + ":" + gres.type);
     }
 
+    /// Whether a request for GPUs of the type is one for devices: on the node where it runs, or on all nodes that have some.
+    [[nodiscard]] bool are_devices(const std::string& type, std::optional<std::size_t> node) const {
+        if (!node) return devices_.contains(type) && !whole_.contains(type);
+        const auto& parts = nodes_[*node].parts;
+        const auto found =
+            std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.type == type; });
+        return found == parts.end() ? devices_.contains(type) && !whole_.contains(type) : !found->whole;
+    }
+
     void ask_gpus(const Gres& gres, std::optional<std::size_t> node, TaskSpec& out,
                   std::set<std::string>& models) const {
         const auto devices = [&](std::int64_t count, const std::set<std::string>& types) {
@@ -336,7 +352,7 @@ class Cards {
             out.device_classes = std::move(classes);
             report_.exact("Job", "GPUs");
         };
-        if (!gres.type.empty() && devices_.contains(gres.type)) return devices(gres.count, {gres.type});
+        if (!gres.type.empty() && are_devices(gres.type, node)) return devices(gres.count, {gres.type});
         if (!gres.type.empty()) {
             out.gpu_count += gres.count;
             models.insert(gres.type);
@@ -367,7 +383,7 @@ class Cards {
                 }
             return;
         }
-        if (any_whole_ || devices_.empty()) {
+        if (!whole_.empty() || devices_.empty()) {
             out.gpu_count += gres.count;
             if (devices_.empty())
                 report_.exact("Job", "GPUs");
@@ -424,8 +440,8 @@ class Cards {
 
     ReportBuilder& report_;
     std::vector<Node> nodes_;
-    std::set<std::string> devices_;  // types that are devices
-    bool any_whole_ = false;
+    std::set<std::string> devices_;  // types that are devices of some node
+    std::set<std::string> whole_;    // types that are whole cards of some node
 };
 
 }  // namespace GPUSCHED_NAMESPACE::io::detail::slurm

@@ -146,6 +146,18 @@ class Demand {
             std::clamp<std::int64_t>(job.tasks.value_or(count), 1, 1'000'000), true);
         add(gres_or_throw(job.per_job, job), 1, true);
         add(without_sums(gres_of(job.asked).value_or(std::vector<Gres>{})), 1, true);
+        // Neither NumCPUs nor ReqTRES need hold what is asked for with each GPU.
+        std::int64_t gpus = 0;
+        for (const auto& item : out.gres)
+            if (item.name == "gpu") gpus += std::min(item.count, std::int64_t{1'000'000});
+        const auto with_gpus = [&](std::int64_t has, const std::string& text) {
+            std::int64_t most = 0;
+            for (const auto& item : gres_or_throw(text, job))
+                if (item.name == "gpu") most = std::max(most, item.count);
+            return std::max(has, std::min(most, most_of_anything / 1'000'000) * gpus);
+        };
+        out.cpus = with_gpus(out.cpus, job.cpus_per_gpu);
+        out.memory_mib = std::min(with_gpus(out.memory_mib, job.mib_per_gpu), most_of_anything);
         if (parts)
             report_.approximated("Job", "request of each node", Errs::too_strict,
                                  "a request for all nodes together counts in equal parts, rounded up",

@@ -184,6 +184,8 @@ class JsonRecords {
                       .mib_per_node = number_at(object, "memory_per_node"),
                       .mib_per_cpu = number_at(object, "memory_per_cpu"),
                       .disk_mib = number_at(object, "minimum_tmp_disk_per_node"),
+                      .cpus_per_gpu = text_at(object, "cpus_per_tres"),
+                      .mib_per_gpu = text_at(object, "memory_per_tres"),
                       .asked = text_at(object, "tres_req_str"),
                       .allocated = text_at(object, "tres_alloc_str"),
                       .per_node = text_at(object, "tres_per_node"),
@@ -195,6 +197,15 @@ class JsonRecords {
                       .reservation = text_at(object, "resv_name")};
         if (out.most_nodes == 0) out.most_nodes.reset();
         if (object["hold"].text() == "true") out.priority = 0;
+        for (const char* const key :
+             {"required_switches", "core_spec", "thread_spec", "sockets_per_node", "cores_per_socket",
+              "threads_per_core", "tasks_per_node", "tasks_per_board", "tasks_per_socket", "tasks_per_core",
+              "segment_size"})
+            if (const auto number = number_at(object, key); number.value_or(0) > 0 && *number < 0xfffe)
+                out.unread.push_back(std::string(key) + "=" + std::to_string(*number));
+        if (truth_at(object, "contiguous").value_or(false)) out.unread.emplace_back("contiguous=true");
+        if (const auto network = text_at(object, "network"); !network.empty())
+            out.unread.push_back("network=" + network);
         for (const auto& word : states_at(object, "shared"))
             out.sharing.push_back(word == "NONE" ? "NO" : word == "OVERSUBSCRIBE" ? "YES" : word);
         for (const auto& word : states_at(object, "exclusive")) {
@@ -209,6 +220,8 @@ class JsonRecords {
                 out.id = std::to_string(*array) + "_" + std::to_string(*task);
             else
                 out.array_tasks = text_at(object, "array_task_string");
+            out.throttled = number_at(object, "array_max_tasks").value_or(0) > 0 ||
+                            out.array_tasks.find('%') != std::string::npos;
         }
         out.job = out.id;
         if (const auto whole = number_at(object, "het_job_id"); whole && *whole != 0) {
@@ -258,6 +271,16 @@ class JsonRecords {
         const auto share = object["maximums"]["oversubscribe"];
         out.exclusive = share && number_at(share, "jobs") == 0 && share["flags"].items().empty();
         if (object["maximums"]["shares"]) out.exclusive = number_at(object["maximums"], "shares") == 0;
+        for (const char* const key : {"nodes", "cpus_per_node", "cpus_per_socket", "memory_per_cpu",
+                                      "partition_memory_per_node", "partition_memory_per_cpu", "time"})
+            if (const auto number = number_at(object["maximums"], key); number.value_or(0) > 0)
+                out.limits.push_back("maximums/" + std::string(key) + "=" + std::to_string(*number));
+        for (const auto& [part, key] :
+             {std::pair{"accounts", "allowed"}, std::pair{"accounts", "deny"}, std::pair{"groups", "allowed"},
+              std::pair{"qos", "allowed"}, std::pair{"qos", "deny"}, std::pair{"qos", "assigned"}})
+            if (const auto value = text_at(object[part], key); !value.empty() && value != "ALL")
+                out.limits.push_back(std::string(part) + "/" + key + "=" + value);
+        out.job_defaults = text_at(object["defaults"], "job");
         return out;
     }
 

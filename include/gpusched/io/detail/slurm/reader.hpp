@@ -88,6 +88,16 @@ class Reader {
                 report_.ignored("Partition", "nodes", Errs::either,
                                 "no list of nodes such as gpu[01-04]: nodes say their partitions",
                                 partition.name);
+            std::string limits;
+            for (const auto& limit : partition.limits) limits += (limits.empty() ? "" : ", ") + limit;
+            if (!limits.empty())
+                report_.ignored("Partition", "limits", Errs::too_lax, "jobs beyond them count as startable",
+                                partition.name + ": " + limits);
+            if (!partition.job_defaults.empty())
+                report_.ignored(
+                    "Partition", "JobDefaults", Errs::too_lax,
+                    "jobs that do not say what they want with each GPU ask for less than they get",
+                    partition.name + ": " + partition.job_defaults);
             report_.exact("Partition", "nodes and tier");
         }
         protects_ = some_on && some_off;
@@ -210,6 +220,10 @@ class Reader {
         }
         for (const auto time : {job.submitted, runs ? job.started : std::nullopt})
             if (time) latest_ = std::max(latest_, *time);
+        for (const auto& request : job.unread)
+            report_.ignored("Job", "request " + request.substr(0, request.find('=')), Errs::too_lax,
+                            "not in the snapshot: its tasks may go where Slurm would not put them",
+                            job.id + ": " + request);
         if (!job.licenses.empty())
             report_.ignored("Job", "licenses", Errs::too_lax, "the snapshot does not count them",
                             job.id + ": " + job.licenses);
@@ -279,11 +293,19 @@ class Reader {
         const auto share = Demand(hosts_, report_).pending(job, tasks);
         const auto rules = eligibility.of_job(job, tasks);
         const bool held = job.priority == 0 || job.reason.starts_with("JobHeld");
+        const bool for_room = job.reason.empty() || job.reason == "None" || job.reason == "Priority" ||
+                              job.reason == "Resources";
         if (held || !job.dependency.empty() || job.reason == "Dependency" || job.reason == "BeginTime")
             report_.approximated("Job", held ? "held" : "waits for a time or other jobs", Errs::too_lax,
                                  "pending: Slurm does not start it yet", job.id);
+        else if (!for_room)
+            report_.approximated("Job", "waits for something else than room", Errs::too_lax,
+                                 "pending: Slurm does not start it yet", job.id + ": " + job.reason);
         else
             report_.exact("Job", "pending");
+        if (!job.qos.empty())
+            report_.ignored("Job", "limits of its account and QOS", Errs::too_lax,
+                            "scontrol does not print them", job.id + ": " + job.qos);
         const auto add = [&](const JobRecord& one) {
             for (std::size_t i = 0; i < tasks; ++i) {
                 auto task = task_of(one, i, tasks, rules, share);
@@ -301,6 +323,10 @@ class Reader {
             if (seen_.insert(one.id + " ").second) add(one);
             return true;
         });
+        if (job.throttled)
+            report_.approximated("Job", "throttled arrays", Errs::too_lax,
+                                 "all tasks count as startable at once",
+                                 job.id + "_[" + job.array_tasks + "]");
         if (all)
             report_.exact("Job", "arrays");
         else

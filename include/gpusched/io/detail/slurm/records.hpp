@@ -55,11 +55,15 @@ struct JobRecord {
     std::string nodes{}, wanted_nodes{}, excluded_nodes{};
     std::optional<std::int64_t> node_count{}, most_nodes{}, cpus{}, tasks{}, cpus_per_node{};
     std::optional<std::int64_t> mib_per_node{}, mib_per_cpu{}, disk_mib{};
-    std::string asked{}, allocated{};  ///< trackable resources: `cpu=4,mem=16G,gres/gpu=2`
+    std::string cpus_per_gpu{}, mib_per_gpu{};  ///< `gres/gpu:11`
+    std::string asked{}, allocated{};           ///< trackable resources: `cpu=4,mem=16G,gres/gpu=2`
     std::string per_node{}, per_task{}, per_job{}, per_socket{};
     std::string features{}, licenses{}, reservation{};
     Words sharing{};  ///< `NO` = alone on its nodes, `USER`, `MCS`, `TOPO`; else it may share
     std::vector<JobPart> parts{};
+    std::vector<std::string>
+        unread{};            ///< what it asks for besides, that bears on where it runs: `Contiguous=1`
+    bool throttled = false;  ///< only some tasks of the array may run at once
 };
 
 struct PartitionRecord {
@@ -68,6 +72,8 @@ struct PartitionRecord {
     std::optional<Words> preempt_mode{};
     Words state{};
     bool exclusive = false;
+    std::vector<std::string> limits{};  ///< on what its jobs may be: `MaxNodes=1`
+    std::string job_defaults{};         ///< `DefCpuPerGPU=11,DefMemPerGPU=200000`
 };
 
 struct Records {

@@ -258,6 +258,8 @@ class TextRecords {
             .mib_per_node = fields.amount("MinMemoryNode", 'M'),
             .mib_per_cpu = fields.amount("MinMemoryCPU", 'M'),
             .disk_mib = fields.amount("MinTmpDiskNode", 'M'),
+            .cpus_per_gpu = fields.text("CpusPerTres"),
+            .mib_per_gpu = fields.text("MemPerTres"),
             .asked = fields.text(fields.values.contains("ReqTRES") ? "ReqTRES" : "TRES"),
             .allocated = fields.text(fields.values.contains("AllocTRES") ? "AllocTRES" : "TRES"),
             .per_node = fields.text(fields.values.contains("TresPerNode") ? "TresPerNode" : "Gres"),
@@ -270,6 +272,14 @@ class TextRecords {
             .sharing =
                 states_of(fields.text(fields.values.contains("OverSubscribe") ? "OverSubscribe" : "Shared"))};
         node_count(fields, out);
+        // Shapes without a number above 0 ask for nothing.
+        for (const char* const key :
+             {"Contiguous", "CoreSpec", "Network", "NtasksPerN:B:S:C", "NtasksPerTRES", "ReqB:S:C:T",
+              "ReqSwitch", "SegmentSize", "Socks/Node", "Switches"})
+            if (const auto value = fields.text(key); value.find_first_not_of("0:*") != value.npos)
+                out.unread.push_back(std::string(key) + "=" + value);
+        out.throttled = fields.amount("ArrayTaskThrottle").value_or(0) > 0 ||
+                        fields.text("ArrayTaskId").find('%') != std::string::npos;
         const auto id = fields.text("JobId"), array = fields.text("ArrayJobId"),
                    task = fields.text("ArrayTaskId"), whole = fields.text("HetJobId");
         std::int64_t number = 0;
@@ -315,6 +325,16 @@ class TextRecords {
                                          fields.text("Shared") == "EXCLUSIVE"};
         if (const auto mode = fields.text("PreemptMode"); !mode.empty())
             out.preempt_mode = words_of(upper_case(mode));
+        for (const auto& [key, none] :
+             {std::pair{"MaxNodes", "UNLIMITED"}, std::pair{"MaxCPUsPerNode", "UNLIMITED"},
+              std::pair{"MaxCPUsPerSocket", "UNLIMITED"}, std::pair{"MaxMemPerNode", "UNLIMITED"},
+              std::pair{"MaxMemPerCPU", "UNLIMITED"}, std::pair{"MaxTime", "UNLIMITED"},
+              std::pair{"AllowGroups", "ALL"}, std::pair{"AllowAccounts", "ALL"},
+              std::pair{"AllowQos", "ALL"}, std::pair{"DenyAccounts", ""}, std::pair{"DenyQos", ""},
+              std::pair{"QoS", "N/A"}, std::pair{"ReqResv", "NO"}, std::pair{"RootOnly", "NO"}})
+            if (const auto value = fields.text(key); !value.empty() && value != none)
+                out.limits.push_back(std::string(key) + "=" + value);
+        out.job_defaults = fields.text("JobDefaults");
         return out;
     }
 

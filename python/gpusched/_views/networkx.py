@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._optional import require
+from .._optional import require
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from .topology import HardwareGraph, NetworkTree
+    from ..topology import HardwareGraph, NetworkTree
 
 
 def network_tree(tree: NetworkTree) -> nx.DiGraph:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._optional import require
-from .errors import InvalidInput, InvalidType, repr_text
+from .._optional import require
+from ..errors import InvalidInput, InvalidType, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

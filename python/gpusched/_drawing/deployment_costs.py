@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._axes import PALETTE, new_axes, plain, quiet, width
-from ._optional import require
-from ._tables import Row, Table
-from .errors import InvalidInput
+from .._optional import require
+from .._views.tables import Row, Table
+from ..errors import InvalidInput
+from .axes import PALETTE, new_axes, plain, quiet, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._optional import require
+from .._optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from . import consolidation, preemption
-    from .model import Cluster, Plan
+    from .. import consolidation, preemption
+    from ..model import Cluster, Plan
 
 Columns = Mapping[str, Any]
 """Values by column name, one entry per row."""

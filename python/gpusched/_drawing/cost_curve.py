@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._axes import new_axes, quiet
-from ._tables import Table
+from .._views.tables import Table
+from .axes import new_axes, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

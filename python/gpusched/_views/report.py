@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._fragmentation_bars import draw_bars
-from ._tables import Table
+from .._drawing.fragmentation_bars import draw_bars
+from .tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

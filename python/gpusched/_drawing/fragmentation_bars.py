@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._axes import new_axes, plain, quiet, width
-from .errors import InvalidInput
+from ..errors import InvalidInput
+from .axes import new_axes, plain, quiet, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ._tables import Table
+    from .._views.tables import Table
 
 # Colour-blind safe (Okabe and Ito).
 CAUSES = {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from . import _core, _frames
+from .. import _core
+from . import frames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +60,8 @@ class Table(Sequence[Row]):
     """Rows with named columns."""
 
     kinds: ClassVar[dict[str, Callable[[list[Any]], Any]]] = {
-        **dict.fromkeys(("gpu_model", "cluster", "domain"), _frames.Texts),
-        **dict.fromkeys(("gpus", "across", "within", "loss"), _frames.Wholes),
+        **dict.fromkeys(("gpu_model", "cluster", "domain"), frames.Texts),
+        **dict.fromkeys(("gpus", "across", "within", "loss"), frames.Wholes),
         **dict.fromkeys(("cpu_cores", "fractional", "stranded", "insufficient_cpu", "total_idle"), floats),
         **dict.fromkeys(("fractional_pct", "stranded_pct", "insufficient_cpu_pct"), floats),
     }
@@ -91,13 +92,13 @@ class Table(Sequence[Row]):
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas frame."""
-        return _frames.to_pandas(self._typed())
+        return frames.to_pandas(self._typed())
 
     def to_arrow(self) -> pa.Table:
         """The table for Arrow (pyarrow)."""
-        return _frames.to_arrow(self._typed())
+        return frames.to_arrow(self._typed())
 
-    def _typed(self) -> _frames.Columns:
+    def _typed(self) -> frames.Columns:
         """The columns; those that the library's tables have are of the same type whatever the rows hold."""
         return {name: self.kinds.get(name, list)(self.column(name)) for name in self.columns}
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._tables import Table
-from ._words import counted
+from .tables import Table
+from .words import counted
 
 if TYPE_CHECKING:
-    from . import consolidation, preemption
-    from .model import Cluster, Plan
+    from .. import consolidation, preemption
+    from ..model import Cluster, Plan
 
 MOST_ROWS = 20
 """Rows of a table; a last line says how many more there are."""
@@ -48,7 +48,7 @@ def cluster(c: Cluster) -> str:
 
 def plan(p: Plan) -> str:
     """A line about the whole plan and a row for each step."""
-    from ._frames import plan_columns
+    from .frames import plan_columns
 
     head = [
         f"{counted(len(p.moves), 'move')} in {counted(p.waves, 'wave')}",

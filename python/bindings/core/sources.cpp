@@ -1,0 +1,34 @@
+#include "core/sources.hpp"
+
+#include "core/option_types.hpp"
+
+#include <string>
+
+namespace gpusched::python {
+
+bool is_path(const py::object& source) {
+    return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
+}
+
+std::string path_text(const py::object& source) {
+    if (!is_path(source) && !py::isinstance<py::bytes>(source))
+        bad_type("path", source, "a path: a string or an os.PathLike");
+    std::string path;
+    try {
+        path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+        bad_option("path", source, "text, found half of a surrogate pair");
+    }
+    // The system reads a path up to the first NUL: another file than the one that was named.
+    if (path.find('\0') != path.npos) bad_option("path", source, "no NUL character");
+    return path;
+}
+
+std::string json_text(const py::object& document, const char* source, bool arrays) {
+    return py::module_::import("gpusched._documents")
+        .attr("json_text")(document, source, arrays)
+        .cast<std::string>();
+}
+
+}  // namespace gpusched::python

@@ -1,0 +1,1 @@
+"""Results as people and other libraries see them: tables, frames, HTML, graphs, words."""

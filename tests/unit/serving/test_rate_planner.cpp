@@ -1,0 +1,183 @@
+#include "support/catch.hpp"
+
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/serving/catalogue.hpp>
+#include <gpusched/serving/language_model.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace gpusched;
+using namespace gpusched::serving;
+
+namespace {
+
+bool no_solver() { return milp::available_solvers().empty(); }
+
+GpuType priced(const char* name, double price) {
+    auto gpu = gpu_type(name);
+    gpu.price = price;
+    return gpu;
+}
+
+/// Llama-3-70B for kinds of requests on GPUs of one type.
+ServingRequest asked(std::vector<ServingWorkload> kinds, int available = 256) {
+    return {{priced("H100", 3)},
+            {available},
+            std::numeric_limits<double>::infinity(),
+            {{llama3_70b(), std::move(kinds)}}};
+}
+
+ServingWorkload kind(const char* name, RequestShape shape, double rate, LatencyTargets targets = {}) {
+    return {name, shape, 0, rate, targets};
+}
+
+int gpus_of(const ServingPlan& plan) {
+    int count = 0;
+    for (const auto rented : plan.rented) count += rented;
+    return count;
+}
+
+/// The number behind a text.
+double number_after(const std::string& text, std::string_view before) {
+    const auto at = text.find(before);
+    REQUIRE(at != text.npos);
+    double value = 0;
+    std::from_chars(text.data() + at + before.size(), text.data() + text.size(), value);
+    return value;
+}
+
+}  // namespace
+
+TEST_CASE("a plan is found where the GPUs, or the money, are just those that it takes", "[serving]") {
+    if (no_solver()) return;
+    auto request = asked({kind("a", {500, 250}, 3.26), kind("b", {1500, 30}, 3.23)});
+    PlannerOptions options;
+    options.targets = {.ttft_p90_s = 0.26, .ttft_p99_s = 0.53, .tpot_p90_s = 0.052};
+    const auto plenty = plan_serving(request, options);
+    REQUIRE(plenty.has_plan());
+    CHECK(plenty.capacity < 1);  // replicas as full as the program takes them miss a target
+    request.available = {gpus_of(plenty)};
+    CHECK(plan_serving(request, options).cost == Catch::Approx(plenty.cost));
+    request.available = {256};
+    request.budget = plenty.cost;
+    CHECK(plan_serving(request, options).cost == Catch::Approx(plenty.cost));
+}
+
+TEST_CASE("replicas that serve several kinds are filled as far as their simulation keeps the targets",
+          "[serving]") {
+    if (no_solver()) return;
+    const auto request = asked({kind("a", {3000, 100}, 4.46), kind("b", {500, 250}, 0.50)});
+    PlannerOptions options;
+    options.targets = {.ttft_p90_s = 0.41, .ttft_p99_s = 1.09, .tpot_p90_s = 0.1};
+    const auto plan = plan_serving(request, options);
+    CHECK(gpus_of(plan) == 8);  // two replicas on four; the program alone takes twelve
+    CHECK(plan.capacity > 1);
+    for (const auto& latency : plan.latencies) CHECK(latency.met);
+    // What replicas serve at all is the limit however long the targets are.
+    CHECK(plan.makespan <= options.utilization * (1 + 1e-6));
+}
+
+TEST_CASE("GPUs of rented machines that nobody uses serve before there is no plan", "[serving]") {
+    if (no_solver()) return;
+    const auto request =
+        asked({kind("a", {500, 250}, 3.25), kind("b", {500, 250}, 2.09), kind("c", {3000, 100}, 5.20)}, 16);
+    PlannerOptions options;
+    options.machines = true;
+    options.targets = {.ttft_p90_s = 0.44, .tpot_p90_s = 0.096};
+    const auto plan = plan_serving(request, options);
+    REQUIRE(plan.has_plan());
+    CHECK(gpus_of(plan) == 16);
+    for (const auto& latency : plan.latencies) CHECK(latency.met);
+}
+
+TEST_CASE("replanning keeps kinds apart where the cheapest plan does", "[serving]") {
+    if (no_solver()) return;
+    auto request = asked({kind("a", {200, 600}, 14.19, {.ttft_p90_s = 0.5, .tpot_p99_s = 0.039}),
+                          kind("b", {8000, 50}, 8.7, {.ttft_p90_s = 3.09})});
+    const auto plan = plan_serving(request);
+    REQUIRE(plan.separate);
+    const auto same = replan(request, plan.replicas, {}, milp::find_solver());
+    CHECK(same.plan.cost == Catch::Approx(plan.cost));
+    CHECK((same.starts == 0 && same.stops == 0));
+    CHECK(same.cost_free == Catch::Approx(plan.cost));
+    // A replica that served one kind serves the other one without a start.
+    std::swap(request.models[0].workloads[0].rate, request.models[0].workloads[1].rate);
+    const auto swapped = replan(request, plan.replicas, {}, milp::find_solver());
+    REQUIRE(swapped.plan.has_plan());
+    int now = 0, then = 0;
+    for (const auto& replicas : swapped.plan.replicas) now += replicas.count;
+    for (const auto& replicas : plan.replicas) then += replicas.count;
+    CHECK(now - swapped.starts == then - swapped.stops);
+    CHECK(swapped.starts < now);
+}
+
+TEST_CASE("a limit that would do is one that was planned with", "[serving]") {
+    if (no_solver()) return;
+    struct Case {
+        std::vector<int> available;
+        double budget;
+        std::vector<ServingWorkload> kinds;
+        LatencyTargets targets;
+    };
+    const double any = std::numeric_limits<double>::infinity();
+    const std::vector<Case> cases{
+        {{7, 11}, 51, {kind("a", {1500, 30}, 8.34), kind("b", {500, 250}, 12.55)}, {.ttft_p90_s = 0.94}},
+        {{12, 15},
+         any,
+         {kind("a", {3000, 100}, 4.00), kind("b", {500, 250}, 16.74)},
+         {.ttft_p90_s = 1.41, .tpot_p90_s = 0.06}},
+        {{4, 12},
+         any,
+         {kind("a", {500, 250}, 9.37), kind("b", {3000, 100}, 13.58)},
+         {.ttft_p90_s = 1.15, .tpot_p90_s = 0.06}},
+        {{2, 3}, any, {kind("a", {500, 250}, 9.37)}, {.ttft_p90_s = 1.15}},
+    };
+    int claims = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        const auto& c = cases[i];
+        CAPTURE(i);
+        ServingRequest request{
+            {priced("H100", 3), priced("A100-80GB", 1.8)}, c.available, c.budget, {{llama3_70b(), c.kinds}}};
+        PlannerOptions options;
+        options.targets = c.targets;
+        const auto plan = plan_serving(request, options);
+        for (const auto& text : plan.binding) {
+            CAPTURE(text);
+            if (text.find("would do") == text.npos || text.starts_with("no single limit")) continue;
+            ++claims;
+            const double enough = number_after(text, "; ");
+            auto changed = request;
+            if (text.starts_with("budget")) {
+                changed.budget = enough;
+                CHECK(enough > request.budget);
+                CHECK(plan_serving(changed, options).has_plan());
+                continue;
+            }
+            const std::size_t g = text.find("'H100'") != text.npos ? 0 : 1;
+            changed.available[g] = static_cast<int>(enough);
+            CHECK(plan_serving(changed, options).has_plan());
+            changed.available[g] -= 1;
+            CHECK_FALSE(plan_serving(changed, options).has_plan());
+        }
+    }
+    CHECK(claims > 0);
+}
+
+TEST_CASE("a batch on machines is proved to be the fastest", "[serving]") {
+    if (no_solver()) return;
+    auto request = asked({{"chat", {496, 510}, 300}}, 8);
+    request.budget = 30;
+    PlannerOptions options;
+    options.machines = true;
+    const auto plan = plan_serving(request, options);
+    REQUIRE(plan.has_plan());
+    CHECK(plan.makespan == Catch::Approx(plan.bound));
+    CHECK((plan.optimal && plan.message.empty()));
+}
