@@ -213,17 +213,17 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     told = [{**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}]
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
-        ("H100", "plan: 'H100'; expected a plan, its document, or a list of dicts"),
-        ({}, "plan.replicas: expected a list, as in a serving plan"),
-        ({**document, "version": 3}, "plan.format: 'gpusched.serving-plan' version 3; expected"),
-        ([{**mine, "model": "Llama-3-7B"}], "plan[0]: stages is missing"),
+        ("H100", 'plan: expected a serving plan or a list of replicas, found "H100"'),
+        ({}, "plan: field 'replicas' is missing"),
+        ({**document, "version": 3}, "plan: /version: expected an integer from 1 to 2, found 3"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan: /0/model: expected one of Llama-3-8B, found 'Llama-3-7B'"),
         ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
-        ([{**mine, "share": {"chatt": 1.0}}], "plan[0].share: 'chatt'; expected one of long, chat; did you mean 'chat'?"),
-        ([{**mine, "share": {"chat": "x"}}], "plan[0].share['chat']: 'x'; expected a number"),
-        ([{name: value for name, value in mine.items() if name != "share"}], "plan[0]: share is missing"),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'?"),
+        ([{**mine, "share": {"chat": "x"}}], 'plan: /0/share/chat: expected a number, found "x"'),
+        ([{name: value for name, value in mine.items() if name != "share"}], "plan: /0: field 'share' is missing"),
         ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1 in all"),
-        ([{**mine, "count": -1}], "plan[0].count: -1; expected at least 0"),
-        ({"replicas": [{**mine, "share": 1}]}, "plan.replicas[0].share: 1; expected a dict with an entry for each kind of requests"),
+        ([{**mine, "count": -1}], "plan: /0/count: expected an integer from 0 to 2147483647, found -1"),
+        ({"replicas": [{**mine, "share": 1}]}, "plan: /replicas/0/share: expected an object by name, found 1"),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]

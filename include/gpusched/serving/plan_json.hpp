@@ -49,6 +49,19 @@ replicas_from_json(std::string_view text, const ServingRequest& request, std::st
 [[nodiscard]] std::vector<PlannedReplicas> read_replicas(const std::string& path,
                                                          const ServingRequest& request);
 
+/// The replicas of a plan with what each of them serves, which `simulate_latency` takes: of a document `gpusched.serving-plan`, or a
+/// list of replicas of one's own.
+///
+/// Replicas have `model`, `count`, `deployment` or `stages`, and `share`: of each kind of requests, by its name, the part that they
+/// serve together (0 unless named). `requests_per_s` and `source` of one of them, by kind, are those that `plan_serving` would
+/// believe unless given. Other fields are ignored.
+/// @param options of the estimates
+/// @throws InvalidInput with everything that is wrong, each problem with its place
+[[nodiscard]] std::vector<PlannedReplicas> served_replicas_from_json(std::string_view text,
+                                                                     const ServingRequest& request,
+                                                                     const EstimateOptions& options = {},
+                                                                     std::string_view source = "plan");
+
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY

@@ -1,4 +1,5 @@
 // Requests and plans of the serving planner as dicts: documents that the library reads and writes.
+#include "core/sources.hpp"
 #include "serving/serving.hpp"
 #include "json/documents.hpp"
 
@@ -64,13 +65,13 @@ py::dict write_serving_request(const serving::ServingRequest& request) {
     return parsed(s::request_to_json(request, 0));
 }
 
-std::vector<serving::PlannedReplicas>
-read_running(const py::object& given, const serving::ServingRequest& request, const char* place) {
+std::vector<serving::PlannedReplicas> read_running(const py::object& given,
+                                                   const serving::ServingRequest& request) {
     if (py::isinstance<PlannedServing>(given)) {
         const auto& plan = given.cast<const PlannedServing&>();
-        return s::replicas_from_json(s::plan_to_json(plan, names_of(plan), {}, 0), request, place);
+        return s::replicas_from_json(s::plan_to_json(plan, names_of(plan), {}, 0), request, "running");
     }
-    return s::replicas_from_json(json_text(given, place, true), request, place);
+    return s::replicas_from_json(json_text(given, "running", true), request, "running");
 }
 
 py::dict write_serving_plan(const PlannedServing& plan, const s::PlanExtras& extras) {

@@ -102,8 +102,7 @@ py::dict write_serving_sweep(const std::vector<double>& budgets,
 /// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
 using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
 /// Models, deployments and counts of replicas.
-/// @param place what errors call them
-std::vector<serving::PlannedReplicas>
-read_running(const py::object& given, const serving::ServingRequest& request, const char* place = "running");
+std::vector<serving::PlannedReplicas> read_running(const py::object& given,
+                                                   const serving::ServingRequest& request);
 
 }  // namespace gpusched::python

@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/serving/language_model.hpp>
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/request_json.hpp>
 
@@ -50,6 +51,15 @@ std::vector<std::string> problems_of(const std::string& text) {
     return {};
 }
 
+std::vector<std::string> problems_of_served(const std::string& text) {
+    try {
+        static_cast<void>(served_replicas_from_json(text, request(), {}, "p"));
+    } catch (const InvalidInput& error) {
+        return error.problems();
+    }
+    return {};
+}
+
 std::vector<std::string> list(std::initializer_list<const char*> texts) {
     return {texts.begin(), texts.end()};
 }
@@ -70,6 +80,9 @@ TEST_CASE("a plan of a batch, by name", "[serving]") {
     ServingPlan none;
     CHECK_THAT(plan_to_json(none, request(), {}, 0),
                ContainsSubstring(R"("status":"failed","makespan":null,"bound":0.0,)"));
+    none.binding = {"budget: 1 $/h; 6 $/h would do"};  // why there is none
+    CHECK_THAT(plan_to_json(none, request(), {}, 0),
+               Catch::Matchers::EndsWith(R"("latencies":[],"binding":["budget: 1 $/h; 6 $/h would do"]})"));
 }
 
 TEST_CASE("a plan for rates says more, and so does a replanning", "[serving]") {
@@ -165,8 +178,61 @@ TEST_CASE("every mistake of a running plan is told with its place", "[serving]")
           list({R"(p: /format: expected "gpusched.serving-plan", found "gpusched.serving-sweep")"}));
     CHECK(problems_of(R"({"version": 3, "replicas": []})") ==
           list({"p: /version: expected an integer from 1 to 2, found 3"}));
-    CHECK(problems_of(R"("H100")") == list({"p: expected an object, found \"H100\""}));
+    CHECK(problems_of(R"("H100")") ==
+          list({"p: expected a serving plan or a list of replicas, found \"H100\""}));
     const std::string many = R"({"model": "m", "count": 2147483647, "stages": []})";
     CHECK(problems_of("[" + many + "," + many + "]") ==
           list({"p: count of all together: 4294967294; expected 0 to 1000000000"}));
+}
+
+TEST_CASE("replicas that serve are read from what was written, and by names", "[serving]") {
+    auto given = plan();
+    given.replicas[0].share = {1, 1};
+    const auto served = served_replicas_from_json(plan_to_json(given, request()), request());
+    REQUIRE(served.size() == 1);
+    CHECK(served[0].model == "Llama-3-8B");
+    CHECK(served[0].deployment == given.replicas[0].deployment);
+    CHECK(served[0].count == 1);
+    CHECK(served[0].share == given.replicas[0].share);
+    CHECK(served[0].requests_per_s == given.replicas[0].requests_per_s);
+    CHECK(served[0].source == given.replicas[0].source);
+    // What is not said is what the planner would believe.
+    const std::string mine = R"([{"model": "Llama-3-8B", "deployment": "H100 1x2", "count": 2, "means": "any",
+                                 "share": {"code": 0.5}, "requests_per_s": {"chat": 7}}])";
+    auto asked = request();
+    asked.measured = {{"Llama-3-8B", "H100 1x2", "code", 40}};
+    const auto own = served_replicas_from_json(mine, asked).at(0);
+    CHECK(own.deployment == parse_deployment("H100 1x2", llama3_8b(), asked.gpus));
+    CHECK(own.share == std::vector{0.0, 0.5});
+    CHECK(own.requests_per_s == std::vector{7.0, 40.0});
+    CHECK(own.source == std::vector{Source::calibrated, Source::measured});
+    EstimateOptions slow;
+    slow.efficiency.compute = 0.1;
+    CHECK(served_replicas_from_json(mine, request(), slow)[0].requests_per_s[1] <
+          served_replicas_from_json(mine, request())[0].requests_per_s[1]);
+}
+
+TEST_CASE("every mistake of replicas that serve is told with its place", "[serving]") {
+    CHECK(problems_of_served(
+              R"([{"model": "Llama-3-8B", "count": -1, "share": {"chat": "x"}}, {"count": 1}])") ==
+          list({"p: /0/count: expected an integer from 0 to 2147483647, found -1",
+                "p: /0/share/chat: expected a number, found \"x\"", "p: /1: field 'model' is missing",
+                "p: /1: field 'share' is missing"}));
+    CHECK(
+        problems_of_served(
+            R"({"replicas": [{"model": "Llama-3-8C", "count": 1, "share": {}},
+                  {"model": "Llama-3-8B", "count": 1, "share": {"chatt": 1}, "source": {"x": "measured"}},
+                  {"model": "Llama-3-8B", "count": 1, "deployment": "H1OO 1x1", "share": {}},
+                  {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": [{"gpu": "L4", "degree": 1, "layers": 32}]},
+                  {"model": "Llama-3-8B", "count": 1, "share": {}, "stages": []}]})") ==
+        list(
+            {"p: /replicas/0/model: expected one of Llama-3-8B, found 'Llama-3-8C'; did you mean "
+             "'Llama-3-8B'?",
+             "p: /replicas/1/share/chatt: expected one of chat, code, found 'chatt'; did you mean 'chat'?",
+             "p: /replicas/1: field 'deployment' or 'stages' is missing",
+             "p: /replicas/1/source/x: expected one of chat, code, found 'x'",
+             "p: /replicas/2/deployment: 'H1OO 1x1'; expected 'TYPE SxD', S stages of tensor-parallel degree "
+             "D, of the types H100, A40; did you mean 'H100 1x1'?",
+             "p: /replicas/3/stages/0/gpu: expected one of H100, A40, found 'L4'",
+             "p: /replicas/4: deployment '': stages: none; expected at least one"}));
 }

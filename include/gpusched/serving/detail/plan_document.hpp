@@ -42,12 +42,14 @@ constexpr void visit_fields(std::type_identity<RunningDocument>, F&& field) {
 }
 
 /// What is read of a plan.
-struct RunningPlanDocument {
-    std::vector<RunningDocument> replicas{};
+/// @tparam Replicas what is read of its replicas
+template <class Replicas>
+struct PartOfPlanDocument {
+    std::vector<Replicas> replicas{};
 };
-template <class F>
-constexpr void visit_fields(std::type_identity<RunningPlanDocument>, F&& field) {
-    field("replicas", &RunningPlanDocument::replicas, Required{});
+template <class Replicas, class F>
+constexpr void visit_fields(std::type_identity<PartOfPlanDocument<Replicas>>, F&& field) {
+    field("replicas", &PartOfPlanDocument<Replicas>::replicas, Required{});
 }
 
 /// Throughputs within targets, of plans for rates.

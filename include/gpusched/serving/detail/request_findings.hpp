@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -21,6 +22,13 @@ struct Finding {
 inline std::string in_words(const Finding& finding) {
     if (finding.field.empty()) return finding.text;
     return finding.field + (finding.text.empty() ? " is missing" : ": " + finding.text);
+}
+
+/// What `parse_deployment` says of a name.
+inline Finding in_deployment(std::string_view problem) {
+    constexpr std::string_view field = "deployment: ";
+    if (!problem.starts_with(field)) return {{}, std::string(problem)};
+    return {"deployment", std::string(problem.substr(field.size()))};
 }
 
 /// Calls `each(finding)` for what is wrong with the terms on which a GPU type can be rented.
@@ -86,11 +94,7 @@ void find_in_measured(const ServingRequest& request, bool deployments, const F& 
         try {
             static_cast<void>(parse_deployment(m.deployment, served->model, request.gpus));
         } catch (const InvalidInput& error) {
-            constexpr std::string_view field = "deployment: ";
-            for (std::string_view problem : error.problems())
-                each(row, problem.starts_with(field)
-                              ? Finding{"deployment", std::string(problem.substr(field.size()))}
-                              : Finding{{}, std::string(problem)});
+            for (const auto& problem : error.problems()) each(row, in_deployment(problem));
         }
     }
 }

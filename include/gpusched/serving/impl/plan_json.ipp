@@ -4,6 +4,7 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/serving/detail/plan_document.hpp>
 #include <gpusched/serving/detail/request_document.hpp>
+#include <gpusched/serving/detail/served_replicas.hpp>
 #include <gpusched/serving/plan_json.hpp>
 
 #include <algorithm>
@@ -25,6 +26,12 @@ struct Form<serving::detail::PlanDocument> {
 template <>
 struct Form<serving::detail::RunningDocument> {
     static void read(Reader& reader, std::uint32_t at, serving::detail::RunningDocument& out) {
+        reader.read_part(at, out);
+    }
+};
+template <>
+struct Form<serving::detail::ServedReplicasDocument> {
+    static void read(Reader& reader, std::uint32_t at, serving::detail::ServedReplicasDocument& out) {
         reader.read_part(at, out);
     }
 };
@@ -158,13 +165,17 @@ inline std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDoc
     return out;
 }
 
-inline std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
-                                                const ServingRequest& request) {
-    RunningPlanDocument given;
-    const bool list = document[0].kind == json::Kind::array;
+/// The replicas of a document of a plan, or a list of replicas.
+/// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
+template <class Replicas>
+std::vector<Replicas> read_parts(const json::Document& document, Problems& problems) {
+    PartOfPlanDocument<Replicas> given;
     json::Reader reader(document, problems);
+    const bool list = document[0].kind == json::Kind::array;
     if (list)
         reader.read(0, given.replicas);
+    else if (document[0].kind != json::Kind::object)
+        reader.expected(0, "a serving plan or a list of replicas");
     else
         json::read_fields(
             document, {.name = plan_format, .newest = newest_plan_version, .implied = true, .partly = true},
@@ -176,7 +187,26 @@ inline std::vector<PlannedReplicas> replicas_of(const json::Document& document, 
             list ? 0 : reader.place_of(0, "replicas"),
             bad_value("count of all together", number_text(all), range_text<std::int64_t>(0, most)));
     problems.throw_if_any();
-    return settle_replicas(given.replicas, request);
+    return std::move(given.replicas);
+}
+
+inline std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
+                                                const ServingRequest& request) {
+    return settle_replicas(read_parts<RunningDocument>(document, problems), request);
+}
+
+inline std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
+                                                       const ServingRequest& request,
+                                                       const EstimateOptions& options) {
+    const auto given = read_parts<ServedReplicasDocument>(document, problems);
+    json::Reader reader(document, problems);
+    ServedReplicas served(reader, request, options);
+    std::vector<PlannedReplicas> out;
+    const bool list = document[0].kind == json::Kind::array;
+    reader.each_element(list ? 0 : reader.place_of(0, "replicas"),
+                        [&](std::uint32_t at) { out.push_back(served.settle(at, given[out.size()])); });
+    problems.throw_if_any();
+    return out;
 }
 
 }  // namespace detail
@@ -216,6 +246,17 @@ GPUSCHED_INLINE std::vector<PlannedReplicas> read_replicas(const std::string& pa
     Problems problems;
     const auto document = json::Document::read(path, problems);
     return detail::replicas_of(document, problems, request);
+}
+
+GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(std::string_view text,
+                                                                       const ServingRequest& request,
+                                                                       const EstimateOptions& options,
+                                                                       std::string_view source) {
+    validate(request);
+    validate(options);
+    Problems problems;
+    const auto document = json::Document::parse(text, source, problems);
+    return detail::served_replicas_of(document, problems, request, options);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::serving

@@ -3,6 +3,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/nearest_names.hpp>
+#include <gpusched/serving/detail/report.hpp>
 #include <gpusched/serving/detail/request_document.hpp>
 #include <gpusched/serving/detail/request_findings.hpp>
 #include <gpusched/serving/request_json.hpp>
@@ -15,16 +16,6 @@
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::serving::detail {
-
-/// A finding, at its field where the part has it.
-inline void report(json::Reader& reader, std::uint32_t part, const Finding& finding) {
-    if (finding.text.empty())
-        reader.report_missing(part, finding.field);
-    else if (const auto at = reader.document().find(part, finding.field))
-        reader.report(*at, finding.text);
-    else
-        reader.report(part, in_words(finding));
-}
 
 /// The name by which an entry is looked up: that of its `type`, or its own; none where the type is no text.
 inline std::optional<std::string_view> looked_up(const json::Document& document, std::uint32_t entry) {
