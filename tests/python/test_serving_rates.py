@@ -902,7 +902,7 @@ def test_a_plan_is_replanned_from_its_document() -> None:
         ({**document, "format": "gpusched.plan"}, 'running: /format: expected "gpusched.serving-plan", found "gpusched.plan"'),
         ({"format": "gpusched.serving-plan"}, "running: field 'replicas' is missing"),
         ({**document, "replicas": "H100"}, 'running: /replicas: expected an array, found "H100"'),
-        ("H100", 'running: expected an object, found "H100"'),
+        ("H100", 'running: expected a serving plan or a list of replicas, found "H100"'),
         (
             {**document, "replicas": [{"model": "m", "count": -1, "stages": []}]},
             "running: /replicas/0/count: expected an integer from 0 to 2147483647, found -1",

@@ -232,7 +232,8 @@ TEST_CASE("every mistake of replicas that serve is told with its place", "[servi
              "p: /replicas/1: field 'deployment' or 'stages' is missing",
              "p: /replicas/1/source/x: expected one of chat, code, found 'x'",
              "p: /replicas/2/deployment: 'H1OO 1x1'; expected 'TYPE SxD', S stages of tensor-parallel degree "
-             "D, of the types H100, A40; did you mean 'H100 1x1'?",
+             "D, of the types H100, A40; did you mean 'H100 1x1', "
+             "'H100 2x1' or 'H100 3x1'?",
              "p: /replicas/3/stages/0/gpu: expected one of H100, A40, found 'L4'",
              "p: /replicas/4: deployment '': stages: none; expected at least one"}));
 }
