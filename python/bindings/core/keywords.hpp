@@ -29,7 +29,7 @@ concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
 template <class... Rules>
 std::string with_range(std::string text, const Rules&... rules) {
     const bool sentence = text.ends_with('.');
-    const auto add = [&](const auto& rule) {
+    [[maybe_unused]] const auto add = [&](const auto& rule) {
         if constexpr (gpusched::detail::RangeRule<std::remove_cvref_t<decltype(rule)>>) {
             if (sentence) text.pop_back();
             text += (text.empty() ? "" : "; ") + gpusched::detail::rule_text(rule) + (sentence ? "." : "");
