@@ -30,7 +30,7 @@ from ._core.sim import (
     simulate_harvest,
     simulate_host,
 )
-from ._views.tables import Table
+from ._views.tables import Kind, Table
 from .errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def compare_hosts(
     targets = "/".join(f"{tenant['tau_ms']:g}" for tenant in services)
     hours = float(options.get("duration_s", 3600.0)) / 3600
     names = list(HOST_COLUMNS)[2:]
-    columns = [*list(HOST_COLUMNS)[:2], *(f"{name}{end}" for name in names for end in ("", "_low", "_high"))]
+    numbers_of = (f"{name}{end}" for name in names for end in ("", "_low", "_high"))
+    columns: dict[str, Kind] = {"variant": "text", "target_ms": "text", **dict.fromkeys(numbers_of, "number")}
     rows = []
     for variant in chosen:
         r = simulate_host(variant=variant, seeds=numbers, **options)

@@ -33,7 +33,7 @@ CALLS = [
     ("allocate", "allocation.allocate_many", "CLUSTER j k", None),
     ("admit", "admission.admit", "CLUSTER j", None),
     ("plan-serving", "serving.plan_serving", "REQUEST", None),
-    ("serving-curve", "serving.serving_curve", "REQUEST", "serving.curve"),
+    ("serving-curve", "serving.curve", "REQUEST", None),
     ("plan-serving", "serving.replan", "REQUEST --replan-from PLAN", None),
     ("plan-serving", "serving.sweep_budgets", "REQUEST --budgets 1,2", None),
     ("verify", "verify.plan", "CLUSTER PLAN", None),

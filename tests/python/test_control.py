@@ -437,7 +437,7 @@ def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     signals.write_text(json.dumps(window(20)) + "\n{}x\n")
     assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
     signals.write_bytes(b'{"window": 9223372036854775807}\n{}\n{"x": "\xff"}\n')
-    assert cli.main(run) == 2 and "line 3: signals:" in capsys.readouterr().err
+    assert cli.main(run) == 2 and "line 3: signals:1:9: not a JSON document" in capsys.readouterr().err
     assert cli.main(run[:-1]) == 2 and "--dry-run" in capsys.readouterr().err
 
 

@@ -94,7 +94,7 @@ def test_plan_ablations_and_deadline() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(bad)
     assert len(caught.value.problems) == 2
-    with pytest.raises(gs.InvalidInput, match="unknown field 'requets'"):
+    with pytest.raises(gs.InvalidInput, match="/requets: unknown field"):
         serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {
             "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}))  # fmt: skip
 
@@ -213,17 +213,17 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     told = [{**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}]
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
-        ("H100", "plan: 'H100'; expected a plan, its document, or a list of dicts"),
-        ({}, "plan.replicas: expected a list, as in a serving plan"),
-        ({**document, "version": 3}, "plan.format: 'gpusched.serving-plan' version 3; expected"),
-        ([{**mine, "model": "Llama-3-7B"}], "plan[0]: stages is missing"),
+        ("H100", 'plan: expected a serving plan or a list of replicas, found "H100"'),
+        ({}, "plan: field 'replicas' is missing"),
+        ({**document, "version": 3}, "plan: /version: expected an integer from 1 to 2, found 3"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan: /0/model: expected one of Llama-3-8B, found 'Llama-3-7B'"),
         ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
-        ([{**mine, "share": {"chatt": 1.0}}], "plan[0].share: 'chatt'; expected one of long, chat; did you mean 'chat'?"),
-        ([{**mine, "share": {"chat": "x"}}], "plan[0].share['chat']: 'x'; expected a number"),
-        ([{name: value for name, value in mine.items() if name != "share"}], "plan[0]: share is missing"),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'?"),
+        ([{**mine, "share": {"chat": "x"}}], 'plan: /0/share/chat: expected a number, found "x"'),
+        ([{name: value for name, value in mine.items() if name != "share"}], "plan: /0: field 'share' is missing"),
         ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1 in all"),
-        ([{**mine, "count": -1}], "plan[0].count: -1; expected at least 0"),
-        ({"replicas": [{**mine, "share": 1}]}, "plan.replicas[0].share: 1; expected a dict with an entry for each kind of requests"),
+        ([{**mine, "count": -1}], "plan: /0/count: expected an integer from 0 to 2147483647, found -1"),
+        ({"replicas": [{**mine, "share": 1}]}, "plan: /replicas/0/share: expected an object by name, found 1"),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
@@ -326,9 +326,13 @@ def test_all_mistakes_of_a_request_are_told() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(wrong)
     text = "\n".join(caught.value.problems)
-    for part in ("requests is missing", "workload is missing", "requests_per_s is missing", "budget: 'much'", "available: '8'",
-                 "'Foo'", "type: 'foo'; expected 'Llama-3-8B', 'Llama-3-70B'",
-                 "output is missing", "output: 'x'", "deployment is missing", "measured[1]", "unknown field 'typo'"):  # fmt: skip
+    for part in (
+        "field 'rate' or 'requests' is missing", "field 'workload' is missing", "field 'requests_per_s' is missing",
+        '/budget: expected a number, found "much"', '/gpus/H100/available: expected an integer, found "8"', "/gpus/Foo: expected a type",
+        "/models/foo: expected a model described in full (layers, hidden, heads, ...) or one of Llama-3-8B, Llama-3-70B, Llama-2-70B",
+        "field 'output' is missing", '/output: expected an integer, found "x"', "field 'deployment' is missing",
+        "/measured/1: expected an object", "/typo: unknown field",
+    ):  # fmt: skip
         assert part in text, part
     assert len(caught.value.problems) == 12
     with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
@@ -398,7 +402,7 @@ def test_odd_requests() -> None:
     plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
     assert plan.status == "optimal"
     twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
-    with pytest.raises(gs.InvalidInput, match=r"measured\[1\]: appears twice for 'chat' of 'Llama-3-8B'"):
+    with pytest.raises(gs.InvalidInput, match=r"/measured/1: appears twice for 'chat' of 'Llama-3-8B'"):
         serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
     running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
     with pytest.raises(gs.InvalidInput, match="count of all together"):
@@ -423,7 +427,9 @@ def test_mistakes_of_request_and_options_are_told_together(call: str) -> None:
             {"budget": "x"}, *more, threads="two", max_deployments=-1, deployments={"degrees": "q"}, estimate={"max_batch": 0}
         )
     text = "\n".join(caught.value.problems)
-    for part in ("request.budget: 'x'", "gpus is missing", "models is missing", "threads: 'two'", "max_deployments: -1", "degrees: 'q'",
-                 "max_batch: 0"):  # fmt: skip
+    for part in (
+        'request: /budget: expected a number, found "x"', "field 'gpus' is missing", "field 'models' is missing", "threads: 'two'",
+        "max_deployments: -1", "degrees: 'q'", "max_batch: 0",
+    ):  # fmt: skip
         assert part in text
     assert ("budgets[0]: 'y'" in text) == (call == "sweep_budgets")

@@ -682,44 +682,46 @@ def test_of_the_fewest_starts_the_cheapest() -> None:
 
 MODEL = ("models", "Llama-3-70B")
 CHAT = (*MODEL, "workloads", "chat")
+OF_CHAT = "/models/Llama-3-70B/workloads/chat"
 MISTAKES: list[tuple[tuple[str | int, ...], Any, str]] = [
-    (("measured",), [row("H1OO 1x4", "chat", 1.0)], "measured[0].deployment: 'H1OO 1x4'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, A100-80GB, L40S; did you mean 'H100 1x4'"),  # noqa: E501
-    (("measured",), [row("H100-1x4", "chat", 1.0)], "measured[0].deployment: 'H100-1x4'; expected 'TYPE SxD'"),
-    (("measured",), [row("H100 1x16", "chat", 1.0)], "measured[0].deployment: 'H100 1x16'; expected groups that fit into a machine with a link; one has 8 H100"),  # noqa: E501
-    (("measured",), [row("H100 1x3", "chat", 1.0)], "measured[0].deployment: 'H100 1x3'; expected degrees that divide the 64 query heads"),
-    (("measured",), [row("H100 81x1", "chat", 1.0)], "measured[0].deployment: 'H100 81x1'; expected at most 80 stages"),
-    (("measured",), [row("H100 1x4", "chta", 1.0)], "measured[0]: there is no workload 'chta' of a model 'Llama-3-70B'; did you mean 'chat'?"),  # noqa: E501
-    (("measured",), [{**row("H100 1x4", "chat", 1.0), "model": "Llama-3-70b"}], "measured[0]: there is no model 'Llama-3-70b'; did you mean 'Llama-3-70B'?"),  # noqa: E501
-    (("measured",), [row("H100 1x4", "chat", 1.0, ttft=0.5)], "measured[0]: unknown field 'ttft'; expected deployment, model, requests_per_s, tpot_s, ttft_s, workload; did you mean 'ttft_s'"),  # noqa: E501
-    (("measured",), [row("H100 1x4", "chat", 1.0, ttft_s=0.0)], "measured[0].ttft_s: 0; expected "),
-    (("measured",), [row("H100 1x4", "chat", 1.0)] * 2, "measured[1]: appears twice for 'chat' of 'Llama-3-70B'"),
-    (("gpus", "H1OO"), {"available": 8}, "gpus['H1OO'].type: "),
-    (("gpus", "H100", "machine"), 3, "gpus['H100']: unknown field 'machine'; expected "),
-    (("gpus", "H100", "available"), 3, "gpus['H100'].machines: not with available, which counts GPUs"),
-    (("gpus", "H100", "machines"), -1, "gpus['H100'].machines: -1; expected a number >= 0 of machines of 8 GPUs"),
-    (("gpus", "H100", "spot_price"), 1.0, "gpus['H100']: spot_available: 0; expected at least 1, with a spot_price"),
-    (("gpus", "H100", "spot_available"), 8, "gpus['H100']: spot_price is missing"),
-    (("gpus", "H100", "minimum"), -8, "gpus['H100'].minimum: -8; expected at least 0"),
-    ((*CHAT, "requests"), 100, "models['Llama-3-70B'].workloads['chat'].requests: 100; expected a rate, as other workloads have"),
-    ((*CHAT, "input"), 496.5, "models['Llama-3-70B'].workloads['chat'].input: 496.5; expected an integer"),
-    ((*MODEL, "workloads"), [{"name": "chat"}], "models['Llama-3-70B'].workloads: [{'name': 'chat'}]; expected a dict with an entry for each workload\n"),  # noqa: E501
-    (("models",), {}, "request.json: models: no workloads; expected some with rates, or with requests and a budget\n"),
-    (("gpus",), ["H100", "L40S"], "gpus: ['H100', 'L40S']; expected a dict with an entry for each GPU type"),
-    (("gpus", "NVIDIA H100"), {"available": 8}, "gpus['NVIDIA H100'].type: 'NVIDIA H100'; expected a type described in full (tflops, bandwidth_gb_s, ...) or one of V100, "),  # noqa: E501
-    (("gpus", "H200"), {"machines": 1}, "gpus['H200']: price is missing"),
-    (("gpus", "H100", "price"), "$2.99", "gpus['H100'].price: '$2.99'; expected a number"),
-    (("budget",), "30 $/h", "budget: '30 $/h'; expected a number"),
-    (("targets",), {"ttft_p90_ms": 500}, "targets: unknown field 'ttft_p90_ms'; expected tpot_p50_s, tpot_p90_s, tpot_p99_s, ttft_p50_s, ttft_p90_s, ttft_p99_s; did you mean 'ttft_p90_s'"),  # noqa: E501
-    (("measured",), [row("4xH100", "chat", 1.0)], "measured[0].deployment: '4xH100'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, "),  # noqa: E501
-    ((*CHAT, "rate"), -1, "models['Llama-3-70B'].workloads['chat'].rate: -1; expected a finite number of at least 0"),
-    ((*CHAT, "ratee"), 1, "models['Llama-3-70B'].workloads['chat']: unknown field 'ratee'; expected input, output, rate, requests, targets; did you mean 'rate'?"),  # noqa: E501
-    ((*CHAT, "targets"), {"ttft_p95_s": 1}, "models['Llama-3-70B'].workloads['chat'].targets: unknown field 'ttft_p95_s'; expected tpot_p50_s, tpot_p90_s, tpot_p99_s, ttft_p50_s, ttft_p90_s, ttft_p99_s; did you mean "),  # noqa: E501
-    (("targets",), {"ttft_p90_s": -1}, "request.json: targets.ttft_p90_s: -1; expected a finite number above 0\n"),
-    ((*CHAT, "targets"), {"tpot_p50_s": 0}, "models['Llama-3-70B'].workloads['chat'].targets.tpot_p50_s: 0; expected a finite number above 0\n"),  # noqa: E501
-    (("gpus", "H100", "machines"), "4", "gpus['H100'].machines: '4'; expected an integer from 0 to 2147483647"),
-    (("targets",), {"ttft_p90_s": "0.5"}, "targets.ttft_p90_s: '0.5'; expected a number"),
-    (("version",), 1, "needs version 2 of the format"),
-    (("version",), 3, "format: 'gpusched.serving-request' version 3; expected 'gpusched.serving-request' version 1 or 2"),
+    (("measured",), [row("H1OO 1x4", "chat", 1.0)], "/measured/0/deployment: 'H1OO 1x4'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, A100-80GB, L40S; did you mean 'H100 1x4'"),  # noqa: E501
+    (("measured",), [row("H100-1x4", "chat", 1.0)], "/measured/0/deployment: 'H100-1x4'; expected 'TYPE SxD'"),
+    (("measured",), [row("H100 1x16", "chat", 1.0)], "/measured/0/deployment: 'H100 1x16'; expected groups that fit into a machine with a link; one has 8 H100"),  # noqa: E501
+    (("measured",), [row("H100 1x3", "chat", 1.0)], "/measured/0/deployment: 'H100 1x3'; expected degrees that divide the 64 query heads"),
+    (("measured",), [row("H100 81x1", "chat", 1.0)], "/measured/0/deployment: 'H100 81x1'; expected at most 80 stages"),
+    (("measured",), [row("H100 1x4", "chta", 1.0)], "/measured/0: there is no workload 'chta' of a model 'Llama-3-70B'; did you mean 'chat'?"),  # noqa: E501
+    (("measured",), [{**row("H100 1x4", "chat", 1.0), "model": "Llama-3-70b"}], "/measured/0: there is no model 'Llama-3-70b'; did you mean 'Llama-3-70B'?"),  # noqa: E501
+    (("measured",), [row("H100 1x4", "chat", 1.0, ttft=0.5)], "/measured/0/ttft: unknown field; expected one of model, deployment, workload, requests_per_s, ttft_s, tpot_s, or a name that begins with x-; did you mean 'ttft_s'"),  # noqa: E501
+    (("measured",), [row("H100 1x4", "chat", 1.0, ttft_s=0.0)], "/measured/0/ttft_s: expected a finite number above 0, found 0"),
+    (("measured",), [row("H100 1x4", "chat", 1.0)] * 2, "/measured/1: appears twice for 'chat' of 'Llama-3-70B'"),
+    (("gpus", "H1OO"), {"available": 8}, "/gpus/H1OO: expected a type described in full (tflops, bandwidth_gb_s, ...) or one of V100, "),
+    (("gpus", "H100", "machine"), 3, "/gpus/H100/machine: unknown field; expected one of "),
+    (("gpus", "H100", "available"), 3, "/gpus/H100/machines: not with available, which counts GPUs"),
+    (("gpus", "H100", "machines"), -1, "/gpus/H100/machines: expected an integer from 0 to 2147483647, found -1"),
+    (("gpus", "H100", "machines"), 10**9, "/gpus/H100/machines: expected at most 125000000 machines of 8 GPUs, found 1000000000"),
+    (("gpus", "H100", "spot_price"), 1.0, "/gpus/H100: spot_available: 0; expected at least 1, with a spot_price"),
+    (("gpus", "H100", "spot_available"), 8, "/gpus/H100: field 'spot_price' is missing"),
+    (("gpus", "H100", "minimum"), -8, "/gpus/H100/minimum: expected an integer from 0 to 2147483647, found -8"),
+    ((*CHAT, "requests"), 100, f"{OF_CHAT}/requests: 100; expected a rate, as other workloads have"),
+    ((*CHAT, "input"), 496.5, f"{OF_CHAT}/input: expected an integer, found 496.5"),
+    ((*MODEL, "workloads"), [{"name": "chat"}], "/models/Llama-3-70B/workloads: expected an object by name, found an array\n"),
+    (("models",), {}, "request.json: /models: no workloads; expected some with rates, or with requests and a budget\n"),
+    (("gpus",), ["H100", "L40S"], "/gpus: expected an object by name, found an array"),
+    (("gpus", "NVIDIA H100"), {"available": 8}, "/gpus/NVIDIA H100: expected a type described in full (tflops, bandwidth_gb_s, ...) or one of V100, "),  # noqa: E501
+    (("gpus", "H200"), {"machines": 1}, "/gpus/H200: field 'price' is missing"),
+    (("gpus", "H100", "price"), "$2.99", '/gpus/H100/price: expected a number, found "$2.99"'),
+    (("budget",), "30 $/h", '/budget: expected a number, found "30 $/h"'),
+    (("targets",), {"ttft_p90_ms": 500}, "/targets/ttft_p90_ms: unknown field; expected one of ttft_p50_s, ttft_p90_s, ttft_p99_s, tpot_p50_s, tpot_p90_s, tpot_p99_s, or a name that begins with x-; did you mean 'ttft_p90_s'"),  # noqa: E501
+    (("measured",), [row("4xH100", "chat", 1.0)], "/measured/0/deployment: '4xH100'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, "),  # noqa: E501
+    ((*CHAT, "rate"), -1, f"{OF_CHAT}/rate: expected a finite number of at least 0, found -1"),
+    ((*CHAT, "ratee"), 1, f"{OF_CHAT}/ratee: unknown field; expected one of input, output, requests, rate, targets, or a name that begins with x-; did you mean 'rate'?"),  # noqa: E501
+    ((*CHAT, "targets"), {"ttft_p95_s": 1}, f"{OF_CHAT}/targets/ttft_p95_s: unknown field; expected one of ttft_p50_s, ttft_p90_s, ttft_p99_s, tpot_p50_s, tpot_p90_s, tpot_p99_s, or a name that begins with x-; did you mean "),  # noqa: E501
+    (("targets",), {"ttft_p90_s": -1}, "request.json: /targets/ttft_p90_s: expected a finite number above 0, found -1\n"),
+    ((*CHAT, "targets"), {"tpot_p50_s": 0}, f"{OF_CHAT}/targets/tpot_p50_s: expected a finite number above 0, found 0\n"),
+    (("gpus", "H100", "machines"), "4", '/gpus/H100/machines: expected an integer, found "4"'),
+    (("targets",), {"ttft_p90_s": "0.5"}, '/targets/ttft_p90_s: expected a number, found "0.5"'),
+    (("version",), 1, "is a field of version 2; this document says version 1"),
+    (("version",), 3, "/version: expected an integer from 1 to 2, found 3"),
 ]  # fmt: skip
 
 
@@ -739,7 +741,7 @@ def test_plausible_mistakes_in_request_files(
 
 
 def test_mistakes_in_calls() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"^request\.gpus: \{\}; expected the GPU types of what was measured$"):
+    with pytest.raises(gs.InvalidInput, match=r"^request: /gpus: none; expected the GPU types of what was measured$"):
         serving.plan_serving(request(gpus={}, measured=[row("H100 1x4", "chat", 1.0)]))
     for options, told in (
         ({"rate": {"chatt": 1.0}}, "rate: 'chatt'; expected one of chat, code; did you mean 'chat'?"),
@@ -760,7 +762,7 @@ def test_mistakes_in_calls() -> None:
         kind["requests"] = kind.pop("rate")
     with pytest.raises(gs.InvalidInput, match="targets: need rates"):
         serving.plan_serving(batch, ttft_p90_s=1.0)
-    with pytest.raises(gs.InvalidInput, match="budget is missing"):
+    with pytest.raises(gs.InvalidInput, match="field 'budget' is missing"):
         serving.plan_serving({k: v for k, v in batch.items() if k != "budget"})
     # A batch on whole machines: the paper's question with the rentals of practice.
     loose, whole = serving.plan_serving(batch), serving.plan_serving(batch, machines=True)
@@ -803,8 +805,9 @@ def problems_of(document: dict[str, Any], **options: Any) -> list[str]:
 
 def test_requests_that_say_no_rate() -> None:
     """Nobody who asked for rates, however wrong, is told that a batch needs a budget."""
-    place = "request.models['Llama-3-70B'].workloads"
-    expected = "expected input, output, rate, requests, targets"
+    place = "request: /models/Llama-3-70B/workloads"
+    expected = "expected one of input, output, requests, rate, targets, or a name that begins with x-"
+    nothing = "request: /models: every rate is 0; expected one above 0 for some workload"
 
     def each(change: Any) -> dict[str, Any]:
         document = request()
@@ -812,36 +815,37 @@ def test_requests_that_say_no_rate() -> None:
             change(kind)
         return document
 
-    assert problems_of(each(lambda kind: kind.update(rate=0))) == [
-        "request.models: every rate is 0; expected one above 0 for some workload"
-    ]
-    assert problems_of(each(lambda kind: kind.update(rate=0)), ttft_p90_s=1.0) == [
-        "request.models: every rate is 0; expected one above 0 for some workload"
-    ]
+    assert problems_of(each(lambda kind: kind.update(rate=0))) == [nothing]
+    assert problems_of(each(lambda kind: kind.update(rate=0)), ttft_p90_s=1.0) == [nothing]
     assert problems_of(each(lambda kind: kind.update(rate=-1))) == [
-        f"{place}['{name}'].rate: -1; expected a finite number of at least 0" for name in SHAPES
+        f"{place}/{name}/rate: expected a finite number of at least 0, found -1" for name in SHAPES
     ]
-    assert problems_of(each(lambda kind: kind.update(rate="8"))) == [f"{place}['{name}'].rate: '8'; expected a number" for name in SHAPES]
-    missing = [f"{place}['{name}']: rate or requests is missing" for name in SHAPES]
+    assert problems_of(each(lambda kind: kind.update(rate="8"))) == [
+        f'{place}/{name}/rate: expected a number, found "8"' for name in SHAPES
+    ]
+    missing = [f"{place}/{name}: field 'rate' or 'requests' is missing" for name in SHAPES]
     assert problems_of(each(lambda kind: kind.pop("rate"))) == missing
     misspelt = each(lambda kind: kind.update(ratee=kind.pop("rate")))
-    unknown = [f"{place}['{name}']: unknown field 'ratee'; {expected}; did you mean 'rate'?" for name in SHAPES]
+    unknown = [f"{place}/{name}/ratee: unknown field; {expected}; did you mean 'rate'?" for name in SHAPES]
     assert sorted(problems_of(misspelt)) == sorted(unknown + missing)
     # A batch needs a budget, and has no targets.
     batch = each(lambda kind: kind.update(requests=100, rate=0))
-    assert problems_of(batch) == ["request: budget is missing"]
+    assert problems_of(batch) == ["request: field 'budget' is missing"]
     assert problems_of({**batch, "budget": 30, "targets": {"ttft_p90_s": 1.0}}) == [
-        "request.targets: need rates; a batch that is there at once has no latencies to keep"
+        "request: /targets: need rates; a batch that is there at once has no latencies to keep"
     ]
     batch["models"]["Llama-3-70B"]["workloads"]["chat"]["targets"] = {"ttft_p90_s": 1.0}
-    assert problems_of({**batch, "budget": 30}) == [f"{place}['chat'].targets: need a rate; a batch that is there at once has none"]
+    assert problems_of({**batch, "budget": 30}) == [f"{place}/chat/targets: need a rate; a batch that is there at once has none"]
     # Targets are judged where they stand, also those that every kind replaces.
     own = each(lambda kind: kind.update(targets={"ttft_p90_s": 2.0}))
-    assert problems_of({**own, "targets": {"ttft_p90_s": -1.0}}) == ["request.targets.ttft_p90_s: -1; expected a finite number above 0"]
+    assert problems_of({**own, "targets": {"ttft_p90_s": -1.0}}) == [
+        "request: /targets/ttft_p90_s: expected a finite number above 0, found -1"
+    ]
     # A bad rate of the call and a bad request are told together.
     assert problems_of(each(lambda kind: kind.update(input=0)), rate=-1) == [
-        "rate: -1; expected a finite number above 0", *(f"{place}['{name}'].input: 0; expected at least 1" for name in SHAPES),
-    ]  # fmt: skip
+        "rate: -1; expected a finite number above 0",
+        *(f"{place}/{name}/input: expected an integer from 1 to 2147483647, found 0" for name in SHAPES),
+    ]
 
 
 def test_rates_of_the_call_alone() -> None:
@@ -851,7 +855,7 @@ def test_rates_of_the_call_alone() -> None:
         del kind["rate"]
     assert serving.plan_serving(document, rate={"chat": 5.0}).rate == pytest.approx(5)
     # Shares of a rate of all kinds together are nowhere said, but for one kind.
-    with pytest.raises(gs.InvalidInput, match="rate or requests is missing"):
+    with pytest.raises(gs.InvalidInput, match="field 'rate' or 'requests' is missing"):
         serving.plan_serving(document, rate=5.0)
     del kinds["code"]
     plan = serving.plan_serving(document, rate=5.0)
@@ -893,13 +897,16 @@ def test_a_plan_is_replanned_from_its_document() -> None:
     assert (changed.starts, changed.stops) == (0, 0) and changed.plan.replicas == serving.replan(request(), before, **options).plan.replicas
     # What a replanning wrote is a plan as well.
     assert serving.replan(request(), serving.plan_to_dict(changed.plan, changed), **options).starts == 0
-    expected = "expected 'gpusched.serving-plan' version 1 or 2"
     for wrong, told in (
-        ({**document, "version": 3}, f"running.format: 'gpusched.serving-plan' version 3; {expected}"),
-        ({**document, "format": "gpusched.plan"}, f"running.format: 'gpusched.plan' version 2; {expected}"),
-        ({"format": "gpusched.serving-plan"}, "running.replicas: expected a list, as in a serving plan"),
-        ({**document, "replicas": "H100"}, "running.replicas: 'H100'; expected a plan, its document, or a list of dicts"),
-        ({**document, "replicas": [{"model": "m", "count": -1, "stages": []}]}, "running.replicas[0].count: -1; expected at least 0"),
+        ({**document, "version": 3}, "running: /version: expected an integer from 1 to 2, found 3"),
+        ({**document, "format": "gpusched.plan"}, 'running: /format: expected "gpusched.serving-plan", found "gpusched.plan"'),
+        ({"format": "gpusched.serving-plan"}, "running: field 'replicas' is missing"),
+        ({**document, "replicas": "H100"}, 'running: /replicas: expected an array, found "H100"'),
+        ("H100", 'running: expected a serving plan or a list of replicas, found "H100"'),
+        (
+            {**document, "replicas": [{"model": "m", "count": -1, "stages": []}]},
+            "running: /replicas/0/count: expected an integer from 0 to 2147483647, found -1",
+        ),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.replan(request(), wrong, **options)

@@ -131,7 +131,7 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
             newer = copy.deepcopy(request)
             gpu = next(iter(newer["gpus"].values()))
             gpu["minimum"] = 8
-            with pytest.raises(gs.InvalidInput, match=r"\.minimum: needs version 2 of the format"):
+            with pytest.raises(gs.InvalidInput, match=r"/minimum: is a field of version 2; this document says version 1"):
                 serving.request_to_dict(newer)
         found[f"version {version}"] += 1
         found["rates"] += "rate" in text

@@ -529,7 +529,7 @@ def sweep_budgets(
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> dict[float, ServingPlan]: ...
-def serving_curve(
+def curve(
     request: Mapping[str, Any],
     rates: Sequence[float] = [],
     targets: Sequence[Mapping[str, float]] = [],
@@ -564,6 +564,13 @@ def serving_curve(
 ) -> list[tuple[float, dict[str, float | None], ServingPlan]]: ...
 def calibrate(request: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]: ...
 def request_to_dict(request: Mapping[str, Any]) -> dict[str, Any]: ...
+def _curve_to_dict(
+    rates: Sequence[float], targets: Sequence[object], plans: Sequence[ServingPlan]
+) -> dict[str, Any]: ...
+def _sweep_to_dict(budgets: Sequence[float], plans: Sequence[ServingPlan]) -> dict[str, Any]: ...
+def plan_to_dict(
+    plan: ServingPlan, changed: ReplanResult | None = None, *, price_ranges: bool = False
+) -> dict[str, Any]: ...
 def replan(
     request: Mapping[str, Any],
     running: ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -610,7 +617,7 @@ def simulate_latency(
     estimate: Mapping[str, Any] | None = None,
     memory_fraction: float = 0.9,
 ) -> LatencyResult: ...
-def serving_plan(
+def serving_milp(
     configs: Sequence[dict[str, Any]],
     workloads: dict[str, Any],
     prices: dict[str, float],

@@ -157,8 +157,7 @@ TEST_CASE("control groups: what is written is read back, and every error is told
         Tree t;
         t.texts = {{"/g/io.max", ""},
                    {"/g/cpuset.cpus", "\n"},
-                   {"/g/cpuset.cpus.effective", "0-7\n"},
-                   {"/g/cpu.weight", "100\n"}};
+                   {"/g/cpuset.cpus.effective", "0-7\n"}};
         return t;
     };
     auto t = tree();
@@ -169,24 +168,21 @@ TEST_CASE("control groups: what is written is read back, and every error is told
     CHECK(group.set_cpus("2-3") == BackendStatus::ok);
     CHECK(group.set_cpus("") == BackendStatus::ok);
     CHECK(t.texts["/g/cpuset.cpus"] == "\n");
-    CHECK(group.set_cpu_weight(50) == BackendStatus::ok);
     // Taken and not done.
     t.swallow = true;
     CHECK(group.set_io_max({"259:0", 1, 1, 1, 1}) == BackendStatus::invalid_state);
     CHECK(group.set_cpus("4") == BackendStatus::invalid_state);
-    CHECK(group.set_cpu_weight(51) == BackendStatus::invalid_state);
     t.swallow = false;
-    t.texts["/g/cpu.weight"] = "100";
     for (const auto& [error, status] :
          {std::pair{EACCES, BackendStatus::no_permission}, std::pair{ENODEV, BackendStatus::not_found},
           std::pair{EINVAL, BackendStatus::not_supported}, std::pair{EBUSY, BackendStatus::in_use},
           std::pair{EIO, BackendStatus::unknown}, std::pair{ENOSPC, BackendStatus::insufficient_resources}})
-        for (int call = 0; call < 7; ++call) {
+        for (int call = 0; call < 5; ++call) {
             auto faulty = tree();
             faulty.fault_at = call;
             faulty.error = error;
             Cgroup g(faulty, "/g");
-            const BackendStatus results[] = {g.set_io_max(limits), g.set_cpus("1"), g.set_cpu_weight(9)};
+            const BackendStatus results[] = {g.set_io_max(limits), g.set_cpus("1")};
             int failed = 0;
             for (const auto r : results) {
                 CHECK((r == BackendStatus::ok || r == status));

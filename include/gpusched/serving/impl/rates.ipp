@@ -2,18 +2,30 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/serving/serving_curve.hpp>
+#include <gpusched/serving/rates.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <map>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
+
+GPUSCHED_INLINE void validate(const RequestRates& rates) {
+    Problems problems;
+    if (rates.all)
+        check_range(problems, "rate", *rates.all, detail::smallest_positive, detail::largest_finite);
+    double sum = 0;
+    for (const auto& [name, rate] : rates.by_kind) {
+        check_range(problems, "rate[" + gpusched::quoted(name) + "]", rate, 0.0, detail::largest_finite);
+        sum += rate;
+    }
+    if (problems.empty() && !rates.by_kind.empty() && !(sum > 0))
+        problems.add("rate: expected a rate above 0 for some kind of requests");
+    problems.throw_if_any();
+}
 
 GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
     require_range("rate", rate, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
@@ -35,8 +47,10 @@ GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
     return request;
 }
 
-GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request,
-                                          const std::map<std::string, double>& rates) {
+GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request, const RequestRates& rates) {
+    validate(rates);
+    if (rates.all) return with_rate(std::move(request), *rates.all);
+    if (!rates.any()) return request;
     struct Kind {
         std::string full;  ///< with its model
         ServingWorkload* workload;
@@ -56,7 +70,7 @@ GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request,
         known.push_back(same > 1 ? kind.full : kind.workload->name);
     }
     Problems problems;
-    for (const auto& [name, rate] : rates) {
+    for (const auto& [name, rate] : rates.by_kind) {
         std::vector<Kind*> meant;
         for (auto& kind : kinds)
             if (kind.full == name) meant.push_back(&kind);
@@ -80,52 +94,6 @@ GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request,
     }
     problems.throw_if_any();
     return request;
-}
-
-namespace detail {
-
-/// What all kinds of requests must keep: the targets of the call, and of the kinds' own the shortest.
-inline LatencyTargets shortest_targets(const ServingRequest& request, const LatencyTargets& call) {
-    LatencyTargets shortest;
-    for (const auto& served : request.models)
-        for (const auto& workload : served.workloads)
-            visit_fields(std::type_identity<LatencyTargets>{}, [&](const char*, auto member, const auto&...) {
-                const auto& own = workload.targets.*member;
-                auto& least = shortest.*member;
-                if (workload.rate > 0 && own && (!least || *own < *least)) least = own;
-            });
-    return merged(shortest, call);
-}
-
-}  // namespace detail
-
-GPUSCHED_INLINE std::vector<CurvePoint> serving_curve(const ServingRequest& request,
-                                                      const std::vector<double>& rates,
-                                                      const std::vector<LatencyTargets>& targets,
-                                                      const PlannerOptions& options,
-                                                      const milp::AnySolver& solver, const Context& context) {
-    Problems problems;
-    for (std::size_t i = 0; i < rates.size(); ++i)
-        check_range(problems, "rates[" + std::to_string(i) + "]", rates[i],
-                    std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
-    for (std::size_t i = 0; i < targets.size(); ++i)
-        check_fields(problems, targets[i], "targets[" + std::to_string(i) + "]");
-    problems.throw_if_any();
-    std::vector<CurvePoint> points;
-    double own = 0;
-    for (const auto& served : request.models)
-        for (const auto& workload : served.workloads) own += workload.rate;
-    if (rates.empty() && !(own > 0))
-        throw InvalidInput("rates: none, and the request has none of its own; expected rates above 0");
-    for (const double rate : rates.empty() ? std::vector{own} : rates)
-        for (const auto& target : targets.empty() ? std::vector{LatencyTargets{}} : targets) {
-            auto each = options;
-            each.targets = merged(options.targets, target);
-            const auto asked = with_rate(request, rate);
-            points.push_back({rate, detail::shortest_targets(asked, each.targets),
-                              plan_serving(asked, each, solver, context)});
-        }
-    return points;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::serving

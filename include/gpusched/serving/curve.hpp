@@ -5,8 +5,6 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
-#include <map>
-#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -26,28 +24,18 @@ constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
     field("plan", &CurvePoint::plan);
 }
 
-/// The request with the rates of all kinds scaled so that they are `rate` together; a request without rates takes its numbers of
-/// requests as proportions, and its only kind needs neither.
-/// @throws InvalidInput for a rate that is not above 0, and a request that asks for nothing
-[[nodiscard]] ServingRequest with_rate(ServingRequest request, double rate);
-
-/// The request with these rates of its kinds, and 0 of all other kinds.
-/// @param rates  requests/s by kind: `KIND`, or `MODEL/KIND` where several models have a kind of this name
-/// @throws InvalidInput for names of no kind or of several, and for kinds that are named twice
-[[nodiscard]] ServingRequest with_rates(ServingRequest request, const std::map<std::string, double>& rates);
-
 /// The cheapest plan for each rate, or for each set of targets, or for each pair of them (rates vary slowest).
 /// @param rates   requests/s of all kinds together, each > 0; empty = those of the request
 /// @param targets each beside those of the options, before which they go; empty = those of the options alone
 /// @throws InvalidInput with everything that is wrong; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes, which is one of each plan
-[[nodiscard]] std::vector<CurvePoint>
-serving_curve(const ServingRequest& request, const std::vector<double>& rates,
-              const std::vector<LatencyTargets>& targets, const PlannerOptions& options,
-              const milp::AnySolver& solver, const Context& context = {});
+[[nodiscard]] std::vector<CurvePoint> curve(const ServingRequest& request, const std::vector<double>& rates,
+                                            const std::vector<LatencyTargets>& targets,
+                                            const PlannerOptions& options, const milp::AnySolver& solver,
+                                            const Context& context = {});
 
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_curve.ipp>
+#include <gpusched/serving/impl/curve.ipp>
 #endif

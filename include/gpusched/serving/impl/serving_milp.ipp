@@ -2,7 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/serving_builder.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -177,7 +177,7 @@ inline ServingMilp serving_rates(ServingBuilder& b) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingMilp serving_plan(const ServingProblem& problem, const ServingMilpOptions& options) {
+GPUSCHED_INLINE ServingMilp serving_milp(const ServingProblem& problem, const ServingMilpOptions& options) {
     validate(problem);
     Problems problems;
     const auto only = [&](const char* field, const std::optional<double>& value, ServingForm form) {

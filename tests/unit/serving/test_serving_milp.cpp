@@ -2,7 +2,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/evaluate.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include "examples.hpp"
@@ -48,7 +48,7 @@ struct Liar {
 
 TEST_CASE("sizes of the worked example's models") {
     const auto p = worked_example();
-    const auto e1 = serving_plan(p);
+    const auto e1 = serving_milp(p);
     CHECK(e1.rows() == 34);
     CHECK(e1.columns() == 22);
     CHECK(e1.integer_columns() == 7);
@@ -59,15 +59,15 @@ TEST_CASE("sizes of the worked example's models") {
     CHECK(e1.rows_in("budget") == 1);
     CHECK(e1.rows_in("availability") == 3);
     CHECK(e1.rows_in("surrogate") == 4);
-    CHECK(serving_plan(p, {.surrogate_rows = false}).rows() == 30);
-    const auto e2 = serving_plan(p, {.form = ServingForm::fixed_makespan, .makespan = 30.0});
+    CHECK(serving_milp(p, {.surrogate_rows = false}).rows() == 30);
+    const auto e2 = serving_milp(p, {.form = ServingForm::fixed_makespan, .makespan = 30.0});
     CHECK(e2.rows() == 18);
     CHECK(e2.columns() == 12);
     CHECK(e2.integer_columns() == 4);
-    const auto e3 = serving_plan(p, {.form = ServingForm::mccormick});
+    const auto e3 = serving_milp(p, {.form = ServingForm::mccormick});
     CHECK(e3.columns() == 1 + 8 + 2 * 7);
     CHECK(e3.rows() == 2 + 4 + 8 + 2 * 7 + 3 + 1 + 3);
-    const auto e4 = serving_plan(p, {.form = ServingForm::rates});
+    const auto e4 = serving_milp(p, {.form = ServingForm::rates});
     CHECK(e4.columns() == 1 + 4 + 8);
     CHECK(e4.rows() == 2 + 4 + 8 + 1 + 3);
     CHECK(e4.integer_columns() == 4);
@@ -86,15 +86,15 @@ TEST_CASE("sizes of the worked example's models") {
 TEST_CASE("what cannot be served and what is not asked for has no columns") {
     auto p = worked_example();
     p.configurations[0].throughput[1] = 0;  // 2 copies
-    const auto e1 = serving_plan(p);
+    const auto e1 = serving_milp(p);
     CHECK(e1.columns() == 22 - 2);
     CHECK(e1.rows() == 34 - 2);
     CHECK(e1.x(0, 1) == IndexMap::absent);
     p = worked_example();
     p.workloads[1].requests = 0;
-    CHECK(serving_plan(p).rows_in("coverage") == 1);
-    CHECK(serving_plan(p).columns() == 1 + 7 * 2);
-    CHECK(serving_plan(p, {.form = ServingForm::rates}).columns() == 1 + 4 + 4);
+    CHECK(serving_milp(p).rows_in("coverage") == 1);
+    CHECK(serving_milp(p).columns() == 1 + 7 * 2);
+    CHECK(serving_milp(p, {.form = ServingForm::rates}).columns() == 1 + 4 + 4);
 }
 
 TEST_CASE("the known optimum is feasible in every form, and comes back from it") {
@@ -104,7 +104,7 @@ TEST_CASE("the known optimum is feasible in every form, and comes back from it")
         CAPTURE(enum_name(form));
         ServingMilpOptions options{.form = form};
         if (form == ServingForm::fixed_makespan) options.makespan = best;
-        const auto m = serving_plan(p, options);
+        const auto m = serving_milp(p, options);
         const auto x = m.encode(optimum);
         const auto e = evaluate(m, x);
         CAPTURE(e.violated);
@@ -122,7 +122,7 @@ TEST_CASE("the known optimum is feasible in every form, and comes back from it")
 }
 
 TEST_CASE("an allocation that the model cannot hold is refused") {
-    const auto m = serving_plan(worked_example());
+    const auto m = serving_milp(worked_example());
     auto a = optimum;
     a.replicas[3] = 2;
     REQUIRE_THROWS_MESSAGE(m.encode(a), InvalidInput, "replicas: 2; expected 0 to 1");
@@ -139,7 +139,7 @@ TEST_CASE("an allocation that the model cannot hold is refused") {
 TEST_CASE("options of a form that do not belong to it are refused") {
     const auto p = worked_example();
     const auto refused = [&](ServingMilpOptions options, const char* part) {
-        REQUIRE_THROWS_MESSAGE(serving_plan(p, options), InvalidInput, part);
+        REQUIRE_THROWS_MESSAGE(serving_milp(p, options), InvalidInput, part);
     };
     refused({.form = ServingForm::fixed_makespan}, "makespan: missing");
     refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan: 0; expected a number above 0");
@@ -176,7 +176,7 @@ TEST_CASE("the worked example's optimum, by every form, method and solver") {
         CHECK(solve(serving_bound(p), {}, solver).objective ==
               Catch::Approx(best));  // it equals the optimum here
         for (const auto form : {ServingForm::copies, ServingForm::mccormick, ServingForm::rates}) {
-            const auto m = serving_plan(p, {.form = form});
+            const auto m = serving_milp(p, {.form = form});
             CHECK(m.makespan_of(solve(m, {}, solver).objective) == Catch::Approx(best));
             check_optimum(solve_serving_plan(p, {.form = form}, solver));
         }

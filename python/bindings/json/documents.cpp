@@ -1,15 +1,11 @@
 // Documents in JSON or YAML as Python objects: what the console script reads goes through the library's parsers.
+#include "json/documents.hpp"
 #include "core/arguments.hpp"
 #include "core/sources.hpp"
-#include "model/plan.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/json/document.hpp>
 
 namespace gpusched::python {
-
-namespace {
 
 /// Recursion is bounded by `deepest_nesting`.
 py::object to_python(const json::Document& document, std::uint32_t at) {
@@ -41,23 +37,23 @@ py::object to_python(const json::Document& document, std::uint32_t at) {
     return py::none();
 }
 
+py::object parsed(std::string_view text) {
+    Problems problems;
+    const auto document = json::Document::parse(text, "document", problems);
+    problems.throw_if_any();
+    return to_python(document);
+}
+
+namespace {
+
 JsonObject read_mapping(const PathLike& source) {
     const auto path = path_text(source);
     Problems problems;
-    const auto documents = unlocked([&] {
-        const auto text = read_file(path);
-        if (path.ends_with(".yaml") || path.ends_with(".yml"))
-            return json::Document::parse_yaml(text, path, problems);
-        std::vector<json::Document> one;
-        one.push_back(json::Document::parse(text, path, problems));
-        return one;
-    });
-    if (documents.size() != 1)
-        problems.add(path + ": expected one document, found " + std::to_string(documents.size()));
-    else if (documents[0][0].kind != json::Kind::object)
-        problems.add(path + ": expected a mapping, found " + documents[0].describe(0));
+    const auto document = unlocked([&] { return json::Document::read(path, problems); });
+    if (document[0].kind != json::Kind::object)
+        problems.add(path + ": expected a mapping, found " + document.describe(0));
     problems.throw_if_any();
-    return to_python(documents[0], 0);
+    return to_python(document);
 }
 
 }  // namespace

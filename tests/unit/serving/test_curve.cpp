@@ -3,8 +3,9 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/catalogue.hpp>
+#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/language_model.hpp>
-#include <gpusched/serving/serving_curve.hpp>
+#include <gpusched/serving/rates.hpp>
 
 #include <limits>
 #include <map>
@@ -30,7 +31,7 @@ ServingRequest two_models() {
 /// What is wrong with rates.
 std::vector<std::string> refused(const std::map<std::string, double>& rates) {
     try {
-        static_cast<void>(with_rates(two_models(), rates));
+        static_cast<void>(with_rates(two_models(), {.by_kind = rates}));
     } catch (const InvalidInput& error) {
         return error.problems();
     }
@@ -40,7 +41,7 @@ std::vector<std::string> refused(const std::map<std::string, double>& rates) {
 }  // namespace
 
 TEST_CASE("rates by kind, with the model where several have the kind", "[serving]") {
-    const auto asked = with_rates(two_models(), {{"Llama-3-70B/chat", 2}, {"code", 4}});
+    const auto asked = with_rates(two_models(), {.by_kind = {{"Llama-3-70B/chat", 2}, {"code", 4}}});
     CHECK(asked.models[0].workloads[0].rate == 2);
     CHECK(asked.models[0].workloads[1].rate == 4);
     CHECK(asked.models[1].workloads[0].rate == 0);
@@ -52,7 +53,7 @@ TEST_CASE("rates by kind, with the model where several have the kind", "[serving
     // A kind whose name reads like a model's and another's: the full name goes first, and both can be named.
     auto odd = two_models();
     odd.models[0].workloads[1].name = "Llama-3-8B/chat";
-    odd = with_rates(odd, {{"Llama-3-8B/chat", 7}, {"Llama-3-70B/Llama-3-8B/chat", 8}});
+    odd = with_rates(odd, {.by_kind = {{"Llama-3-8B/chat", 7}, {"Llama-3-70B/Llama-3-8B/chat", 8}}});
     CHECK(odd.models[0].workloads[1].rate == 8);
     CHECK(odd.models[1].workloads[0].rate == 7);
 }
@@ -64,8 +65,7 @@ TEST_CASE("targets of a curve: sets beside those of the options, the shortest of
     options.targets.ttft_p90_s = 4;
     options.targets.ttft_p99_s = 5;
     const auto solver = milp::find_solver("auto");
-    const auto points =
-        serving_curve(two_models(), {}, {{}, {.ttft_p90_s = 3, .tpot_p90_s = 0.8}}, options, solver);
+    const auto points = curve(two_models(), {}, {{}, {.ttft_p90_s = 3, .tpot_p90_s = 0.8}}, options, solver);
     REQUIRE(points.size() == 2);
     CHECK(points[0].targets == LatencyTargets{.ttft_p90_s = 4, .ttft_p99_s = 5, .tpot_p90_s = 0.6});
     CHECK(points[1].targets == LatencyTargets{.ttft_p90_s = 3, .ttft_p99_s = 5, .tpot_p90_s = 0.8});
@@ -78,6 +78,6 @@ TEST_CASE("targets of a curve: sets beside those of the options, the shortest of
     }
     // A target of the options that no replica keeps counts for every set.
     options.targets.ttft_p99_s = 1e-4;
-    for (const auto& point : serving_curve(two_models(), {5}, {{.ttft_p90_s = 3}}, options, solver))
+    for (const auto& point : curve(two_models(), {5}, {{.ttft_p90_s = 3}}, options, solver))
         CHECK_FALSE(point.plan.has_plan());
 }
