@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The setting of arXiv 2502.00722 with estimated throughputs: Table 1 prices, four availabilities, three traces, three budgets.
 
-    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models,configurations,latencies]
+    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models,configurations]
                                        [--gpus dense|printed] [--kinds input-major|output-major] [--budgets 15,30,60]
                                        [--solver NAME] [-o ROWS.jsonl]
 
@@ -16,8 +16,7 @@ three baselines (H100, A6000, 4090), `gain_of_six` against all six types. To say
 
 `ceilings` needs no solver: replicas are divided in the baseline as well, so that it is about budgets that pay many replicas. A small
 budget may gain more, because whole replicas of one type do not use it up: `at_most` is the bound there.
-`configurations` lets replicas have a degree for each stage and three GPU types, where the default is a degree for each of two types;
-`latencies` simulates our plans and the baselines on the same requests.
+`configurations` lets replicas have a degree for each stage and three GPU types, where the default is a degree for each of two types.
 """
 
 from __future__ import annotations
@@ -275,46 +274,6 @@ def replanning(run: Run, smoke: bool) -> None:
             )
 
 
-def latencies(run: Run, smoke: bool) -> None:
-    """Figure 6: percentiles p10 to p100 of our plans against the best plan of one type, simulated on the same requests."""
-    of = run.models[0]
-    percents = range(10, 101, 10)
-    # All requests at once, or a Poisson process of so much of what the plan of one type serves.
-    loads = {"at once": 0.0, "50 % of the load": 0.5, "80 % of the load": 0.8}
-    rows = []
-    for trace in range(1 if smoke else 3):
-        models = run.setting.model(of, TRACES[trace])
-        for budget in run.budgets[: 1 if smoke else None]:
-            asked = [run.setting.request(models, run.setting.affordable(budget), budget, (name,)) for name in THREE]
-            alone = [run.plan(one)[0] for one in asked]
-            best = max(range(len(THREE)), key=lambda n: alone[n].requests_per_s)
-            for available in range(1 if smoke else 4):
-                mine = run.setting.request(models, AVAILABLE[available], budget)
-                plan, _ = run.plan(mine)
-                for load, share in loads.items():
-                    options: dict[str, Any] = {"rate": share * alone[best].requests_per_s, "requests": 500 if smoke else 4000}
-                    ours, theirs = (
-                        serving.simulate_latency(of_request, of_plan, **options)
-                        for of_request, of_plan in ((mine, plan), (asked[best], alone[best]))
-                    )
-                    less = [1 - ours.percentile(p) / theirs.percentile(p) for p in percents]
-                    rows.append(run.row(
-                        case=f"latencies-{of}", trace=trace + 1, availability=available + 1, budget=budget, load=load,
-                        baseline=THREE[best], throughput=plan.requests_per_s / alone[best].requests_per_s - 1, less=less,
-                        ours=[ours.percentile(p) for p in percents], theirs=[theirs.percentile(p) for p in percents],
-                    ))  # fmt: skip
-    print(f"\n{of}: how far latencies lie below those of the best plan of H100, A6000 or 4090, p10 to p100")
-    for load in loads:
-        of_load = [row for row in rows if row["load"] == load]
-        summary(f"{load}, all percentiles", [x for row in of_load for x in row["less"]])
-        for k in (0, 4, 8, 9):
-            summary(f"{load}, p{percents[k]}", [row["less"][k] for row in of_load])
-        lowest = sum(row["ours"][-2] <= row["theirs"][-2] for row in of_load)
-        print(f"  p90 is lower in {lowest} of {len(of_load)} cells; where ours serves more: "
-              f"{sum(row['ours'][-2] <= row['theirs'][-2] for row in of_load if row['throughput'] > 0)} of "
-              f"{sum(row['throughput'] > 0 for row in of_load)}")  # fmt: skip
-
-
 SPACES: dict[str, dict[str, Any]] = {
     "degree per stage": {"mixed_degrees": True},
     "three types": {"max_types": 3},
@@ -378,15 +337,15 @@ def two_models(run: Run, smoke: bool) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one case of each")
-    parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models,configurations,latencies")
+    parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models,configurations")
     add_options(parser)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
     parser.add_argument("--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)")
     parser.add_argument("--longer", type=float, default=0.0, metavar="SECONDS", help="once more for plans more than 2 %% off the bound")
-    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models, configurations, latencies")
-    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells; other parts take the first")
+    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models and configurations")
+    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells; configurations has the first")
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
     options = {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}
@@ -394,7 +353,7 @@ def main() -> int:
     run = Run(chosen(args), args.output, options, args.longer, args.models.split(","), budgets)
     parts = {
         "inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models,
-        "configurations": configurations, "latencies": latencies,
+        "configurations": configurations,
     }  # fmt: skip
     for name in args.only.split(","):
         if name not in parts:
