@@ -2,7 +2,6 @@
 #include "json/documents.hpp"
 #include "core/arguments.hpp"
 #include "core/sources.hpp"
-#include "model/plan.hpp"
 
 #include <gpusched/core/errors.hpp>
 
