@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 from ._core import serving as core
 from ._documents import pointer_part
 from ._drawing.deployment_costs import draw_deployment_costs, draw_latency_costs
-from ._views.tables import Row, Table, format_table
+from ._views.tables import Kind, Table, format_table
 from .errors import InvalidInput, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = ("model", "gpu", "deployment", "gpus", "price", "workload", "requests_per_s", "requests_per_dollar")
+COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("model", "gpu", "deployment"), "text"),
+    "gpus": "whole",
+    "price": "number",
+    "workload": "text",
+    **dict.fromkeys(("requests_per_s", "requests_per_dollar"), "number"),
+}
 SECONDS = 3600
 
 
@@ -27,19 +33,19 @@ class DeploymentCosts(Table):
 
     def best(self) -> DeploymentCosts:
         """Of each GPU type the deployment that serves most requests of a kind per $ (the first of equal ones)."""
-        found: dict[tuple[str, str, str], Row] = {}
-        for row in self:
+        found: dict[tuple[str, str, str], int] = {}
+        for at, row in enumerate(self):
             key = (row.model, row.gpu, row.workload)
-            if key not in found or row.requests_per_dollar > found[key].requests_per_dollar:
-                found[key] = row
-        return DeploymentCosts(self.columns, found.values())
+            if key not in found or row.requests_per_dollar > self[found[key]].requests_per_dollar:
+                found[key] = at
+        return self._part(found.values())
 
     def of(self, **values: str) -> DeploymentCosts:
         """The rows with these values, such as `gpu="H100"` or `workload="chat"`."""
         for name in values:
             if name not in self.columns:
                 raise InvalidInput(f"{name}: no column; expected one of {', '.join(self.columns)}")
-        return DeploymentCosts(self.columns, [row for row in self if all(row[name] == value for name, value in values.items())])
+        return self._part(at for at, row in enumerate(self) if all(row[name] == value for name, value in values.items()))
 
     def __str__(self) -> str:
         return format_table(self.columns, [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in self])
@@ -114,7 +120,7 @@ def deployment_costs(
                         )
                         known += tuple(latency.percentile(percent) / SECONDS * price for percent in percentiles)
                     rows.append(known)
-    return DeploymentCosts((*COLUMNS, *(f"dollars_p{percent}" for percent in percentiles)), rows)
+    return DeploymentCosts({**COLUMNS, **dict.fromkeys((f"dollars_p{percent}" for percent in percentiles), "number")}, rows)
 
 
 GPU_FIELDS = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "per_machine", "price", "source")

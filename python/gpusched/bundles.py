@@ -319,24 +319,32 @@ def _without_names_of_jobs(cluster: Cluster, options: Mapping[str, Any], describ
         out["job"] = jobs[0]
     else:
         fresh = iter(jobs)
-        by_name = dict(zip(whole.tasks.job, after.tasks.job, strict=True))
+        by_name = {
+            **dict(zip(whole.tasks.name, after.tasks.name, strict=True)),
+            **dict(zip(whole.tasks.job, after.tasks.job, strict=True)),
+        }
         out["jobs"] = [by_name.get(job, job) if isinstance(job, str) else next(fresh) for job in options["jobs"]]
     return Cluster.from_json(document), out
 
 
 def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dict[str, Any]:
-    """The options with the names that `after` has for what `before` lists at the same place."""
+    """The options with the names that `after` has for what `before` lists at the same place. A text that may name a job or a
+    task means the job.
+    """
     nodes = dict(zip(before.nodes.name, after.nodes.name, strict=True))
     tasks = dict(zip(before.tasks.name, after.tasks.name, strict=True))
     jobs = dict(zip(before.tasks.job, after.tasks.job, strict=True))
     out = dict(options)
-    lists: dict[str, dict[Any, Any]] = {"clear": nodes, "exempt": nodes, "spare": tasks, "pods": tasks, "job": tasks, "jobs": jobs}
+    lists: dict[str, dict[Any, Any]] = {"clear": nodes, "exempt": nodes, "spare": tasks, "pods": tasks, "job": tasks, "jobs": {**tasks, **jobs}}
     for field, known in lists.items():
         names = out.get(field)
         if isinstance(names, str) and field in ("pods", "job"):
-            out[field] = jobs.get(names, names)
+            out[field] = {**tasks, **jobs}.get(names, names)
         elif isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
             out[field] = [known.get(name, name) for name in names]
+    goal = out.get("goal")
+    if isinstance(goal, Mapping) and "usable_by" in goal:
+        out["goal"] = {**goal, "usable_by": {**jobs, **tasks}.get(goal["usable_by"], goal["usable_by"])}
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._core import serving as _core
@@ -141,7 +141,7 @@ class Curve(Table):
         self.plans = [plan for _, _, plan in points]
         targets = self.columns[1:7]
         super().__init__(
-            self.columns,
+            {**dict.fromkeys(self.columns, "number"), "status": "text", "rent": "text"},
             [
                 (
                     rate, *(wanted[name] for name in targets), plan.status,
@@ -151,6 +151,11 @@ class Curve(Table):
                 for rate, wanted, plan in points
             ],
         )  # fmt: skip
+
+    def _part(self, at: Iterable[int]) -> Curve:
+        part = super()._part(chosen := list(at))
+        part.plans = [self.plans[i] for i in chosen]
+        return part
 
     def __str__(self) -> str:
         shown = [name for name in self.columns if name not in self.columns[1:7] or any(row[name] is not None for row in self)]

@@ -30,7 +30,7 @@ from ._core.sim import (
     simulate_harvest,
     simulate_host,
 )
-from ._views.tables import Table
+from ._views.tables import Kind, Table
 from .errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ __all__ = [
 HOST_COLUMNS = {
     "variant": (
         "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours, "
-        "paper (all, in the order of its text), no_guards, no_placement, no_mig (all but one)"
+        "paper (all, in the order of its text), paper_largest (the same, largest profile first), "
+        "no_guards, no_placement, no_mig (all but one)"
     ),
     "target_ms": "a request of a protected tenant that takes longer is missed; of several tenants, with / between",
     "miss_pct": "requests missed, or lost in a pause, of those that arrived, %",
@@ -81,7 +82,9 @@ HOST_COLUMNS = {
 """What the columns of `compare_hosts` mean; each number is a mean over the seeds, `_low` and `_high` are the extremes."""
 
 
-HostVariant = Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"]
+HostVariant = Literal[
+    "static", "guards", "placement", "mig", "full", "ours", "paper", "paper_largest", "no_guards", "no_placement", "no_mig"
+]
 
 
 def compare_hosts(
@@ -106,7 +109,8 @@ def compare_hosts(
     targets = "/".join(f"{tenant['tau_ms']:g}" for tenant in services)
     hours = float(options.get("duration_s", 3600.0)) / 3600
     names = list(HOST_COLUMNS)[2:]
-    columns = [*list(HOST_COLUMNS)[:2], *(f"{name}{end}" for name in names for end in ("", "_low", "_high"))]
+    numbers_of = (f"{name}{end}" for name in names for end in ("", "_low", "_high"))
+    columns: dict[str, Kind] = {"variant": "text", "target_ms": "text", **dict.fromkeys(numbers_of, "number")}
     rows = []
     for variant in chosen:
         r = simulate_host(variant=variant, seeds=numbers, **options)

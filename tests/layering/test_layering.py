@@ -218,7 +218,8 @@ def below(room, allowed):
 
 def check_bindings(root, allowed, upward):
     """The bindings lie in folders that are called as the rooms; only the module itself stands above them. They include, of the
-    library and of other bindings, what lies under their room, and what `upward` lists; what it lists for nothing is an error."""
+    library and of other bindings, what lies under their room, and what `upward` lists; what it lists for nothing is an error.
+    Of a room's `detail/` they include nothing, but for core's."""
     folder = root / "python/bindings"
     problems = []
     used = set()
@@ -232,6 +233,8 @@ def check_bindings(root, allowed, upward):
             problems.append(f"{name}: is in no folder of a room")
             continue
         for quote, target in includes(path.read_text(encoding="utf-8")):
+            if target.startswith("gpusched/") and "/detail/" in target and component_of(target) != "core":
+                problems.append(f"{name}: <{target}> belongs to {component_of(target)} alone")
             other = target.split("/")[0] if quote == '"' else component_of(target) if target.startswith("gpusched/") else None
             if other is None or other in {own, "core"} | below(own, allowed):
                 continue
@@ -449,6 +452,8 @@ def test_bindings_include_what_lies_under_them():
         assert len(check_tree(wrong, lambda root: check_bindings(root, allowed, {}))) == 1
         assert check_tree(wrong, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}})) == []
     assert len(check_tree(right, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}}))) == 1
+    inner = {"python/bindings/io/a.cpp": "#include <gpusched/io/detail/a.hpp>\n#include <gpusched/core/detail/b.hpp>\n"}
+    assert len(check_tree(inner, lambda root: check_bindings(root, allowed, {}))) == 1
 
 
 TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"

@@ -89,6 +89,7 @@ class Round {
         o.flags.predict = predict;
         o.flags.join_guards = rng.chance(0.3);
         o.flags.own_gpu_first = rng.chance(0.3);
+        o.flags.largest_first = rng.chance(0.3);
         return o;
     }
     /// Into the journal, as the actuator of a host does.

@@ -46,6 +46,27 @@ def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
     assert made.stats["steps"] > 0 and made.stop_reason == "completed"
 
 
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> None:
+    """Ids follow names: what was read for the cluster without the job would be another task in the one with it."""
+    tasks = [
+        {"name": f"p{k}", "job": f"j{k}", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n", "gpus": [k], "preemptible": True}
+        for k in range(4)
+    ]
+    node = {"name": "n", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536}
+    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": [node], "tasks": tasks})
+    job = {"name": name, "pods": [{"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9}]}
+    for spared in ("p0", "p1", "p2", "p3"):
+        made = gs.admit(cluster, job, spare=[other for other in ("p0", "p1", "p2", "p3") if other != spared])
+        assert made.plan.evictions == [spared]
+    waits = {"name": "q", "job": "waits", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    document = cluster.to_json()
+    document["nodes"][0]["gpu_count"] = 6
+    document["tasks"].append(waits)
+    found = gs.allocate_many(gs.Cluster.from_json(document), [job, "waits"])
+    assert [[pod for pod, _, _ in one.pods] for one in found.jobs] == [[f"{name}-0"], ["q"]]
+
+
 def test_prices_choose_the_means() -> None:
     document = fragmented(1)
     for task in document["tasks"]:
@@ -144,6 +165,39 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["admit", str(snapshot), "big", "--no-move"]) == 1
     assert "not admitted: task 'waits' fits on no node" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--spare", "*"]) == 1  # patterns
-    assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "four0"]) == 2
+    assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "--spare", "four0"]) == 2
     assert "--spare: 'nobody*' matches no name" in capsys.readouterr().err
     assert cli.main(["admit", str(snapshot), "big", "--depth", "0"]) == 2
+
+
+def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = fragmented()
+    document["version"] = 2
+    for task in document["tasks"]:
+        task["groups"] = ["ads"]
+    cluster = gs.Cluster.from_json(document)
+    quota: dict[str, Any] = {"tenant": "ads", "gpu_milli": 32_000}
+    assert gs.admit(cluster, "big", quotas=[quota])
+    refused = gs.admit(cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}])
+    assert not refused and refused.proven and refused.obstacle == "gpu"
+    assert refused.reason == "the quota of tenant 'ads' is 31 GPUs: held are 24, asked for 8"
+    # A job that is in no snapshot yet says whose it is.
+    pods = {"count": 1, "gpu_count": 8, "cpu_milli": 9000, "memory_mib": 0, "groups": ["ads"]}
+    job = {"name": "new", "pods": [pods]}
+    assert gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1125}])
+    many = gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1124}])
+    assert many.obstacle == "cpu" and many.reason.endswith("cores for each GPU: task 'new-0' asks for 9 beside 8")
+    for wrong, words in (({"gpu_milli": 1}, "tenant"), ({**quota, "gpus": 1}, "gpus"), ({**quota, "gpu_milli": -1}, "gpu_milli: -1")):
+        with pytest.raises(gs.InvalidInput, match=words):
+            gs.admit(cluster, "big", quotas=[wrong])
+
+    cluster.to_json(tmp_path / "cluster.json")
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": [{**quota, "gpu_milli": 31_000}]}))
+    command = ["admit", str(tmp_path / "cluster.json"), "big", "--quotas", str(tmp_path / "quotas.json")]
+    bundle = str(tmp_path / "bundle.json")
+    assert cli.main([*command, "--save-bundle", bundle]) == 1
+    assert "not admitted: the quota of tenant 'ads' is 31 GPUs" in capsys.readouterr().out
+    assert cli.main(["replay-bundle", bundle]) == 0
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": 1}))
+    assert cli.main(command) == 2
+    assert 'expected a mapping with a list "quotas"' in capsys.readouterr().err

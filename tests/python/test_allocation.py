@@ -180,6 +180,20 @@ def test_gpus_by_their_links() -> None:
         gs.place(other, {"name": "x", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}, gpu_picker=picker)
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")],
+)
+def test_what_a_picker_answers_wrongly_is_told_with_task_and_node(answer: Any, expected: str) -> None:
+    c = gs.Cluster.from_json(document([make_node("n0", gpu_count=4)], [], now=0))
+    pod = {"name": "new", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}
+    with pytest.raises(gs.InvalidInput, match="gpu_picker's answer for task 'new' and node 'n0': ") as caught:
+        gs.place(c, pod, gpu_picker=lambda c, task, node: answer)
+    assert expected in str(caught.value)
+    with pytest.raises(gs.InvalidInput, match=r"rankers\[1\]: 3; expected a name or a callable"):
+        gs.place(c, pod, rankers=["packing", 3])  # type: ignore[list-item]
+
+
 def test_several_jobs_at_once() -> None:
     # By size: the job of four takes the large switch and that of three is split. Nothing better exists.
     nodes = [node(name, [f"s{name}"], gpu_count=gpus) for name, gpus in (("small", 1), ("large", 6))]

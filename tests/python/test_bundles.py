@@ -349,6 +349,23 @@ def test_admission(tmp_path: Path, job: Any, options: list[str], anonymize: bool
     assert capsys.readouterr().out.endswith(f"admit: the same plan as gpusched {gs.__version__} made\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["admit", "our-wait"],
+        ["allocate", "our-wait"],
+        ["consolidate", "--goal", "empty_nodes=1,usable_by=our-new"],
+        ["consolidate", "--goal", "empty_nodes=1,usable_by=our-wait"],
+    ],
+)
+def test_names_of_tasks_and_jobs_are_replaced_wherever_they_may_stand(tmp_path: Path, command: list[str]) -> None:
+    path, bundle = tmp_path / "cluster.json", tmp_path / "bundle.json"
+    fragmented().to_json(path)
+    cli.main([command[0], str(path), *command[1:], "--save-bundle", str(bundle), "--anonymize-bundle"])
+    assert "our-" not in bundle.read_text()
+    assert gs.bundles.replay(bundle).same
+
+
 def test_names_of_pods_are_admitted(tmp_path: Path) -> None:
     for anonymize in (False, True):
         bundle = tmp_path / "bundle.json"

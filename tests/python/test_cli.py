@@ -44,6 +44,8 @@ def test_what_could_not_be_cleared_is_explained(
     monkeypatch.setattr(cli.plans, "LEFT_SHOWN", 1)
     assert cli.main(["consolidate", cluster_file, "--clear", "n0,n1"]) == 0
     assert "  - and 1 more; `gpusched explain` tells of each" in capsys.readouterr().out
+    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--clear", "n1"]) == 0  # both count
+    assert "2 nodes to clear stay occupied" in capsys.readouterr().out
     assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
     assert "all nodes to clear are empty" in capsys.readouterr().out
     assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0

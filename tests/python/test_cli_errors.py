@@ -82,6 +82,8 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
             ["--shapes: 'x' is no request", "--by", "required: CLUSTER.json"],
         ),
         (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' is no choice; write KIND=NAME"]),
+        (["consolidate", "c.json", "--policies", "ejection=a,ejection=b"], ["chooses for one kind twice"]),
+        (["consolidate", "c.json", "--policies", "ejection=a", "--policies", "ejection=b"], ["'ejection' is given twice"]),
     ],
 )
 def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,7 +197,7 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
     assert [(why.node, why.fate) for why in left] == [("n0", "has_stuck"), ("n1", "has_fixed")]
     assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
     change = left[0].blockers[0].change
-    assert (change.closed_node, change.closed_by) == ("n1", "to be cleared itself")
+    assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
     assert str(left[0]).endswith("it would fit on node 'n1', which is to be cleared itself")
     cleared = gs.consolidate(tiny, clear=["n0"])
     assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
@@ -247,8 +247,8 @@ def test_explain_and_bound_take_the_scope_of_the_plan() -> None:
     tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(3)]
     cluster = gs.Cluster.from_json(document(nodes, tasks))
     scopes: list[tuple[dict[str, Any], str]] = [
-        ({"exempt": ["n0", "n1", "n2"]}, "exempt node"),
-        ({"max_disrupted": 0}, "max_disrupted is 0"),
+        ({"exempt": ["n0", "n1", "n2"]}, "exempt_node"),
+        ({"max_disrupted": 0}, "no_disruption"),
     ]
     for scope, reason in scopes:
         plan = gs.consolidate(cluster, **scope)
@@ -653,7 +653,7 @@ def test_moves_of_anybody_become_a_plan() -> None:
     taken = gs.order_into_waves(cluster, [["small", "n1", [held]]])
     assert not taken.plan.moves and "are in use" in str(taken.dropped[0])
     empty = gs.order_into_waves(cluster, [("small", "n2")])
-    assert empty.dropped[0].closed_by == "empty before the plan"
+    assert empty.dropped[0].closed_by == "empty"
     plan = gs.consolidate(cluster)
     again = gs.order_into_waves(cluster, plan.moves)
     assert again.plan.moves == plan.moves and not again.dropped
@@ -673,11 +673,11 @@ def test_a_move_that_was_not_made_is_explained() -> None:
         return gs.explain_move(cluster, task, node, plan=plan, price=100)
 
     back = ask("small", "n0")
-    assert (back.fate, back.closed_by) == ("node_closed", "vacated by the plan")
+    assert (back.fate, back.closed_by) == ("node_closed", "emptied")
     assert (back.cost, back.weight, back.value_milli) == (-1, -8, -8000 + 100)
     assert "task 'small' cannot move to node 'n0'" in str(back)
     assert ask("small", "n1").fate == "is_there"
-    assert ask("small", "n2").closed_by == "empty before the plan"
+    assert ask("small", "n2").closed_by == "empty"
     assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
     with pytest.raises(gs.InvalidInput, match="task: "):
         ask("nobody", "n0")

@@ -68,6 +68,8 @@ def test_layouts_are_values() -> None:
     assert one.destroy("1g", 2).instances == [("2g", 0)]
     assert one.least_fragmenting("3g") == 4 and one.least_fragmenting("7g") is None
     assert one.enlargements("2g", 0) == [("3g", 4)]
+    alone = gs.control.mig_layout("A100-40GB", [("2g", 0)]).enlargements("2g", 0, largest_first=True)
+    assert [key for key, _ in alone] == ["7g", "4g", "3g", "3g"]
     assert one.largest_free_block == 5
     assert one.profiles[0].key == "1g" and one.profiles[0].starts == [0, 1, 2, 3, 4, 5, 6]
     target = empty.create("3g", 4).create("1g", 2)
@@ -263,6 +265,7 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     full = gs.control.variant_flags("full")
     assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
+    assert gs.control.variant_flags("paper_largest") == {**gs.control.variant_flags("paper"), "largest_first": True}
     assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
     assert gs.control.variant_flags("no_placement") == {**full, "place": False}
     assert gs.control.variant_flags("no_mig") == {**full, "mig": False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -333,6 +334,9 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"command_limit_s": 0}, "/live/command_limit_s: expected a number above 0, at most 600, found 0"),
         ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
+        ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
+        ({"admission": {"capacity": -1}}, "/live/admission/capacity: -1"),
+        ({"admission": {"stop": []}}, "/live/admission"),
     ],
 )
 def test_bad_configurations(host: Host, change: dict[str, Any], message: str) -> None:
@@ -372,6 +376,70 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
         for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
             config = host.config()
             config["live"][name] = value
-            if name in ("pci", "numa_disks", "tenants", "mig", "journal", "nvml_library") and validator.is_valid(config):
+            seen_by_the_reader_alone = ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "nvml_library")
+            if name in seen_by_the_reader_alone and validator.is_valid(config):
                 continue  # lengths and names are seen by the reader alone
             assert validator.is_valid(config) == accepted(config), (name, value)
+
+
+def test_newcomers_are_admitted_and_started(
+    host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
+    host.script("start", f'echo "$@" >> "{host.folder}/started"; [ "$1" != 13 ]')
+    config = host.config(flags={"place": False, "mig": False})
+    config["live"]["admission"] = {"capacity": 2, "start": ["start", "{id}", "{gpu}", "{profile}", "{slice}"]}
+    audit = host.folder / "audit.jsonl"
+    controller = gs.control.LiveController(config, audit=str(audit))
+    controller.start()
+    with pytest.raises(gs.InvalidInput, match="offer: no window yet"):
+        controller.offer(gs.control.Newcomer(id=1))
+    load(8.0)
+
+    def window() -> list[str]:
+        time.sleep(0.1)
+        return controller.window()
+
+    for _ in range(10):
+        window()
+    answer = controller.offer(gs.control.Newcomer(id=7, profile="1g"))
+    assert answer.verdict == "admitted" and answer.place is not None
+    assert host.read("started").splitlines() == [f"7 {answer.place.gpu} 1g {answer.place.slice}"]
+    # One in a window; the next comes with the next one, the third is one too many.
+    verdicts = [controller.offer(gs.control.Newcomer(id=n)).verdict for n in (8, 13, 9)]
+    assert verdicts == ["queued", "queued", "rejected"] and [n.id for n in controller.waiting] == [8, 13]
+    assert controller.take_answers() == []
+    said = window() + window()
+    assert [(a.newcomer.id, a.verdict, a.place is None) for a in controller.take_answers()] == [
+        (8, "admitted", False),
+        (13, "rejected", True),  # its program failed
+    ]
+    assert any(line.startswith("newcomer 8: admitted, GPU ") for line in said)
+    assert "program 'start' ended with code 1" in said and "newcomer 13: rejected" in said
+    assert not controller.waiting and not controller.withdraw(8)
+    controller.release()
+    assert controller.offer(gs.control.Newcomer(id=21)).verdict == "queued"
+    assert controller.withdraw(21)
+    log = audit.read_text(encoding="utf-8")
+    records = [json.loads(line) for line in log.splitlines() if line.startswith('{"record":"admission"')]
+    assert [(r["id"], r["verdict"]) for r in records] == [
+        (7, "admitted"), (8, "queued"), (13, "queued"), (9, "rejected"), (8, "admitted"), (13, "rejected"), (21, "queued"),
+    ]  # fmt: skip
+    assert records[0]["gpu"] == answer.place.gpu and "gpu" not in records[1]
+    assert gs.control.replay_audit(log, controller.config).first_difference == -1
+
+
+def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
+    controller = gs.control.LiveController(host.config(flags={"dry_run": True}))
+    controller.start()
+    load(8.0)
+    for _ in range(10):
+        time.sleep(0.1)
+        controller.window()
+    assert controller.offer(gs.control.Newcomer(id=1)).verdict == "queued"
+    time.sleep(0.1)
+    controller.window()
+    assert controller.take_answers() == [] and len(controller.waiting) == 1

@@ -113,7 +113,7 @@ def test_search_limits_are_told(cluster: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput, match="time_limit: -1"):
         gs.preempt(cluster, b, time_limit=-1)
     with pytest.raises(gs.InvalidInput, match="time_limit: 1; expected none"):
-        gs.preemption.PreemptionIndex(cluster, time_limit=1)
+        gs.preemption.OnlinePreemption(cluster, time_limit=1)
 
 
 def test_more_than_64_potential_victims() -> None:
@@ -124,7 +124,7 @@ def test_more_than_64_potential_victims() -> None:
         found = gs.preempt(snapshot, "p", policy=policy)  # type: ignore[arg-type]
         assert found is not None and found.victims == ["gpu"] and found.proven
     assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == [["gpu"]]
-    index = gs.preemption.PreemptionIndex(snapshot)
+    index = gs.preemption.OnlinePreemption(snapshot)
     index.remove("c3")
     index.place("c3", "n0", [])
     assert index.decide("p") == gs.preempt(snapshot, "p")
@@ -139,7 +139,7 @@ def test_decisions_are_data(cluster: gs.Cluster) -> None:
 
 
 def test_the_index_follows_events(cluster: gs.Cluster) -> None:
-    index = gs.preemption.PreemptionIndex(cluster)
+    index = gs.preemption.OnlinePreemption(cluster)
     assert index.decide("waits") == gs.preempt(cluster, "waits")
     index.fail_gpu("m1", 4)
     assert index.decide("waits") is None
@@ -175,7 +175,7 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
         assert d is not None and d.victims == ["c23", "c27"] and d.cost == 1
     assert {now for _, now in asked} == {50} and ("c14", 50) in asked
     with_b = gs.allocation.with_task(cluster, b)
-    index = gs.preemption.PreemptionIndex(with_b, qos="none", cost=cost)
+    index = gs.preemption.OnlinePreemption(with_b, qos="none", cost=cost)
     assert index.decide("b") == gs.preempt(with_b, "b", qos="none", cost=cost)
     gang = gs.preemption.preempt_gang(with_b, ["b"], policy="spot", cost=cost)
     assert gang is not None and gang.victims == ["c23", "c27"] and gang.cost == 1
@@ -189,7 +189,7 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
     def fail(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
         raise Enough
 
-    for ask in (gs.preempt, lambda *a, **k: gs.preemption.PreemptionIndex(with_b, **k).decide("b")):
+    for ask in (gs.preempt, lambda *a, **k: gs.preemption.OnlinePreemption(with_b, **k).decide("b")):
         with pytest.raises(Enough):
             ask(cluster, b, cost=fail)
         for answer, message in (
@@ -217,7 +217,7 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
 
 
 def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
-    index = gs.preemption.PreemptionIndex(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
+    index = gs.preemption.OnlinePreemption(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
     assert index.shapes == 0
     for name in ("waits", "b"):
         index.decide(name)
@@ -229,7 +229,7 @@ def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
     now = {t.name: t.node for t in index.cluster().tasks}
     assert now["m1-0"] is None and now["m1-2"] == "m1" and now["m2-0"] is None
     with pytest.raises(gs.InvalidInput, match="most_shapes: 0; expected at least 1"):
-        gs.preemption.PreemptionIndex(cluster, most_shapes=0)
+        gs.preemption.OnlinePreemption(cluster, most_shapes=0)
 
 
 def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,7 +340,7 @@ def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Clust
             raise RuntimeError("not today")
         return 1.0
 
-    index = gs.preemption.PreemptionIndex(cluster, cost=meddle, policy="exhaustive")
+    index = gs.preemption.OnlinePreemption(cluster, cost=meddle, policy="exhaustive")
     with pytest.raises(RuntimeError, match="not today"):
         index.decide("waits")
     assert index.shapes == 0  # what was not found out is not kept
@@ -387,7 +387,7 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
     with pytest.raises(gs.InvalidInput, match="policy: a victim order; expected imp or exhaustive"):
-        gs.preemption.PreemptionIndex(with_b, policy=order)
+        gs.preemption.OnlinePreemption(with_b, policy=order)
     whole: Any = lambda *a: float(order(*a))  # noqa: E731
     assert gs.preempt(cluster, b, policy=whole, qos="none", cost=cost) == d
     other: Any = lambda victim: 1  # noqa: E731
@@ -442,7 +442,7 @@ def test_gangs_leave_whole_and_victims_run_again() -> None:
     plan = gs.preemption.to_plan(d)
     assert gs.verify.plan(c, plan).ok and set(plan.evictions) == {"x", "y"}
     assert d.vacated_nodes == (["m2"] if d.node == "m1" else ["m1"])
-    index = gs.preemption.PreemptionIndex(c, policy="exhaustive", replace_victims=True)
+    index = gs.preemption.OnlinePreemption(c, policy="exhaustive", replace_victims=True)
     assert index.decide("waits") == d
     index.apply(d)
     assert index.cluster().tasks["waits"].node == d.node
@@ -477,3 +477,37 @@ def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, cap
     assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
     assert "evict x, which runs again on m2: GPUs 6, 7" in capsys.readouterr().out
     assert cli.main(["verify", snapshot, plan]) == 0
+
+
+def test_demands_for_two_gpu_types_are_vectors() -> None:
+    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
+    node: dict[str, Any] = {"name": "n", "gpu_model": "H20", "gpu_count": 4, "cpu_milli": 64_000, "memory_mib": 1000}
+    node["devices"] = [{"device_class": "L20", "count": 4}]
+
+    def pod(name: str, h20: int, l20: int, started: int | None, held: list[int]) -> dict[str, Any]:
+        asked = {"name": name, "gpu_count": h20, "cpu_milli": 1, "memory_mib": 1, "priority_class": "HP" if started is None else "LP"}
+        if l20:
+            asked |= {"device_count": l20, "device_classes": ["L20"]}
+        return asked | {"priority": 9} if started is None else asked | {"node": "n", "gpus": held, "start_time": started}
+
+    running = [pod("a", 1, 0, 90, [0]), pod("b", 1, 2, 70, [1, 4, 5]), pod("c", 2, 0, 40, [2, 3]), pod("d", 0, 2, 10, [6, 7])]
+    snapshot = {**document([node], running, now=100), "version": 2}
+    cluster = gs.Cluster.from_json(snapshot)
+
+    def victims(h20: int, l20: int, policy: str = "spot") -> list[str] | None:
+        found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
+        return None if found is None else sorted(found.victims)
+
+    assert victims(1, 0) == ["a"]
+    assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
+    assert victims(4, 0, "spot_exact") == ["a", "b", "c"]
+    assert victims(1, 4, "spot_exact") == ["b", "d"]
+    assert victims(1, 5) is None and victims(5, 1) is None
+    for h20 in range(5):
+        for l20 in range(5):
+            if h20 + l20 == 0:
+                continue
+            found = victims(h20, l20)
+            assert found is not None
+            freed = [sum(t.get(what, 0) for t in running if t["name"] in found) for what in ("gpu_count", "device_count")]
+            assert freed[0] >= h20 and freed[1] >= l20, (h20, l20, found)

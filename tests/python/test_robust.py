@@ -100,7 +100,7 @@ def test_every_protocol_of_pickle(tiny: gs.Cluster, protocol: int) -> None:
     assert pickle.loads(pickle.dumps(tiny.nodes[1], protocol)).name == "n1"
     assert len(pickle.loads(pickle.dumps(tiny.tasks, protocol))) == 2
     with pytest.raises(TypeError, match="pickle"):
-        pickle.dumps(gs.preemption.PreemptionIndex(tiny), protocol)
+        pickle.dumps(gs.preemption.OnlinePreemption(tiny), protocol)
 
 
 def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
@@ -114,7 +114,7 @@ def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
     assert found > 50
 
 
-NO_DATA = {"PreemptionIndex", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks", "Autoscaler"}
+NO_DATA = {"OnlinePreemption", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks", "Autoscaler"}
 
 
 def classes_of(scope: Any) -> Iterator[type]:

@@ -54,8 +54,6 @@ class Cgroup {
     /// Cores of every thread of the group, for groups without the cpuset controller; threads that start later have those
     /// of the one that starts them.
     [[nodiscard]] BackendStatus set_affinity(const CpuSet& cpus);
-    /// @param weight 1 to 10000; the kernel's default is 100
-    [[nodiscard]] BackendStatus set_cpu_weight(int weight);
     [[nodiscard]] std::string file(const char* name) const { return folder_ + "/" + name; }
 
   private:

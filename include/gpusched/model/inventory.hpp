@@ -1,4 +1,4 @@
-// Inventory: the part of a snapshot that never changes, as structures of arrays with interned names.
+// Inventory: the part of a snapshot that placements leave alone, as structures of arrays with interned names.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -419,6 +419,19 @@ class Inventory {
         const auto& p = profiles_[tasks.profile[index(task)]];
         return {memberships_.data() + p.selection, memberships_.data() + p.end};
     }
+    /// The labels that the task's node must have, as written: those that single out nodes, such as a host name, are not in
+    /// `requirements`.
+    [[nodiscard]] const Labels& node_selector(TaskId task) const noexcept {
+        const auto* const set = node_set_of(task);
+        return set != nullptr ? set->node_selector
+                              : requirements[tasks.requirement[index(task)]].node_selector;
+    }
+    /// The terms of which the task's node must satisfy one, as written; empty = any node will do.
+    [[nodiscard]] const std::vector<NodeTerm>& node_affinity(TaskId task) const noexcept {
+        const auto* const set = node_set_of(task);
+        return set != nullptr ? set->node_affinity
+                              : requirements[tasks.requirement[index(task)]].node_affinity;
+    }
     /// What the task wrote of groups: those that it lists, avoids, wants near and spreads.
     [[nodiscard]] const GroupTerms& terms(TaskId task) const noexcept {
         return group_terms[task_affinities[tasks.affinities[index(task)]].group_terms];
@@ -441,6 +454,12 @@ class Inventory {
     [[nodiscard]] static bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 
   private:
+    /// The selection of single nodes of a task, where it has one.
+    [[nodiscard]] const NodeSet* node_set_of(TaskId task) const noexcept {
+        const auto set = extras[tasks.extras[index(task)]].node_set;
+        return set != Extras::no_node_set ? &node_sets[set] : nullptr;
+    }
+
     friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
     friend class detail::GroupEditor;

@@ -55,7 +55,11 @@ constexpr auto enum_names(ScoreForm) {
     });
 }
 
-/// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. 2^63 / 128 - 1: anything that is called as
+/// What one task, or one gang, costs at most, in thousandths of a GPU-second: sums over 64 of them cannot overflow; those over
+/// more stop at the largest number.
+inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
+
+/// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. `largest_cost`: anything that is called as
 /// `cost(const Cluster&, TaskId, std::int64_t now)` and returns a whole number. A function that returns floating point does
 /// not compile: its costs would be cut off.
 class CostFunction {

@@ -87,14 +87,6 @@ constexpr auto enum_names(RentalGoal) {
     });
 }
 
-/// The rental problem as a mixed-integer program. Columns: x(c, w) (the multiple of w's rate that c serves), y(c) replicas,
-/// usual(n) and spot(n) pieces, some(n) (1 = any is rented) where there is a minimum, start(c), and r, the multiple of all rates (1
-/// but for `rate`). Rows, by group: `coverage` sum_c x_cw = r; `time` sum_w rate_w / h_cw x_cw <= y_c; `pieces`
-/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` sum of y_c over configurations that
-/// are alike - start_c <= running_c, and sum_c start_c <= max_starts.
-/// @throws InvalidInput for a malformed problem
-[[nodiscard]] milp::Model rental_model(const RentalProblem& problem, RentalGoal goal = RentalGoal::cost);
-
 /// What to rent and run, and what was proved.
 struct RentalSolution {
     milp::Status status = milp::Status::failed;
@@ -130,6 +122,11 @@ constexpr void visit_fields(std::type_identity<RentalSolution>, F&& field) {
 
 /// Solves the rental problem. That it is infeasible is believed after a second answer, without presolve; CBC is asked twice always, and
 /// the better plan and the weaker bound count.
+/// The mixed-integer program has the columns x(c, w) (the multiple of w's rate that c serves), y(c) replicas,
+/// usual(n) and spot(n) pieces, some(n) (1 = any is rented) where there is a minimum, start(c), and r, the multiple of all rates (1
+/// but for `rate`). Rows, by group: `coverage` sum_c x_cw = r; `time` sum_w rate_w / h_cw x_cw <= y_c; `pieces`
+/// sum_c d_nc y_c <= gpus_n (usual_n + spot_n); `budget`; `minimum`; `starts` sum of y_c over configurations that
+/// are alike - start_c <= running_c, and sum_c start_c <= max_starts.
 /// @throws InvalidInput for malformed problems and options; BackendError where the solver is missing
 /// @note deterministic on one thread unless a time limit strikes
 [[nodiscard]] RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,

@@ -131,10 +131,12 @@ void bind_admission(py::module_& parent) {
         "admit",
         [keywords](const ClusterPtr& cluster, const AdmittedJob& job, const py::kwargs& given) {
             Problems problems;
-            auto options = keywords.read("admit", given, problems, cluster.get());
-            collect(problems, [&] { admission::validate(options, *cluster); });
+            JobToAdmit in{cluster};
+            collect(problems, [&] { in = job_to_admit(cluster, job); });
+            // Names become ids of the cluster that has the new pods: they shift those of the caller's.
+            auto options = keywords.read("admit", given, problems, in.cluster.get());
+            collect(problems, [&] { admission::validate(options, *in.cluster); });
             problems.throw_if_any();
-            const auto in = job_to_admit(cluster, job);
             if (!options.level) options.level = in.options.level;
             if (!options.mode) options.mode = in.options.mode;
             return Call(options.progress).run([&](const Context& context) {

@@ -161,12 +161,13 @@ JobsInCluster in_cluster(const ClusterPtr& cluster, const std::vector<JobArgumen
             made = std::move(with.jobs);
         }
         std::size_t next = 0;
-        const auto& known = cluster->inventory().job_names;
+        // Of the cluster that has the new pods: they shift the ids of the caller's.
+        const auto& known = out.cluster->inventory().job_names;
         for (std::size_t j = 0; j < jobs.size(); ++j) {
             if (!jobs[j].request.name.empty())
                 out.jobs[j] = std::move(made[next++]);
             else
-                out.jobs[j].pods = allocation::pending_pods(*cluster, jobs[j].name);
+                out.jobs[j].pods = allocation::pending_pods(*out.cluster, jobs[j].name);
             if (out.jobs[j].pods.empty())
                 throw InvalidInput(bad_value("job", gpusched::quoted(jobs[j].name), "one with pending pods") +
                                    (known.find(jobs[j].name) ? "" : did_you_mean(jobs[j].name, known)));

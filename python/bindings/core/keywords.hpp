@@ -25,6 +25,20 @@ namespace detail {
 template <class T>
 concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
 
+/// A keyword's documentation with the range that its field's table gives, such as "Most rounds; at least 1."
+template <class... Rules>
+std::string with_range(std::string text, const Rules&... rules) {
+    const bool sentence = text.ends_with('.');
+    [[maybe_unused]] const auto add = [&](const auto& rule) {
+        if constexpr (gpusched::detail::RangeRule<std::remove_cvref_t<decltype(rule)>>) {
+            if (sentence) text.pop_back();
+            text += (text.empty() ? "" : "; ") + gpusched::detail::rule_text(rule) + (sentence ? "." : "");
+        }
+    };
+    (add(rules), ...);
+    return text;
+}
+
 }  // namespace detail
 
 /// One keyword of a Python function, as its signature, its documentation, its stub and the console script show it.
@@ -171,7 +185,8 @@ class Keywords {
         std::string literal = "None";
         if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
         if (type.empty()) type = OptionType<T>::type();
-        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text)});
+        keywords_.push_back(
+            {name, std::move(type), std::move(literal), detail::with_range(std::move(text), rules...)});
         setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
             if constexpr (detail::names_of_cluster<T>)
                 of(options) = OptionType<T>::read(name, value, *cluster);

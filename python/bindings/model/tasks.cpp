@@ -4,7 +4,6 @@
 #include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
 
-#include <gpusched/model/detail/eligibility.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -136,7 +135,7 @@ JsonObjects node_affinity(const TaskView& t) {
         return result;
     };
     py::list result;
-    for (const auto& term : gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_affinity)
+    for (const auto& term : t.cluster->inventory().node_affinity(t.id))
         result.append(py::dict(py::arg("match_expressions") = matches(term.match_expressions),
                                py::arg("match_fields") = matches(term.match_fields)));
     return result;
@@ -197,9 +196,7 @@ void bind_tasks(py::module_& m) {
             doc("Cluster::is_movable").c_str())
         .def_property_readonly(
             "node_selector",
-            [](const TaskView& t) {
-                return gpusched::detail::written_affinity(t.cluster->inventory(), t.id).node_selector;
-            },
+            [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
             doc("TaskSpec::node_selector").c_str())
         .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
         .def_property_readonly("resources", resources, "Named resources that it asks for.")

@@ -6,7 +6,6 @@
 #include "model/task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/preemption/detail/cost.hpp>
 #include <gpusched/preemption/online.hpp>
 
 #include <cmath>
@@ -31,7 +30,7 @@ struct PythonCost {
         const py::object answer =
             ask_function("cost", *function, "(cluster, task, now)", cluster, TaskView{cluster, task}, now);
         const auto gpu_s = OptionType<double>::read("cost", answer);
-        constexpr auto most = static_cast<double>(p::detail::largest_cost) / 1000;
+        constexpr auto most = static_cast<double>(p::largest_cost) / 1000;
         if (!(gpu_s >= 0 && gpu_s < most))
             bad_option("cost", answer,
                        "GPU-seconds, 0 to 7.2e13, for task " + gpusched::quoted(cluster->name(task)));
@@ -94,9 +93,9 @@ void bind_index(py::module_& m) {
         const std::string_view text(signature);
         return documented(text, doc("preemption::OnlinePreemption::" + std::string(text, 0, text.find('('))));
     };
-    py::class_<Index>(m, "PreemptionIndex", doc("preemption::PreemptionIndex").c_str())
+    py::class_<Index>(m, "OnlinePreemption", doc("preemption::OnlinePreemption").c_str())
         .def(py::init([options](const ClusterPtr& cluster, const py::kwargs& keywords) {
-                 auto o = options.read("PreemptionIndex", keywords);
+                 auto o = options.read("OnlinePreemption", keywords);
                  use_functions(o, cluster);
                  return std::make_unique<Index>(*cluster, o, o.most_shapes);
              }),
@@ -180,7 +179,7 @@ void bind_index(py::module_& m) {
             },
             py::arg("decision"), documented_as("apply(self, decision)").c_str())
         .def("__repr__", [](const Index& i) {
-            return "<gpusched.preemption.PreemptionIndex: " +
+            return "<gpusched.preemption.OnlinePreemption: " +
                    counted(static_cast<std::int64_t>(i.cluster().node_count()), "node") + ", " +
                    counted(static_cast<std::int64_t>(i.index().shapes()), "shape") + ">";
         });

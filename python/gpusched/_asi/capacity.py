@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._views.report import Report
-from .._views.tables import Table
+from .._views.tables import Kind, Table
 from .batch import MICRO, Batch, Truths, Wholes
 from .release import Hour
 from .server_hour import ServerHour, total
@@ -58,7 +58,7 @@ class Allocation(Capacity):
 
     def tables(self) -> dict[str, Table]:
         rows = [(name, 100 * hp / hours, 100 * both / hours) for name, (hours, hp, both) in sorted(self.sums.items())]
-        return {"fig9": Table(("gpu_model", "hp_pct", "hp_and_lp_pct"), rows)}
+        return {"fig9": Table({"gpu_model": "text", "hp_pct": "number", "hp_and_lp_pct": "number"}, rows)}
 
 
 class Causes(Capacity):
@@ -124,7 +124,8 @@ class Slots(Capacity):
                 ]
 
     def tables(self) -> dict[str, Table]:
-        return {"fig14": Table(("day", "gpu_model", "gpus", "across", "within"), sorted(self.rows))}
+        columns: dict[str, Kind] = {"day": "whole", "gpu_model": "text", **dict.fromkeys(("gpus", "across", "within"), "whole")}
+        return {"fig14": Table(columns, sorted(self.rows))}
 
 
 def jobs(domain: Wholes, slots: Wholes, of: Truths, size: int) -> int:
@@ -145,4 +146,5 @@ class Standby(Capacity):
         self.rows.append((*sums.hour, int(sums.hp_standby.sum()) / MICRO, used))
 
     def tables(self) -> dict[str, Table]:
-        return {"fig16": Table(("day", "hour", "standby_gpu_hours", "standby_used"), self.rows)}
+        columns: dict[str, Kind] = {"day": "whole", "hour": "whole", "standby_gpu_hours": "number", "standby_used": "number"}
+        return {"fig16": Table(columns, self.rows)}

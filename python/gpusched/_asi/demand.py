@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._views.tables import Table
+from .._views.tables import Kind, Table
 from .batch import MICRO, Batch, Coded, Truths, Wholes
 from .release import Hour
 from .schema import GPU_MODELS, JOB_TYPES, MODEL_TYPES, display_model
@@ -55,7 +55,7 @@ class JobTypes(Pods):
         whole = sum(sums[0] for _, sums in known)
         return {
             "fig2": Table(
-                ("job_type", "gpu_hours", "share_pct", "hp_pct", "lp_pct"),
+                {"job_type": "text", **dict.fromkeys(("gpu_hours", "share_pct", "hp_pct", "lp_pct"), "number")},
                 [(name, a / MICRO, share(a, whole), share(hp, hp + lp), share(lp, hp + lp)) for name, (a, hp, lp) in known],
             )
         }
@@ -88,7 +88,7 @@ class ModelTypes(Pods):
                 for name, row in zip(names, sums.tolist())
                 for model, hours in zip(MODEL_TYPES, row)
             ]
-            return Table((first, "model_type", "gpu_hours", "share_pct"), rows)
+            return Table({first: "text", "model_type": "text", "gpu_hours": "number", "share_pct": "number"}, rows)
 
         return {
             "fig3_left": table("job_type", JOB_TYPES, self.jobs),
@@ -111,7 +111,11 @@ class Classes(Pods):
         self.pods += np.bincount(at, minlength=self.pods.size).reshape(self.pods.shape)
 
     def tables(self) -> dict[str, Table]:
-        columns = ("gpu_model", "hp_pod_hours", "lp_pod_hours", "hp_pct", "lp_pct")
+        columns: dict[str, Kind] = {
+            "gpu_model": "text",
+            **dict.fromkeys(("hp_pod_hours", "lp_pod_hours"), "whole"),
+            **dict.fromkeys(("hp_pct", "lp_pct"), "number"),
+        }
         rows = [
             (name, hp, lp, share(hp, hp + lp), share(lp, hp + lp)) for name, (hp, lp) in zip(GPU_MODELS, self.pods.tolist())
         ]
@@ -162,7 +166,15 @@ class Week(Pods):
             for name, (pods, gpus, measured, sm) in zip(JOB_TYPES, sums.T.tolist())
             if pods
         ]
-        return {"fig5": Table(("day", "hour", "job_type", "gpus", "sm_utilisation", "pods"), rows)}
+        columns: dict[str, Kind] = {
+            "day": "whole",
+            "hour": "whole",
+            "job_type": "text",
+            "gpus": "number",
+            "sm_utilisation": "number",
+            "pods": "whole",
+        }
+        return {"fig5": Table(columns, rows)}
 
 
 class Days(Pods):
@@ -187,5 +199,6 @@ class Days(Pods):
                 self.sums[key] = self.sums.get(key, np.zeros(3, np.int64)) + sums
 
     def tables(self) -> dict[str, Table]:
-        columns = ("gpu_model", "day", "hp_gpu_hours", "lp_gpu_hours", "gpu_hours")
+        hours = ("hp_gpu_hours", "lp_gpu_hours", "gpu_hours")
+        columns: dict[str, Kind] = {"gpu_model": "text", "day": "whole", **dict.fromkeys(hours, "number")}
         return {"fig6": Table(columns, [(*key, *(sums / MICRO).tolist()) for key, sums in sorted(self.sums.items())])}

@@ -38,6 +38,6 @@ class Fleet:
         left = [(model, servers, gpus, share(gpus, whole)) for model, (servers, gpus) in sorted(sums.items())]
         size = (len(self.days), len({server for server, _ in self.gpus}), whole, len(sums))
         return {
-            "table1": Table(("days", "servers", "gpus", "gpu_models"), [size]),
-            "fig4_left": Table(("gpu_model", "servers", "gpus", "share_pct"), left),
+            "table1": Table(dict.fromkeys(("days", "servers", "gpus", "gpu_models"), "whole"), [size]),
+            "fig4_left": Table({"gpu_model": "text", "servers": "whole", "gpus": "whole", "share_pct": "number"}, left),
         }

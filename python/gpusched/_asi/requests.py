@@ -76,7 +76,7 @@ class Fractions(Pods):
     def tables(self) -> dict[str, Table]:
         shares = [(share(part, pods), share(part_gpus, gpus)) for pods, part, gpus, part_gpus in self.sums.values() if pods]
         row = [float(np.mean(column)) for column in zip(*shares)]
-        return {"fig10_left": Table(("pods_pct", "gpus_pct"), [row] if row else [])}
+        return {"fig10_left": Table({"pods_pct": "number", "gpus_pct": "number"}, [row] if row else [])}
 
 
 class CoresPerGpu(Pods):

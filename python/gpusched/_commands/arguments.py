@@ -87,9 +87,12 @@ def names(text: str) -> list[str]:
 
 def choices(text: str) -> dict[str, str]:
     """Names by kind, like node_order=fewest_pods,ejection=first_victims."""
-    chosen = dict(part.partition("=")[::2] for part in text.split(","))
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    chosen = dict(pairs)
     if not all(chosen.values()):
         raise argparse.ArgumentTypeError(f"{text!r} is no choice; write KIND=NAME with commas between them")
+    if len(chosen) < len(pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} chooses for one kind twice")
     return chosen
 
 
@@ -130,8 +133,9 @@ class Parser(argparse.ArgumentParser):
         self.fields: dict[str, list[str]] = {}  # of `library_option`, by function of the library
         super().__init__(*args, **{"allow_abbrev": False, **keywords})
 
-    def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
-        """argparse's, with the default in the help of every option, and completion of file names.
+    def add_argument(self, *words: Any, **keywords: Any) -> argparse.Action:
+        """argparse's, with the default in the help of every option, and completion of file names. Options that hold names may
+        be given several times.
 
         `field` is what the library calls the value, where that is not the option's own name; `known` are names that shells
         complete, and that the library checks.
@@ -147,10 +151,12 @@ class Parser(argparse.ArgumentParser):
         elif keywords.get("action") in ("store_const", "store_true"):
             shown = "no"
         else:
-            shown = "none" if file and names[0].startswith("-") else None
+            shown = "none" if file and words[0].startswith("-") else None
         if shown is not None:
             keywords["help"] = f"{keywords.get('help', '')} (default: {shown})".strip()
-        action = super().add_argument(*names, **keywords)
+        if keywords.get("type") is names and words[0].startswith("-") and default is None:
+            keywords.setdefault("action", Together)
+        action = super().add_argument(*words, **keywords)
         if file:
             action.complete = FILES  # type: ignore[attr-defined]  # read by shtab
         if known is not None:

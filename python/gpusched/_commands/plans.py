@@ -13,7 +13,7 @@ from .. import consolidation, io, verify
 from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .arguments import Parser, choices, goal, library_option, names
+from .arguments import Parser, Together, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
 
@@ -44,7 +44,7 @@ def consolidate_options(p: Parser) -> None:
     )
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
-    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
+    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, action=Together, metavar="KIND=NAME,...")
     option(
         "goal",
         "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000; usable_by=TASK or JOB counts nodes where that may run, else those without taints that others of their GPU model lack (default: none)",
@@ -307,7 +307,7 @@ def explain(args: argparse.Namespace) -> int:
 def explain_move_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     p.add_argument("task", metavar="TASK", help="name of a task")
-    p.add_argument("node", nargs="+", metavar="NODE", help="names of nodes where it might go")
+    p.add_argument("node", nargs="+", type=names, metavar="NODE", help="names of nodes where it might go")
     library_option(p, "consolidation.explain_move", "plan", "the plan after which the move would be made (default: none, the cluster as it is)", metavar="PLAN.json")
     scope_options(p, "consolidation.explain_move")
     library_option(p, "consolidation.explain_move", "price", "the price that the plan was made at, in thousandths of a GPU (of a node) for a move", metavar="PRICE")
@@ -320,7 +320,7 @@ def explain_move(args: argparse.Namespace) -> int:
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
     problems, texts = Problems(), []
-    for node in args.node:
+    for node in sum(args.node, []):
         with problems.collect():
             texts.append(str(consolidation.explain_move(cluster, args.task, node, **options)))
     problems.raise_if_any()

@@ -428,6 +428,7 @@ def enumerate_deployments(
     max_stages: int = 8,
     max_gpus: int = 16,
     max_types: int = 2,
+    mixed_degrees: bool = False,
     memory_fraction: float = 0.9,
     min_tokens: int = 4096,
     disconnected: Sequence[tuple[int, int]] = [],

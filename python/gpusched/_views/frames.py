@@ -35,8 +35,20 @@ class Wholes(list[Any]):
     """A column of whole numbers."""
 
 
+class Numbers(list[Any]):
+    """A column of numbers in floating point, with None where there is none."""
+
+
 class Gpus(list[Any]):
     """A column of lists of GPUs."""
+
+
+class TextLists(list[Any]):
+    """A column of lists of texts."""
+
+
+KINDS: dict[str, type[list[Any]]] = {"text": Texts, "whole": Wholes, "number": Numbers, "texts": TextLists, "any": list}
+"""By the names that tables give them; the type of a column of any values is found from these."""
 
 
 def to_pandas(columns: Columns) -> pd.DataFrame:
@@ -48,7 +60,9 @@ def to_pandas(columns: Columns) -> pd.DataFrame:
             return pd.Categorical(values, categories=pd.Index(names, dtype=object))
         if isinstance(values, Wholes):
             return np.array(values, dtype=np.int64)
-        if isinstance(values, (Texts, Gpus)):
+        if isinstance(values, Numbers):
+            return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        if isinstance(values, (Texts, Gpus, TextLists)):
             return pd.Series(list(values), dtype=object)
         return values
 
@@ -65,8 +79,12 @@ def to_arrow(columns: Columns) -> pa.Table:
             return pa.array(values, pa.string())
         if isinstance(values, Wholes):
             return pa.array(values, pa.int64())
+        if isinstance(values, Numbers):
+            return pa.array(values, pa.float64())
         if isinstance(values, Gpus):
             return pa.array(values, pa.list_(pa.int64()))
+        if isinstance(values, TextLists):
+            return pa.array(values, pa.list_(pa.string()))
         return pa.array(values)
 
     return pa.table({name: array(values) for name, values in columns.items()})

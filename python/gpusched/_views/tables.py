@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, overload
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _core
+from ..errors import InvalidInput
 from . import frames
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from typing_extensions import Self
+
+PUBLIC = "gpusched.fragmentation"
+"""The module whose names pickles hold: it stays where this one may move."""
+
+Kind = Literal["text", "whole", "number", "texts", "any"]
+"""What the values of a column are, whatever there are: texts, whole numbers, numbers (None where there is none), lists of texts."""
 
 
 class Row(tuple[Any, ...]):
@@ -43,40 +49,81 @@ class Row(tuple[Any, ...]):
     def __repr__(self) -> str:
         return "(" + ", ".join(f"{name}={value!r}" for name, value in self._asdict().items()) + ")"
 
+    @classmethod
+    def make(cls, columns: Sequence[str], values: Iterable[Any]) -> Row:
+        """A row with these columns."""
+        return row_type(columns)(values)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return make_row, (self.columns, tuple(self))
+        return Row.make, (self.columns, tuple(self))
 
 
-def make_row(columns: tuple[str, ...], values: Iterable[Any]) -> Row:
-    """A row with these columns."""
-    return type("Row", (Row,), {"__slots__": (), "columns": columns})(values)
+def row_type(columns: Sequence[str]) -> type[Row]:
+    return type("Row", (Row,), {"__slots__": (), "__module__": PUBLIC, "columns": tuple(columns)})
 
 
-def floats(values: list[Any]) -> np.ndarray:
-    return np.array(values, dtype=np.float64)
+OF_THE_LIBRARY: dict[tuple[str, ...], tuple[Kind, ...]] = {
+    ("gpu_model", "across", "within", "loss"): ("text", "whole", "whole", "whole"),
+    ("gpu_model", "across", "within", "cluster", "domain"): ("text", "whole", "whole", "text", "text"),
+    ("node", "cause", "gpus", "tasks"): ("text", "text", "number", "texts"),
+    ("gpu_model", "servers", "hp", "hp_and_lp", "standby_servers", "standby_used"): (
+        "text", "whole", "number", "number", "whole", "number",
+    ),  # fmt: skip
+}
+"""Kinds by columns: of the tables that the extension makes, of which it gives the names alone."""
 
 
 class Table(Sequence[Row]):
-    """Rows with named columns."""
+    """Rows with named columns. A part of a table (`table[:2]`) is a table.
 
-    kinds: ClassVar[dict[str, Callable[[list[Any]], Any]]] = {
-        **dict.fromkeys(("gpu_model", "cluster", "domain"), frames.Texts),
-        **dict.fromkeys(("gpus", "across", "within", "loss"), frames.Wholes),
-        **dict.fromkeys(("cpu_cores", "fractional", "stranded", "insufficient_cpu", "total_idle"), floats),
-        **dict.fromkeys(("fractional_pct", "stranded_pct", "insufficient_cpu_pct"), floats),
-    }
+    `columns` are names with their kinds: "text", "whole", "number" (None where there is none), "texts" or "any"; names alone: any.
+    Columns of a kind have the same type in pandas and Arrow whatever the rows hold.
+    """
 
-    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        self.columns = tuple(columns)
-        kind = type("Row", (Row,), {"__slots__": (), "columns": self.columns})
-        self._rows: list[Row] = [kind(row) for row in rows]
+    columns: tuple[str, ...]
+    kinds: dict[str, Kind]
+
+    def __init__(self, columns: Mapping[str, Kind] | Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        if isinstance(columns, Mapping):
+            self.kinds = dict(columns)
+            known = list(frames.KINDS)
+            problems = [
+                f"columns[{name!r}]: {kind!r}; expected one of {', '.join(known)}" + _core.did_you_mean(str(kind), known)
+                for name, kind in columns.items()
+                if kind not in known
+            ]
+            if problems:
+                raise InvalidInput(problems)
+        else:
+            self.kinds = {**dict.fromkeys(columns, "any"), **dict(zip(columns, OF_THE_LIBRARY.get(tuple(columns), ())))}
+        self._fill(rows)
+
+    def _fill(self, rows: Iterable[Sequence[Any]]) -> None:
+        self.columns = tuple(self.kinds)
+        self._rows: list[Row] = list(map(row_type(self.columns), rows))
+
+    def _part(self, at: Iterable[int]) -> Self:
+        """The table of the rows at these positions."""
+        part = object.__new__(type(self))
+        vars(part).update(vars(self))
+        part._rows = [self._rows[i] for i in at]
+        return part
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles hold: rows as tuples, and what a subclass has beside them."""
+        return {name: value for name, value in vars(self).items() if name not in ("columns", "_rows")} | {"rows": [*map(tuple, self)]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        rows = state.pop("rows")
+        vars(self).update(state)
+        self._fill(rows)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        return self._rows[index]
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Row | Self:
+        return self._part(range(len(self))[index]) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -99,8 +146,7 @@ class Table(Sequence[Row]):
         return frames.to_arrow(self._typed())
 
     def _typed(self) -> frames.Columns:
-        """The columns; those that the library's tables have are of the same type whatever the rows hold."""
-        return {name: self.kinds.get(name, list)(self.column(name)) for name in self.columns}
+        return {name: frames.KINDS[kind](self.column(name)) for name, kind in self.kinds.items()}
 
     def to_csv(self) -> str:
         """The table as CSV text."""
@@ -128,6 +174,9 @@ class Table(Sequence[Row]):
             for row in self
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+Row.__module__ = Table.__module__ = PUBLIC
 
 
 def format_value(value: Any) -> str:

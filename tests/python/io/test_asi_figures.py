@@ -361,3 +361,15 @@ def test_generated_tables_follow_from_their_seed(folder: Path, tmp_path: Path) -
         gs.sim.generate_asi_tables(folder)
     with pytest.raises(gs.InvalidInput, match="servers: 0; expected an integer from 1 to 100000"):
         gs.sim.generate_asi_tables(tmp_path / "d", servers=0)
+
+
+def test_frames_hold_what_tables_hold_in_types_that_do_not_depend_on_it(figures: dict[str, Any]) -> None:
+    pytest.importorskip("pandas")
+    assert any(gpus % 1 for gpus in figures["fig5"].column("gpus"))  # parts of GPUs, which whole numbers would lose
+    for name, table in figures.items():
+        arrow, frame = table.to_arrow(), table.to_pandas()
+        assert arrow.schema == table[:0].to_arrow().schema and list(frame.dtypes) == list(table[:0].to_pandas().dtypes), name
+        for column in table.columns:
+            there = table.column(column)
+            assert arrow[column].to_pylist() == there, (name, column)
+            assert [None if x != x else x for x in frame[column].tolist()] == there, (name, column)

@@ -181,7 +181,7 @@ GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
         t.trial.offered += known ? x.offered_per_s : t.trial.before_rate;
     }
     if (comparable) {
-        t.trial.tail.update(x.p99_ms);
+        t.trial.tail.update(tail_ms(i));
         ++t.counter;
     }
     if (t.counter >= o_.validation || t.trial.waited >= most_validations * o_.validation) verdict(i);
@@ -370,6 +370,7 @@ GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
     const auto& h = options.host;
     if (seen.tenants.size() != h.tenants.size() ||
         (!seen.guards.empty() && seen.guards.size() != h.tenants.size()) ||
+        (!seen.nic_bytes_per_s.empty() && seen.nic_bytes_per_s.size() != h.roots.size()) ||
         seen.feedback.size() != h.tenants.size() || seen.roots.size() != h.roots.size() ||
         seen.gpus.size() != h.gpus.size() || seen.irq_per_s.size() != h.core_numa.size() ||
         seen.numa_io_bytes_per_s.size() != static_cast<std::size_t>(h.numa_nodes) ||

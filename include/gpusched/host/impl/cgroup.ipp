@@ -155,13 +155,4 @@ GPUSCHED_INLINE BackendStatus Cgroup::set_affinity(const CpuSet& cpus) {
     return BackendStatus::timeout;
 }
 
-GPUSCHED_INLINE BackendStatus Cgroup::set_cpu_weight(int weight) {
-    const auto text = std::to_string(weight);
-    if (const int error = files_.write(file("cpu.weight"), text); error != 0) return errno_status(error);
-    std::string now;
-    if (const auto status = read("cpu.weight", now); status != BackendStatus::ok) return status;
-    while (!now.empty() && now.back() == '\n') now.pop_back();
-    return now == text ? BackendStatus::ok : BackendStatus::invalid_state;
-}
-
 }  // namespace GPUSCHED_NAMESPACE::host

@@ -21,20 +21,6 @@ inline bool finds_labels(const Requirement& requirement, const NodeClass& node_c
                        });
 }
 
-/// A task's selector and affinity as written, single nodes included.
-struct WrittenAffinity {
-    const Labels& node_selector;
-    const std::vector<NodeTerm>& node_affinity;
-};
-inline WrittenAffinity written_affinity(const Inventory& inventory, TaskId task) {
-    const auto& tasks = inventory.tasks;
-    const auto set = inventory.extras[tasks.extras[index(task)]].node_set;
-    if (set != Extras::no_node_set)
-        return {inventory.node_sets[set].node_selector, inventory.node_sets[set].node_affinity};
-    const auto& requirement = inventory.requirements[tasks.requirement[index(task)]];
-    return {requirement.node_selector, requirement.node_affinity};
-}
-
 inline bool tolerates_taints(const Requirement& requirement, const NodeClass& node_class) {
     return std::all_of(node_class.taints.begin(), node_class.taints.end(), [&](const Taint& taint) {
         return Inventory::tolerates(requirement.tolerations, taint);

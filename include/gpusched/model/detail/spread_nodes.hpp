@@ -23,9 +23,8 @@ inline SpreadRule spread_rule_of(const Inventory& inventory, TaskId task, const 
     rule.label_levels.erase(std::unique(rule.label_levels.begin(), rule.label_levels.end()),
                             rule.label_levels.end());
     if (term.honor_node_affinity) {
-        const auto& [selector, affinity] = written_affinity(inventory, task);
-        rule.node_selector = selector;
-        rule.node_affinity = affinity;
+        rule.node_selector = inventory.node_selector(task);
+        rule.node_affinity = inventory.node_affinity(task);
     }
     rule.honors_taints = term.honor_taints;
     if (term.honor_taints)

@@ -66,9 +66,8 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     out.how = t.how(task);
     out.standby = t.standby[i] != 0;
     out.daemon = t.daemon[i] != 0;
-    const auto& [selector, affinity] = detail::written_affinity(inv, task);
-    out.node_selector = selector;
-    out.node_affinity = affinity;
+    out.node_selector = inv.node_selector(task);
+    out.node_affinity = inv.node_affinity(task);
     out.tolerations = requirement.tolerations;
     out.anti_affinity = wishes.anti_affinity;
     out.affinity = wishes.affinity;

@@ -31,7 +31,7 @@ inline std::string describe_model(const Cluster& cluster, TaskId task, NodeId no
 inline std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    for (const auto& [key, value] : written_affinity(inv, task).node_selector) {
+    for (const auto& [key, value] : inv.node_selector(task)) {
         const auto has = labels.find(key);
         if (has != labels.end() && has->second == value) continue;
         return "the node's label " + gpusched::quoted(key) + " is " +
@@ -66,7 +66,7 @@ inline std::string describe_match(const NodeMatch& match) {
 inline std::string describe_node_affinity(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    const auto& affinity = written_affinity(inv, task).node_affinity;
+    const auto& affinity = inv.node_affinity(task);
     std::string text = "node_affinity: the node does not satisfy ";
     for (std::size_t i = 0; i < affinity.size(); ++i) {
         if (i > 0) text += " nor ";

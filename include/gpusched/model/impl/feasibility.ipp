@@ -25,10 +25,9 @@ GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
     const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
     if (!detail::accepts_model(requirement, node_class)) return Obstacle::gpu_model;
-    const auto& [selector, affinity] = detail::written_affinity(inv, task);
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
-    if (!detail::holds(selector, labels)) return Obstacle::node_selector;
-    if (!detail::holds(affinity, labels, cluster.name(node))) return Obstacle::node_affinity;
+    if (!detail::holds(inv.node_selector(task), labels)) return Obstacle::node_selector;
+    if (!detail::holds(inv.node_affinity(task), labels, cluster.name(node))) return Obstacle::node_affinity;
     return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
 }
 

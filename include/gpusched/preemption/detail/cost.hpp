@@ -9,10 +9,6 @@
 
 namespace GPUSCHED_NAMESPACE::preemption::detail {
 
-/// What one task, or one gang, costs at most: sums over 64 of them cannot overflow; those over more stop at the largest
-/// number.
-inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
-
 /// @throws InvalidInput when the caller's function answers less than 0 or more than `largest_cost`
 inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
     if (!cost) return lost_work(cluster, task, now);

@@ -63,8 +63,8 @@ GPUSCHED_INLINE std::int64_t gang_lost_work(const Cluster& cluster, TaskId task,
         if (inv.tasks.job[index(other)] != job || !cluster.is_placed(other)) continue;
         ++running;
         if (inv.subgroup_of(other) == subgroup) ++in_subgroup;
-        const auto more = std::min(lost_work(cluster, other, now), detail::largest_cost);
-        sum = std::min(sum, detail::largest_cost - more) + more;
+        const auto more = std::min(lost_work(cluster, other, now), largest_cost);
+        sum = std::min(sum, largest_cost - more) + more;
     }
     const auto needed = inv.job_min_members[index(job)];
     const bool alone =

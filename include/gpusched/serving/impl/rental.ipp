@@ -209,12 +209,6 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
 
 }  // namespace detail
 
-GPUSCHED_INLINE milp::Model rental_model(const RentalProblem& problem, RentalGoal goal) {
-    validate(problem);
-    detail::RentalColumns columns;
-    return detail::build_rental(problem, goal, columns);
-}
-
 GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
                                             const milp::SolveOptions& options, const milp::AnySolver& solver,
                                             const Context& context) {
