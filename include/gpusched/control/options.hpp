@@ -98,8 +98,8 @@ struct ControllerOptions {
     double lease_s = 30;                     ///< how long block I/O is limited, window_s to 300
 
     double ema_weight = 0.3;     ///< above 0 and at most 1
-    double low_factor = 0.93;    ///< of tau: below is good, above 0 and below 1
-    double worse_factor = 1.10;  ///< of the average before a change: above is worse, at least 1
+    double low_factor = 0.93;    ///< of tau: below is good, 0.01 to 1
+    double worse_factor = 1.10;  ///< of the average before a change: above is worse, 1 to 100
     double relax_below = 0.8;    ///< of tau
     double relax_limit = 0.9;    ///< of tau: what may be predicted and found after giving back
 
