@@ -8,7 +8,7 @@ import pickle
 import gpusched as gs
 import numpy as np
 import pytest
-from test_milp import BEST, CONFIGS, EXAMPLE, cluster, spot_example
+from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, spot_example
 
 pytest.importorskip("scipy")
 milp = gs.milp

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).resolve().parents[1] / "golden" / "cli"
+CASES = Path(__file__).resolve().parents[2] / "golden" / "cli"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/command"))
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 

@@ -132,7 +132,7 @@ def test_all_classes_are_data_but_those_that_the_page_names() -> None:
         own = {method for base in of.__mro__ if base.__module__.startswith("gpusched") for method in vars(base)}
         assert "__repr__" in own, name
         assert ({"__setstate__", "__eq__"} <= own) == (name not in NO_DATA), name
-    page = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `gs\.\w+\.(\w+)` \| it ", page, re.M)) == NO_DATA
 
 

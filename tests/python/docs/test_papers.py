@@ -12,7 +12,7 @@ import gpusched as gs
 import pytest
 from gpusched import cli
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 COMMANDS = cli.parser().commands
 

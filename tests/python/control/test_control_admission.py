@@ -8,8 +8,8 @@ from typing import Any
 
 import gpusched as gs
 import pytest
+from control_documents import config, window
 from gpusched.control import AdmissionQueue, Newcomer, find_place
-from test_control import config, window
 
 
 def quiet(windows: int = 10, p99: float = 8.0, pcie: float = 0.0) -> gs.control.Controller:

@@ -11,7 +11,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def test_the_quick_start(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gpusched import _core, serving
 from gpusched._commands.serving import read_plan, read_request
 from jsonschema import Draft202012Validator
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 TARGETS = [f"{latency}_p{percent}_s" for latency in ("ttft", "tpot") for percent in (50, 90, 99)]
 
 

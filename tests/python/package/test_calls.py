@@ -115,7 +115,7 @@ def test_progress_must_be_callable(tiny: gs.Cluster) -> None:
 
 PACKED = "cluster = gs.sim.generate_cluster(layout='packed', seed=1)"
 spec = importlib.util.spec_from_file_location(
-    "interrupt", Path(__file__).parents[2] / "benchmarks" / "package" / "interrupt.py"
+    "interrupt", Path(__file__).parents[3] / "benchmarks" / "package" / "interrupt.py"
 )
 assert spec is not None and spec.loader is not None
 interrupt = importlib.util.module_from_spec(spec)

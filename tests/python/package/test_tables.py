@@ -19,7 +19,7 @@ from gpusched import serving
 from gpusched.fragmentation import Report, Row, Table
 from gpusched.serving import DeploymentCosts
 
-STORED = Path(__file__).resolve().parents[1] / "golden" / "python" / "tables.pickle"
+STORED = Path(__file__).resolve().parents[2] / "golden" / "python" / "tables.pickle"
 REQUEST: dict[str, Any] = {
     "gpus": {"H100": {"available": 4, "price": 3.0}},
     "models": {"Llama-3-8B": {"workloads": {"chat": {"input": 496, "output": 510, "rate": 1.0}}}},

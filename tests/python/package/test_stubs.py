@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-GENERATOR = Path(__file__).resolve().parents[2] / "python" / "bindings" / "generate_stubs.py"
+GENERATOR = Path(__file__).resolve().parents[3] / "python" / "bindings" / "generate_stubs.py"
 
 
 def test_the_committed_stubs_are_the_generated_ones() -> None:

@@ -14,7 +14,7 @@ from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
 
 def request() -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 SHAPES = {"chat": (500, 250), "code": (1500, 30)}
 
 

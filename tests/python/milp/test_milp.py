@@ -3,48 +3,18 @@
 
 import json
 import math
-import os
 import pickle
 import shutil
 import subprocess
-from pathlib import Path
 
 import gpusched as gs
 import numpy as np
 import pytest
+from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, data, solvers, spot_example
 
 pytest.importorskip("scipy")
 milp = gs.milp
 serving = gs.serving
-
-CONFIGS = [
-    {"name": "t1", "gpus": {"t1": 1}, "throughput": {"w1": 1.0, "w2": 1.2}},
-    {"name": "t2", "gpus": {"t2": 1}, "throughput": {"w1": 0.9, "w2": 0.9}},
-    {"name": "t3", "gpus": {"t3": 1}, "throughput": {"w1": 0.3, "w2": 0.5}},
-    {"name": "TP(2xt2)", "gpus": {"t2": 2}, "throughput": {"w1": 2.4, "w2": 1.5}},
-]
-EXAMPLE = (CONFIGS, {"w1": 80, "w2": 20}, {"t1": 4.0, "t2": 2.0, "t3": 2.0}, {"t1": 2, "t2": 2, "t3": 2}, 8)
-BEST = 1450 / 51
-
-
-def solvers():
-    found = ["scipy"]
-    try:
-        import highspy  # noqa: F401
-
-        found.append("highs")
-    except ImportError:
-        pass
-    return found + [name for name in milp.available_solvers() if name not in found]
-
-
-def data(*path):
-    here = Path(os.environ.get("GPUSCHED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-    file = here.joinpath(*path)
-    if not file.exists():
-        pytest.skip(f"{file} is not here (set GPUSCHED_DATA)")
-    return file
-
 
 def test_matrices_are_views():
     m = milp.serving_plan(*EXAMPLE)
@@ -280,14 +250,6 @@ def test_real_instance(trace, budget, makespan):
         assert plan.rented == {"A100": 8}
 
 
-def spot_example():
-    return [
-        {"arrival": 0, "pods": 1, "gpus": 2, "hp": False, "checkpoints": [2, 5]},
-        {"arrival": 2, "pods": 1, "gpus": 2, "hp": True, "checkpoints": [2], "max_delay": 0},
-        {"arrival": 0, "pods": 1, "gpus": 1, "hp": False, "checkpoints": [1, 2]},
-    ]
-
-
 @pytest.mark.parametrize(
     ("alpha", "mode", "objective"),
     [(0.2, "meaning", -0.142857), (3, "meaning", -2.666667), (1, "literal", -3.726190)],
@@ -301,11 +263,6 @@ def test_spot_schedule(alpha, mode, objective):
     assert m.evaluate(m.encode(pods)).objective == pytest.approx(objective, abs=2e-6)
     with pytest.raises(gs.InvalidInput, match="checkpoints is missing"):
         milp.spot_schedule([{"arrival": 0}], [2], 7, 1)
-
-
-def cluster(tasks):
-    nodes = [{"name": f"n{i}", "gpu_model": "A", "gpu_count": 4, "cpu_milli": 8000, "memory_mib": 100} for i in range(3)]
-    return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks})
 
 
 def test_consolidation_and_packing():

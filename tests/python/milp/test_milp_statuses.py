@@ -12,7 +12,7 @@ from pathlib import Path
 import gpusched as gs
 import numpy as np
 import pytest
-from test_milp import EXAMPLE, data, solvers
+from milp_examples import EXAMPLE, data, solvers
 
 pytest.importorskip("scipy")
 milp = gs.milp

@@ -14,7 +14,7 @@ import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
 
 def request(budget: float = 15, **models: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import gpusched as gs
 import pytest
 from gpusched import cli
 
-DATA = Path(os.environ.get("GPUSCHED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("GPUSCHED_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 
 
 class Machine:

@@ -14,34 +14,8 @@ from typing import Any
 import gpusched as gs
 import numpy as np
 import pytest
+from control_documents import config, window
 from gpusched import cli
-
-
-def config(**more: Any) -> dict[str, Any]:
-    return {
-        "format": "gpusched.control",
-        "version": 1,
-        "host": {
-            "roots": [{}, {"bridge": 1}],
-            "gpus": [{"root": 0}, {"root": 1}],
-            "tenants": [
-                {"name": "T1", "protected": True, "start": {"profile": "2g", "slice": 0}},
-                {"name": "T2", "gpu": 0, "numa": 0},
-            ],
-        },
-        **more,
-    }
-
-
-def window(p99: float, pcie: float = 0.0) -> dict[str, Any]:
-    return {
-        "tenants": {
-            "T1": {"p99_ms": p99, "count": 100, "offered_per_s": 50, "completed_per_s": 50},
-            "T2": {"pcie_bytes_per_s": pcie, "pcie_attribution": "measured", "io_bytes_per_s": pcie / 4},
-        },
-        "roots": [{"bytes_per_s": pcie + 1e9}, {"bytes_per_s": 1e9}],
-        "numa_io_bytes_per_s": [0],
-    }
 
 
 def test_layout_counts_are_the_golden_ones() -> None:
@@ -204,7 +178,7 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
-    docs = (Path(__file__).resolve().parents[2] / "docs" / "control.md").read_text(encoding="utf-8")
+    docs = (Path(__file__).resolve().parents[3] / "docs" / "control.md").read_text(encoding="utf-8")
     with pytest.raises(SystemExit):
         cli.main(["simulate-host", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
@@ -482,7 +456,7 @@ def test_timeline(tmp_path: Path) -> None:
 
 def test_the_schema_agrees_with_the_reader() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    here = Path(__file__).resolve().parents[2] / "docs" / "schema" / "gpusched.control.v1.schema.json"
+    here = Path(__file__).resolve().parents[3] / "docs" / "schema" / "gpusched.control.v1.schema.json"
     schema = json.loads(here.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
 
