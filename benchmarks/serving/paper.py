@@ -342,7 +342,7 @@ def configurations(run: Run, smoke: bool) -> None:
                 values: dict[str, Any] = {}
                 for name, options in {"default": {}, **SPACES}.items():
                     plan, seconds = run.plan(asked, deployments=options)
-                    replicas = {r.deployment.name: r.count for r in plan.replicas}
+                    replicas = {r["deployment"]: r["count"] for r in plan.replicas}
                     values[name] = {"requests_per_s": plan.requests_per_s, "bound": 1000 / plan.bound, "seconds": seconds,
                                     "optimal": plan.optimal, "replicas": replicas}  # fmt: skip
                 rows.append(run.row(case=f"configurations-{of}", trace=trace + 1, availability=available + 1, budget=budget, **values))

@@ -498,7 +498,8 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
         found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
         return None if found is None else sorted(found.victims)
 
-    assert victims(1, 0) == ["a"]
+    assert victims(1, 0) == ["a", "d"]  # a prefix in the order of C_t, which counts whole GPUs alone: "d" costs nothing
+    assert victims(1, 0, "spot_exact") == ["a"]
     assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
     assert victims(4, 0, "spot_exact") == ["a", "b", "c"]
     assert victims(1, 4, "spot_exact") == ["b", "d"]
