@@ -56,14 +56,15 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     """A whole number of Python or numpy from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidInput(f"{name}: {repr_text(value)}; expected an integer from {low} to {high}")
-    if not low <= value <= high:
+    found = int(value)
+    if not low <= found <= high:
         raise InvalidInput(f"{name}: {repr_text(value)}; expected {low} to {high}")
-    return int(value)
+    return found
 
 
 def number(name: str, value: Any, low: float, high: float) -> float:
     """A number of Python or numpy from `low` to `high`, which are finite."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise InvalidInput(f"{name}: {repr_text(value)}; expected a number from {low:g} to {high:g}")
     return float(value)
 

@@ -98,7 +98,7 @@ def compare_hosts(
     `variants`: names as in `simulate_host`; `seeds`: integers; `options`: those of `simulate_host`.
     """
     listed = a_list("compare_hosts", "variants", variants, "names")
-    chosen = [one_of(f"variants[{at}]", name, get_args(HostVariant)) for at, name in enumerate(listed)]
+    chosen: list[Any] = [one_of(f"variants[{at}]", name, get_args(HostVariant)) for at, name in enumerate(listed)]
     numbers = [integer(f"seeds[{at}]", seed, 0, MOST_SEED) for at, seed in enumerate(a_list("compare_hosts", "seeds", seeds, "integers"))]
     if not numbers:
         raise InvalidInput("seeds: none; expected at least one")
@@ -137,3 +137,7 @@ def __getattr__(name: str) -> Any:
     if name == "generate_asi_tables":  # at the first use
         return import_module("._asi.generate", __package__).generate_asi_tables
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
