@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Together, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
+from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
@@ -134,7 +134,6 @@ def frontier(args: argparse.Namespace) -> int:
         from ..plotting import plot_frontier
 
         save_figure(args.plot, lambda: plot_frontier(found))
-        say(f"wrote {args.plot}")
     return OK
 
 
@@ -361,6 +360,8 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
 
 
 def export(args: argparse.Namespace) -> int:
+    if args.to == "csv":
+        refuse(given(args, "cluster", "default_namespace"), "export --to csv")
     require_writable(args.output, inputs=[args.plan, args.cluster])
     plan = Plan.from_json(args.plan)
     if args.to == "csv":

@@ -205,3 +205,34 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, 
     assert said == f"gpusched: job: 'ml/x'; {expected}; waiting are {named} and 4 others\n"
     assert cli.main([command, str(cluster), "train-11"]) == 2
     assert capsys.readouterr().err.endswith("waiting are ml/train-11\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (
+            ["export", "PLAN", "--cluster", "CLUSTER", "--default-namespace", "x"],
+            [f"--{name}: not an option of export --to csv" for name in ("cluster", "default-namespace")],
+        ),
+        (
+            ["report", "CLUSTER", "--csv", "--nodes", "3", "--job-gpus", "64", "--cores-per-gpu", "1"],
+            [f"--{name}: not an option of report --csv" for name in ("cores-per-gpu", "job-gpus", "nodes")],
+        ),
+        (["plot", "gpus", "CLUSTER", "-o", "OUTPUT", "--gpus", "8"], ["--gpus: not an option of plot gpus"]),
+        (["kube", "snapshot", "-o", "OUTPUT", "--raw", "--schedulers", "a"], ["--schedulers: not an option of kube snapshot --raw"]),
+        (["kube", "snapshot", "-o", "OUTPUT", "--raw", "--examples", "3"], ["--examples: not an option of kube snapshot --raw"]),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    arguments: list[str], parts: list[str], cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(tmp_path / "plan.json")
+    gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)
+    files = {"CLUSTER": cluster_file, "PLAN": plan, "OUTPUT": str(tmp_path / "new")}
+    assert cli.main([files.get(a, a) for a in arguments]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and not (tmp_path / "new").exists()
+    lines = told.err.splitlines()
+    assert len(lines) == len(parts)
+    for line, part in zip(lines, parts):
+        assert line.startswith(f"gpusched: {part}")

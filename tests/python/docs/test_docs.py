@@ -116,3 +116,18 @@ def test_the_walks_name_functions_where_they_are() -> None:
     for name, where in steps:
         path = ROOT / where if where.startswith("python/") else ROOT / "include" / "gpusched" / where
         assert re.search(rf"(struct|class) {re.escape(name)}\b|\b{re.escape(name)}\(", path.read_text(encoding="utf-8")), (name, where)
+
+
+def test_the_python_page_lists_all_figures_and_counts_its_classes() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(plot_\w+)", text, re.M)) == set(gs.plotting.__all__)
+    table = text.split("| class | because |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| `gs\.([\w.]+)` \|", table, re.M)
+    assert f" {['Six', 'Seven', 'Eight', 'Nine'][len(rows) - 6]}\nclasses are not data" in text
+
+
+def test_the_python_page_says_what_only_python_has() -> None:
+    """Functions and classes of modules that are written in Python, none of which C++ has."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in ("bundles", "WorkloadMonitor", "follow_workload", "deployment_costs", "compare_hosts", "FlexTopoAgent", "read_asi_hour"):
+        assert any(name in row for row in re.findall(r"^\| only in Python \|.*$", text, re.M)), name

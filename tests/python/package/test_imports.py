@@ -59,3 +59,9 @@ def test_circles_are_found() -> None:
 def test_dir_is_what_the_package_offers():
     assert dir(gpusched) == sorted(gpusched.__all__)
     assert not {"Any", "TYPE_CHECKING", "importlib"} & set(dir(gpusched))
+
+
+def test_dir_of_rooms_has_what_is_imported_at_the_first_use():
+    """For completion in interactive sessions."""
+    assert {"read_asi_hour", "read_asi_figures", "read_openb"} <= set(dir(gpusched.io)) == set(gpusched.io.__all__)
+    assert {"generate_asi_tables", "replay"} <= set(dir(gpusched.sim)) == set(gpusched.sim.__all__)

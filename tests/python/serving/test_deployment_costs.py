@@ -72,8 +72,8 @@ def test_the_same_seed_gives_the_same_percentiles() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: serving.deployment_costs(REQUEST, (0,)), r"percentiles: \[0\]; expected whole numbers from 1 to 100"),
-        (lambda: serving.deployment_costs(REQUEST, (True,)), "percentiles: "),
+        (lambda: serving.deployment_costs(REQUEST, (0,)), r"percentiles\[0\]: 0; expected 1 to 100"),
+        (lambda: serving.deployment_costs(REQUEST, (True,)), r"percentiles\[0\]: True; expected an integer from 1 to 100"),
         (lambda: serving.deployment_costs(REQUEST, utilization=0), "utilization: 0; expected a number above 0, up to 1"),
         (lambda: serving.deployment_costs({**REQUEST, "gpus": {"L4": {"available": 1}}}), "price"),
         (lambda: serving.deployment_costs(REQUEST).of(kind="chat"), "kind: no column; expected one of model, gpu, "),

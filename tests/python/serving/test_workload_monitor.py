@@ -136,7 +136,7 @@ def test_kinds_by_lengths() -> None:
     assert monitor.kind_of(2000, 20) == ("Llama-3-70B", "w0")
     assert monitor.kind_of(500, 700) == ("Llama-3-70B", "w2")
     assert monitor.kind_of(0, 0)[0] == "Llama-3-70B"
-    with pytest.raises(gs.InvalidInput, match="model: 'x'; expected one of Llama-3-70B"):
+    with pytest.raises(gs.InvalidInput, match="model: 'x'; expected one of 'Llama-3-70B'"):
         monitor.kind_of(1, 1, "x")
 
 
@@ -175,7 +175,7 @@ def test_a_stream_is_read_only_as_far_as_needed() -> None:
         (lambda: serving.WorkloadMonitor(request([1, 1, 1]), alpha=1), "alpha: 1; expected"),
         (lambda: serving.WorkloadMonitor(request([1, 1, 1]), persistence=0), "persistence: 0; expected"),
         (lambda: serving.WorkloadMonitor(request([0, 0, 0])), "request: asks for nothing"),
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(1.0, "x"), "kind: 'x': 0 kinds of requests"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(1.0, "x"), "kind: 'x'; expected one of 'w0', 'w1', 'w2'"),
         (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(math.nan, "w0"), "time_s: nan; expected"),
     ],
 )
