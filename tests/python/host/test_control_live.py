@@ -335,7 +335,7 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
         ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
-        ({"admission": {"capacity": -1}}, "/live/admission/capacity: -1"),
+        ({"admission": {"capacity": -1}}, "/live/admission/capacity: expected an integer from 0 to 100000, found -1"),
         ({"admission": {"stop": []}}, "/live/admission"),
     ],
 )
@@ -391,7 +391,7 @@ def test_newcomers_are_admitted_and_started(
     config = host.config(flags={"place": False, "mig": False})
     config["live"]["admission"] = {"capacity": 2, "start": ["start", "{id}", "{gpu}", "{profile}", "{slice}"]}
     audit = host.folder / "audit.jsonl"
-    controller = gs.control.LiveController(config, audit=str(audit))
+    controller = gs.host.LiveController(config, audit=str(audit))
     controller.start()
     with pytest.raises(gs.InvalidInput, match="offer: no window yet"):
         controller.offer(gs.control.Newcomer(id=1))
@@ -433,7 +433,7 @@ def test_newcomers_are_admitted_and_started(
 def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
-    controller = gs.control.LiveController(host.config(flags={"dry_run": True}))
+    controller = gs.host.LiveController(host.config(flags={"dry_run": True}))
     controller.start()
     load(8.0)
     for _ in range(10):
