@@ -196,7 +196,7 @@ gpusched_component(
 gpusched_component(json ROOMS json NEEDS core PRIVATE nlohmann OPTIONAL libyaml)
 gpusched_component(io ROOMS io NEEDS json PRIVATE csv OPTIONAL pugixml)
 gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
-gpusched_component(serving ROOMS serving NEEDS milp PRIVATE csv)
+gpusched_component(serving ROOMS serving NEEDS json milp PRIVATE csv)
 gpusched_component(control ROOMS control NEEDS json)
 gpusched_component(host ROOMS host NEEDS control)
 gpusched_component(sim ROOMS sim NEEDS control PRIVATE csv)

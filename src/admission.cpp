@@ -6,6 +6,7 @@
 #include <gpusched/admission/impl/options.ipp>
 #include <gpusched/admission/impl/pod_bounds.ipp>
 #include <gpusched/admission/impl/prices.ipp>
+#include <gpusched/admission/impl/quotas.ipp>
 #include <gpusched/admission/impl/search.ipp>
 #include <gpusched/admission/impl/search_state.ipp>
 #include <gpusched/admission/impl/way.ipp>

@@ -7,6 +7,7 @@
 #include <gpusched/host/impl/latency_histogram.ipp>
 #include <gpusched/host/impl/latency_source.ipp>
 #include <gpusched/host/impl/live.ipp>
+#include <gpusched/host/impl/live_admission.ipp>
 #include <gpusched/host/impl/live_config.ipp>
 #include <gpusched/host/impl/live_probe.ipp>
 #include <gpusched/host/impl/live_resume.ipp>

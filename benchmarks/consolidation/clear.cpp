@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many of given nodes consolidation clears: one JSON line per run, or a summary table of such lines (--summary).
 //
-// The nodes to clear are drawn at random from those that hold a task and none that must stay. The time is the least of
-// `--repeats` runs, without loading and the bound. With --gates the exit status is 1 when the mean share of the bound over
-// all rows of the preset `best` is below 98 %, or any run is below the same run of --before.
+// The nodes to clear are drawn at random from those that hold a task and none that must stay; where there are fewer than asked for, all
+// of those. The time is the least of `--repeats` runs, without loading and the bound. With --milp each case is also solved as a
+// mixed-integer program (clear_model.hpp), from the plan of the last preset; its row has the preset "milp". With --gates the exit status
+// is 1 when the mean share of the bound over all rows of the preset `best` is below 98 %, or any run is below the same run of --before.
 #include "../support/enumerator.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
+#include "clear_model.hpp"
 #include "runs.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
@@ -34,6 +36,7 @@ struct Arguments {
     std::vector<std::size_t> clear{50, 100, 150, 200};
     std::vector<std::string> presets{"ipc", "fast", "best"};
     int repeats = 3;
+    double milp_s = 0;
     bool no_lp = false, gates = false;
     std::string summary{}, before{};
 };
@@ -54,6 +57,8 @@ Arguments parse(int argc, char** argv) {
         ->check(CLI::IsMember(arguments.presets));
     line.option("--repeats", arguments.repeats, "runs, the fastest of which counts")
         ->check(bench::at_least(1));
+    line.option("--milp", arguments.milp_s, "seconds for the program of each pool of nodes; 0 = no programs")
+        ->check(bench::at_least(0));
     line.flag("--no-lp", arguments.no_lp, "the counting bound instead of the LP's");
     auto* const summary = line.option("--summary", arguments.summary, "rows to print a table of");
     line.option("--before", arguments.before, "rows that those may not fall behind")->needs(summary);
@@ -85,44 +90,71 @@ int measure(const Arguments& arguments) {
             options.clear = draw(cluster, count, seed);
             const auto method = arguments.no_lp ? con::BoundMethod::counting : con::BoundMethod::lp;
             const auto bound = con::bound(cluster, method, options, {.lp = milp::clp()});
+            const auto print = [&](const std::string& preset, const bench::Row& columns) {
+                bench::Row row{{"scenario", scenario.name},
+                               {"nodes", arguments.runs.nodes},
+                               {"seed", seed},
+                               {"clear", options.clear->size()},
+                               {"preset", preset}};
+                row.update(columns);
+                row["bound_method"] = bound.method;
+                row["nodes_at_most"] = bound.vacated_nodes_at_most;
+                row["gpus_at_most"] = bound.vacated_gpus_at_most;
+                row["gpus_percent"] =
+                    bench::rounded(bench::percent(row["vacated_gpus"].template get<std::int64_t>(),
+                                                  bound.vacated_gpus_at_most),
+                                   3);
+                bench::print(row);
+            };
+            Plan last;
             for (const auto& preset : arguments.presets) {
                 options.preset = bench::enumerator<consolidation::Preset>(preset);
                 con::Result result;
-                double least_s = std::numeric_limits<double>::infinity();
-                for (int run = 0; run < arguments.repeats; ++run)
+                double least_s = std::numeric_limits<double>::infinity(), least_processor_s = least_s;
+                for (int run = 0; run < arguments.repeats; ++run) {
+                    const auto start = bench::processor_s();
                     least_s = std::min(least_s,
                                        bench::seconds([&] { result = con::consolidate(cluster, options); }));
+                    least_processor_s = std::min(least_processor_s, bench::processor_s() - start);
+                }
                 const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
                 all_valid = all_valid && valid;
                 const auto& s = result.stats;
-                bench::print({{"scenario", scenario.name},
-                              {"seed", seed},
-                              {"clear", options.clear->size()},
-                              {"preset", preset},
-                              {"valid", valid},
-                              {"vacated_nodes", s.vacated_nodes},
-                              {"vacated_gpus", s.vacated_gpus},
-                              {"bound_method", bound.method},
-                              {"nodes_at_most", bound.vacated_nodes_at_most},
-                              {"gpus_at_most", bound.vacated_gpus_at_most},
-                              {"gpus_percent",
-                               bench::rounded(bench::percent(s.vacated_gpus, bound.vacated_gpus_at_most), 3)},
-                              {"moves", s.moves},
-                              {"waves", s.waves},
-                              {"hops", s.hops},
-                              {"dropped_chains", s.dropped_chains},
-                              {"ms", bench::rounded(1e3 * least_s, 3)}});
+                print(preset, {{"valid", valid},
+                               {"vacated_nodes", s.vacated_nodes},
+                               {"vacated_gpus", s.vacated_gpus},
+                               {"moves", s.moves},
+                               {"waves", s.waves},
+                               {"hops", s.hops},
+                               {"dropped_chains", s.dropped_chains},
+                               {"ms", bench::rounded(1e3 * least_s, 3)},
+                               {"processor_ms", bench::rounded(1e3 * least_processor_s, 3)}});
+                last = std::move(result.plan);
             }
+            if (arguments.milp_s == 0) continue;
+            const auto found = bench::ClearModel(spec, cluster, *options.clear, last).solve(arguments.milp_s);
+            print("milp", {{"vacated_nodes", found.vacated_nodes},
+                           {"vacated_gpus", found.vacated_gpus},
+                           {"moves", found.moves},
+                           {"waves", 0},
+                           {"dropped_chains", 0},
+                           {"ms", bench::rounded(1e3 * found.solve_s, 3)},
+                           {"processor_ms", bench::rounded(1e3 * found.solve_processor_s, 3)},
+                           {"milp_gpus_at_most", found.gpus_at_most},
+                           {"programs", found.programs},
+                           {"solved", found.solved},
+                           {"columns", found.columns}});
         }
     });
     return all_valid ? 0 : 1;
 }
 
 int summarise(const Arguments& arguments) {
-    // What a row is a run of.
+    // What a row is a run of. Rows that do not say how many nodes there are have as many as is the default.
     const auto run_of = [](const bench::Row& row) {
-        return std::tuple(row.at("scenario").get<std::string>(), row.at("seed").get<std::uint64_t>(),
-                          row.at("clear").get<std::int64_t>(), row.at("preset").get<std::string>());
+        return std::tuple(row.at("scenario").get<std::string>(), row.value("nodes", Arguments{}.runs.nodes),
+                          row.at("seed").get<std::uint64_t>(), row.at("clear").get<std::int64_t>(),
+                          row.at("preset").get<std::string>());
     };
     std::map<decltype(run_of({})), std::int64_t> before;
     if (!arguments.before.empty())
@@ -131,42 +163,46 @@ int summarise(const Arguments& arguments) {
     struct Cell {
         std::map<std::string, double> sum;
         double least_percent = 100, most_ms = 0;
-        int runs = 0, invalid = 0, below = 0, compared = 0;
+        int runs = 0, invalid = 0, below = 0, compared = 0, programs = 0, solved = 0;
     };
-    std::map<std::tuple<std::string, std::string, std::int64_t>, Cell> table;
+    std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t>, Cell> table;
     Cell best;
     for (const auto& row : bench::read_rows(arguments.summary)) {
         const auto run = run_of(row);
-        const auto& [scenario, seed, clear, preset] = run;
-        auto& cell = table[{preset, scenario, clear}];
+        const auto& [scenario, nodes, seed, clear, preset] = run;
+        auto& cell = table[{preset, scenario, nodes, clear}];
         const auto old = before.find(run);
         for (auto* c : {&cell, preset == "best" ? &best : nullptr}) {
             if (c == nullptr) continue;
-            for (const auto* column : {"vacated_nodes", "vacated_gpus", "nodes_at_most", "gpus_at_most",
-                                       "gpus_percent", "moves", "waves", "dropped_chains", "ms"})
-                c->sum[column] += row.at(column).get<double>();
+            for (const auto* column :
+                 {"vacated_nodes", "vacated_gpus", "nodes_at_most", "gpus_at_most", "gpus_percent", "moves",
+                  "waves", "dropped_chains", "ms", "processor_ms"})
+                c->sum[column] += row.value(column, 0.0);
             c->least_percent = std::min(c->least_percent, row.at("gpus_percent").get<double>());
             c->most_ms = std::max(c->most_ms, row.at("ms").get<double>());
             ++c->runs;
-            c->invalid += !row.at("valid").get<bool>();
+            c->invalid += !row.value("valid", true);  // a program has no order of moves to verify
+            c->programs += row.value("programs", 0);
+            c->solved += row.value("solved", 0);
             if (old == before.end()) continue;
             ++c->compared;
             c->below += row.at("vacated_gpus").get<std::int64_t>() < old->second;
         }
     }
-    std::printf(
-        "| preset | scenario | to clear | runs | nodes | GPUs | GPUs at most | GPUs %% (least) | moves | "
-        "waves | dropped | ms (most) | invalid | below before |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    std::printf("| preset | scenario | nodes | to clear | runs | cleared | GPUs | GPUs at most | GPUs %% "
+                "(least) | moves | waves | dropped | ms (most) | processor ms | programs solved | invalid | "
+                "below before |\n"
+                "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (const auto& [key, cell] : table) {
         const auto mean = [&](const char* column) { return cell.sum.at(column) / cell.runs; };
-        std::printf(
-            "| %s | %s | %lld | %d | %.1f | %.1f | %.1f | %.2f (%.2f) | %.1f | %.1f | %.2f | %.2f (%.2f) "
-            "| %d | %d of %d |\n",
-            std::get<0>(key).c_str(), std::get<1>(key).c_str(), static_cast<long long>(std::get<2>(key)),
-            cell.runs, mean("vacated_nodes"), mean("vacated_gpus"), mean("gpus_at_most"),
-            mean("gpus_percent"), cell.least_percent, mean("moves"), mean("waves"), mean("dropped_chains"),
-            mean("ms"), cell.most_ms, cell.invalid, cell.below, cell.compared);
+        std::printf("| %s | %s | %lld | %lld | %d | %.1f | %.1f | %.1f | %.2f (%.2f) | %.1f | %.1f | %.2f | "
+                    "%.2f (%.2f) | %.2f | %d of %d | %d | %d of %d |\n",
+                    std::get<0>(key).c_str(), std::get<1>(key).c_str(),
+                    static_cast<long long>(std::get<2>(key)), static_cast<long long>(std::get<3>(key)),
+                    cell.runs, mean("vacated_nodes"), mean("vacated_gpus"), mean("gpus_at_most"),
+                    mean("gpus_percent"), cell.least_percent, mean("moves"), mean("waves"),
+                    mean("dropped_chains"), mean("ms"), cell.most_ms, mean("processor_ms"), cell.solved,
+                    cell.programs, cell.invalid, cell.below, cell.compared);
     }
     if (!arguments.gates) return 0;
     int below = 0;

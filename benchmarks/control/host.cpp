@@ -203,7 +203,7 @@ void report(const std::string& name, const sim::HostScenario& scenario,
     if (!all.contains("full")) return;
     for (const auto* variant : {"static", "guards", "placement", "mig"})
         if (all.contains(variant)) compare("full", variant, all);
-    for (const auto* variant : {"ours", "paper", "no_guards", "no_placement", "no_mig"})
+    for (const auto* variant : {"ours", "paper", "paper_largest", "no_guards", "no_placement", "no_mig"})
         if (all.contains(variant)) compare(variant, "full", all);
 }
 

@@ -13,7 +13,7 @@
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
@@ -137,10 +137,10 @@ int main(int argc, char** argv) {
         const auto problem = serving_problem(types, models, gpus);
         for (const auto form : {serving::ServingForm::copies, serving::ServingForm::fixed_makespan,
                                 serving::ServingForm::mccormick, serving::ServingForm::rates})
-            row("serving_plan", enum_name(form), "GPUs", gpus, [&] {
+            row("serving_milp", enum_name(form), "GPUs", gpus, [&] {
                 serving::ServingMilpOptions options{.form = form};
                 if (form == serving::ServingForm::fixed_makespan) options.makespan = 1000;
-                return serving::serving_plan(problem, options);
+                return serving::serving_milp(problem, options);
             });
     }
     for (int tasks = 5; tasks <= std::min(most, 40); tasks *= 2) {

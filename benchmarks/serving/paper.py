@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The setting of arXiv 2502.00722 with estimated throughputs: Table 1 prices, four availabilities, three traces, three budgets.
 
-    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models] [--gpus dense|printed]
-                                       [--kinds input-major|output-major] [--budgets 15,30,60] [--solver NAME] [-o ROWS.jsonl]
+    python benchmarks/serving/paper.py [--smoke] [--only inputs,ceilings,cells,replanning,two-models,configurations,latencies]
+                                       [--gpus dense|printed] [--kinds input-major|output-major] [--budgets 15,30,60]
+                                       [--solver NAME] [-o ROWS.jsonl]
 
 One JSON line per case, then a summary; the ablations (uniform composition, uniform TP, round robin) at availability 1. Gains are
 throughput against the best homogeneous plan, whose GPUs are unlimited within the budget (App. K): `gain` against the paper's
@@ -15,12 +16,15 @@ three baselines (H100, A6000, 4090), `gain_of_six` against all six types. To say
 
 `ceilings` needs no solver: replicas are divided in the baseline as well, so that it is about budgets that pay many replicas. A small
 budget may gain more, because whole replicas of one type do not use it up: `at_most` is the bound there.
+`configurations` lets replicas have a degree for each stage and three GPU types, where the default is a degree for each of two types;
+`latencies` simulates our plans and the baselines on the same requests.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import sys
 import time
@@ -271,6 +275,90 @@ def replanning(run: Run, smoke: bool) -> None:
             )
 
 
+def latencies(run: Run, smoke: bool) -> None:
+    """Figure 6: percentiles p10 to p100 of our plans against the best plan of one type, simulated on the same requests."""
+    of = run.models[0]
+    percents = range(10, 101, 10)
+    # All requests at once, or a Poisson process of so much of what the plan of one type serves.
+    loads = {"at once": 0.0, "50 % of the load": 0.5, "80 % of the load": 0.8}
+    rows = []
+    for trace in range(1 if smoke else 3):
+        models = run.setting.model(of, TRACES[trace])
+        for budget in run.budgets[: 1 if smoke else None]:
+            asked = [run.setting.request(models, run.setting.affordable(budget), budget, (name,)) for name in THREE]
+            alone = [run.plan(one)[0] for one in asked]
+            best = max(range(len(THREE)), key=lambda n: alone[n].requests_per_s)
+            for available in range(1 if smoke else 4):
+                mine = run.setting.request(models, AVAILABLE[available], budget)
+                plan, _ = run.plan(mine)
+                for load, share in loads.items():
+                    options: dict[str, Any] = {"rate": share * alone[best].requests_per_s, "requests": 500 if smoke else 4000}
+                    ours, theirs = (
+                        serving.simulate_latency(of_request, of_plan, **options)
+                        for of_request, of_plan in ((mine, plan), (asked[best], alone[best]))
+                    )
+                    less = [1 - ours.percentile(p) / theirs.percentile(p) for p in percents]
+                    rows.append(run.row(
+                        case=f"latencies-{of}", trace=trace + 1, availability=available + 1, budget=budget, load=load,
+                        baseline=THREE[best], throughput=plan.requests_per_s / alone[best].requests_per_s - 1, less=less,
+                        ours=[ours.percentile(p) for p in percents], theirs=[theirs.percentile(p) for p in percents],
+                    ))  # fmt: skip
+    print(f"\n{of}: how far latencies lie below those of the best plan of H100, A6000 or 4090, p10 to p100")
+    for load in loads:
+        of_load = [row for row in rows if row["load"] == load]
+        summary(f"{load}, all percentiles", [x for row in of_load for x in row["less"]])
+        for k in (0, 4, 8, 9):
+            summary(f"{load}, p{percents[k]}", [row["less"][k] for row in of_load])
+        lowest = sum(row["ours"][-2] <= row["theirs"][-2] for row in of_load)
+        print(f"  p90 is lower in {lowest} of {len(of_load)} cells; where ours serves more: "
+              f"{sum(row['ours'][-2] <= row['theirs'][-2] for row in of_load if row['throughput'] > 0)} of "
+              f"{sum(row['throughput'] > 0 for row in of_load)}")  # fmt: skip
+
+
+SPACES: dict[str, dict[str, Any]] = {
+    "degree per stage": {"mixed_degrees": True},
+    "three types": {"max_types": 3},
+    "both": {"max_types": 3, "mixed_degrees": True},
+}
+
+
+def configurations(run: Run, smoke: bool) -> None:
+    """Section 4.3: a degree for each stage, and more types in a replica, on the cells of the first of --models."""
+    of = run.models[0]
+    model = language_model(of)
+    print(f"\n{of}: deployments of one replica at availability 1, seconds to list them, and MiB of the process at most")
+    for name, options in {"default": {}, **SPACES}.items():
+        start = time.perf_counter()
+        found = serving.enumerate_deployments(model, run.setting.types, AVAILABLE[0], **options)
+        seconds = time.perf_counter() - start
+        print(f"  {name:<18} {len(found):>8,}  {seconds:.2f} s  {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        del found
+    rows = []
+    for trace in range(1 if smoke else 3):
+        models = run.setting.model(of, TRACES[trace])
+        for available in range(1 if smoke else 4):
+            for budget in run.budgets[: 1 if smoke else None]:
+                asked = run.setting.request(models, AVAILABLE[available], budget)
+                values: dict[str, Any] = {}
+                for name, options in {"default": {}, **SPACES}.items():
+                    plan, seconds = run.plan(asked, deployments=options)
+                    replicas = {r["deployment"]: r["count"] for r in plan.replicas}
+                    values[name] = {"requests_per_s": plan.requests_per_s, "bound": 1000 / plan.bound, "seconds": seconds,
+                                    "optimal": plan.optimal, "replicas": replicas}  # fmt: skip
+                rows.append(run.row(case=f"configurations-{of}", trace=trace + 1, availability=available + 1, budget=budget, **values))
+    print(f"\n{of}: requests/s against the default space")
+    for name in SPACES:
+        summary(f"{of}: {name}", [row[name]["requests_per_s"] / row["default"]["requests_per_s"] - 1 for row in rows])
+        summary(f"{of}: {name}, bound against bound", [row[name]["bound"] / row["default"]["bound"] - 1 for row in rows])
+    for name in ("default", *SPACES):
+        used = [d for row in rows for d, n in row[name]["replicas"].items() for _ in range(n)]
+        kinds = [[part.rsplit(" ", 1)[0] for part in d.split("+")] for d in used]
+        print(f"  {name}: {sum(row[name]['optimal'] for row in rows)} of {len(rows)} plans proved; of {len(used)} replicas "
+              f"{sum(len(set(k)) < len(k) for k in kinds)} mix degrees of a type, {sum(len(set(k)) > 2 for k in kinds)} have three types; "
+              f"seconds per plan: median {statistics.median(row[name]['seconds'] for row in rows):.1f}, "
+              f"most {max(row[name]['seconds'] for row in rows):.1f}")  # fmt: skip
+
+
 def two_models(run: Run, smoke: bool) -> None:
     print("\nTwo models, 80 % of the requests to 8B and 20 % to 70B, trace 2")
     models = {**run.setting.model("Llama-3-8B", TRACES[1], 800), **run.setting.model("Llama-3-70B", TRACES[1], 200)}
@@ -289,21 +377,24 @@ def two_models(run: Run, smoke: bool) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one case of each")
-    parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models")
+    parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models,configurations,latencies")
     add_options(parser)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
     parser.add_argument("--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)")
     parser.add_argument("--longer", type=float, default=0.0, metavar="SECONDS", help="once more for plans more than 2 %% off the bound")
-    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells and two-models")
-    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells")
+    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models, configurations, latencies")
+    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells; other parts take the first")
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
     options = {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}
     budgets = [float(word) for word in args.budgets.split(",")]
     run = Run(chosen(args), args.output, options, args.longer, args.models.split(","), budgets)
-    parts = {"inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models}
+    parts = {
+        "inputs": inputs, "ceilings": ceilings, "cells": cells, "replanning": replanning, "two-models": two_models,
+        "configurations": configurations, "latencies": latencies,
+    }  # fmt: skip
     for name in args.only.split(","):
         if name not in parts:
             parser.error(f"--only: {name!r}; expected {', '.join(parts)}")

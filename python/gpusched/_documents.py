@@ -16,10 +16,13 @@ LARGEST_BITS = 1024
 """Integers beyond are beyond every number that a reader keeps, and Python refuses to print the longest of them."""
 
 
-def json_text(document: object, source: str = "<dict>") -> bytes:
-    """JSON in UTF-8. Raises InvalidInput with the pointer of everything that has no JSON form."""
+def json_text(document: object, source: str = "<dict>", arrays: bool = False) -> bytes:
+    """JSON in UTF-8; with `arrays`, numpy's numbers and arrays are numbers and lists.
+
+    Raises InvalidInput with the pointer of everything that has no JSON form.
+    """
     try:
-        return json.dumps(document, allow_nan=False, ensure_ascii=False, default=_as_dict).encode()
+        return json.dumps(document, allow_nan=False, ensure_ascii=False, default=_as_plain if arrays else _as_dict).encode()
     except (TypeError, ValueError, RecursionError):
         # Python says that something is no JSON, but not where.
         require_json(document, source)
@@ -30,6 +33,10 @@ def _as_dict(value: object) -> dict[Any, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError
+
+
+def _as_plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else _as_dict(value)
 
 
 def require_json(document: object, source: str = "<dict>") -> None:
@@ -62,7 +69,7 @@ def _problems(document: object) -> Iterator[str]:
                         yield f"{where}key {repr_text(key)}; expected a string"
                     elif wrong := _wrong_scalar(key):
                         yield f"{where}key {wrong}"
-                children = [(_escaped(key), child) for key, child in value.items()]
+                children = [(pointer_part(key), child) for key, child in value.items()]
             else:
                 children = [(str(position), child) for position, child in enumerate(value)]
             open_values += [(f"{path}/{name}", depth + 1, child) for name, child in reversed(children)]
@@ -99,6 +106,7 @@ def _expected(value: Any) -> str:
     return "None, a bool, an int, a float, a string, a list or a dict"
 
 
-def _escaped(key: object) -> str:
+def pointer_part(key: object) -> str:
+    """A key as it stands in a JSON pointer."""
     text = "(a long number)" if _wrong_scalar(key) and isinstance(key, int) else _as_text(str(key))
     return text.replace("~", "~0").replace("/", "~1")

@@ -18,7 +18,8 @@ from ._core.milp import (
     priority_packing,
     spot_schedule,
 )
-from ._core.serving import serving_plan, solve_serving_plan
+from ._core.serving import serving_milp as serving_plan
+from ._core.serving import solve_serving_plan
 
 __all__ = [
     "ConsolidationModel",

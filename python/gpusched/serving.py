@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ._core import serving as _core
 from ._core.serving import (
     Arrival,
     Autoscaler,
@@ -40,13 +40,13 @@ from ._core.serving import (
     paper_gpus,
     paper_gpus_dense,
     plan_serving,
+    plan_to_dict,
     pool_sizes,
     read_layer_profile,
     replan,
     replica_times,
     request_to_dict,
-    serving_curve,
-    serving_plan,
+    serving_milp,
     simulate_autoscaling,
     simulate_latency,
     solve_serving_plan,
@@ -116,8 +116,7 @@ __all__ = [
     "replan",
     "replica_times",
     "request_to_dict",
-    "serving_curve",
-    "serving_plan",
+    "serving_milp",
     "shares_differ_by_chance",
     "simulate_autoscaling",
     "simulate_latency",
@@ -191,58 +190,20 @@ def curve(
     """The cheapest plan for each rate, each set of targets, or each pair of them, as a table with `.plot()`.
 
     `rates` are requests per second of all kinds together, in the proportions of the request; `targets` are dicts such as
-    `{"ttft_p90_s": 0.5}`, each beside the targets of the options. `options` are those of `serving_curve`.
+    `{"ttft_p90_s": 0.5}`, each beside the targets of the options. `options` are those of `plan_serving`, but for `rate`,
+    `goal`, `deadline`, `composition`, `routing` and `uniform_tp`.
     """
     rates = a_list("curve", "rates", rates, "numbers")
     targets = [a_dict("curve", f"targets[{at}]", each) for at, each in enumerate(a_list("curve", "targets", targets, "dicts"))]
-    return Curve(serving_curve(request, list(rates), [dict(target) for target in targets], **options))
-
-
-def plan_to_dict(plan: ServingPlan, changed: ReplanResult | None = None, *, price_ranges: bool = False) -> dict[str, Any]:
-    """A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning changed, if given.
-
-    `price_ranges` are written where they are asked for, since they take a few mixed-integer programs per GPU type.
-    """
-    document: dict[str, Any] = {"format": "gpusched.serving-plan", "version": 2}
-    for name in (
-        "status", "makespan", "bound", "optimal", "requests_per_s", "cost", "cost_per_request", "rented",
-        "replicas", "deployments", "left_out", "solver", "message", "rentals", "calibration",
-    ):  # fmt: skip
-        document[name] = getattr(plan, name)
-    if plan.rate or plan.binding:
-        for name in ("rate", "cost_bound", "rate_bound", "capacity", "separate", "latencies", "binding"):
-            document[name] = getattr(plan, name)
-        if price_ranges:
-            document["price_ranges"] = [
-                {**each, "high": each["high"] if isfinite(each["high"]) else None} for each in plan.price_ranges
-            ]
-    if changed is not None:
-        document["starts"] = changed.starts
-        document["stops"] = changed.stops
-        document["makespan_kept"] = changed.makespan_kept
-        document["makespan_free"] = changed.makespan_free
-        if plan.rate:
-            document["cost_free"] = changed.cost_free
-    return document
+    return Curve(_core.curve(request, list(rates), [dict(target) for target in targets], **options))
 
 
 def curve_to_dict(curve: Curve) -> dict[str, Any]:
     """A curve as the document `gpusched.serving-curve` v1 (docs/schema)."""
-    points = [
-        {
-            "rate": row.rate,
-            "targets": {name: row[name] for name in Curve.columns[1:7] if row[name] is not None},
-            "plan": plan_to_dict(plan),
-        }
-        for row, plan in zip(curve, curve.plans)
-    ]
-    return {"format": "gpusched.serving-curve", "version": 1, "points": points}
+    targets = [{name: row[name] for name in Curve.columns[1:7]} for row in curve]
+    return _core._curve_to_dict([row.rate for row in curve], targets, curve.plans)
 
 
 def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]:
     """Plans by budget as the document `gpusched.serving-sweep` v2 (docs/schema)."""
-    return {
-        "format": "gpusched.serving-sweep",
-        "version": 2,
-        "plans": [{"budget": budget, "plan": plan_to_dict(plan)} for budget, plan in plans.items()],
-    }
+    return _core._sweep_to_dict(list(plans), list(plans.values()))

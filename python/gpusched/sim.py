@@ -66,7 +66,8 @@ __all__ = [
 HOST_COLUMNS = {
     "variant": (
         "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours, "
-        "paper (all, in the order of its text), no_guards, no_placement, no_mig (all but one)"
+        "paper (all, in the order of its text), paper_largest (the same, largest profile first), "
+        "no_guards, no_placement, no_mig (all but one)"
     ),
     "target_ms": "a request of a protected tenant that takes longer is missed; of several tenants, with / between",
     "miss_pct": "requests missed, or lost in a pause, of those that arrived, %",
@@ -82,7 +83,9 @@ HOST_COLUMNS = {
 """What the columns of `compare_hosts` mean; each number is a mean over the seeds, `_low` and `_high` are the extremes."""
 
 
-HostVariant = Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"]
+HostVariant = Literal[
+    "static", "guards", "placement", "mig", "full", "ours", "paper", "paper_largest", "no_guards", "no_placement", "no_mig"
+]
 
 
 def compare_hosts(

@@ -25,7 +25,7 @@ ALLOWED = {
     "preemption": {"core", "model", "topology", "allocation"},
     "admission": {"core", "model", "allocation", "consolidation", "preemption"},
     "milp": {"core", "model"},
-    "serving": {"core", "milp"},
+    "serving": {"core", "json", "milp"},
     "control": {"core", "json"},
     "host": {"core", "json", "control"},
     "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},

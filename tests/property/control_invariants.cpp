@@ -73,7 +73,7 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
         Rng rng = Rng(11).split(static_cast<std::uint64_t>(round));
         auto o = random_options(rng);
         o.flags.predict = round % 2 == 1;
-        o.flags.join_guards = o.flags.own_gpu_first = round % 4 == 2;
+        o.flags.join_guards = o.flags.own_gpu_first = o.flags.largest_first = round % 4 == 2;
         ControlHost host(o);
         // Instances of others, around those of the tenants.
         std::vector<std::vector<MigInstance>> foreign(2);
@@ -273,7 +273,7 @@ TEST_CASE("from every reachable state a quiet host leads back to observing") {
         Rng rng = Rng(13).split(static_cast<std::uint64_t>(round));
         auto o = random_options(rng);
         o.flags.predict = round % 2 == 1;
-        o.flags.join_guards = o.flags.own_gpu_first = round % 4 == 2;
+        o.flags.join_guards = o.flags.own_gpu_first = o.flags.largest_first = round % 4 == 2;
         ControlHost host(o);
         auto state = initial_state(o);
         StepResult out;

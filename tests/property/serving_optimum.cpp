@@ -5,7 +5,7 @@
 #include <gpusched/core/lp.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/clp.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <cmath>
@@ -153,9 +153,9 @@ TEST_CASE("serving plans of 240 random problems equal brute force, in every form
         REQUIRE(lp.status == Status::optimal);
         CHECK(closed_form_bound(p) <= lp.objective * (1 + 1e-7) + 1e-7);
         CHECK(lp.objective <= brute.best * (1 + 1e-7) + 1e-7);
-        const auto relaxed = solve(lp_relaxation(serving_plan(p)));
+        const auto relaxed = solve(lp_relaxation(serving_milp(p)));
         CHECK(relaxed.objective >= lp.objective * (1 - 1e-6) - 1e-7);  // what the surrogate rows are for
-        const auto rates = serving_plan(p, {.form = ServingForm::rates});
+        const auto rates = serving_milp(p, {.form = ServingForm::rates});
         if (brute.best > 0)  // nor does the form without them say less
             CHECK(rates.makespan_of(solve(lp_relaxation(rates)).objective) >= lp.objective * (1 - 1e-6));
         if (const auto greedy = greedy_plan(p)) {

@@ -3,4 +3,5 @@
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/options.hpp>
+#include <gpusched/admission/quotas.hpp>
 #include <gpusched/admission/result.hpp>

@@ -1,6 +1,7 @@
 // Options of admission: by which means room is made, what each costs, what is limited, and who is left alone.
 #pragma once
 
+#include <gpusched/admission/quotas.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
@@ -73,6 +74,8 @@ struct Options {
     std::vector<NodeId> exempt{};
     /// These tasks are neither moved nor evicted.
     std::vector<TaskId> spare{};
+    /// A job beyond one of these is not admitted, whoever would leave for it.
+    std::vector<TenantQuota> quotas{};
 };
 
 template <class F>
@@ -102,6 +105,7 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("now", &Options::now, any_signed_amount);
     field("exempt", &Options::exempt);
     field("spare", &Options::spare);
+    field("quotas", &Options::quotas);
 }
 
 /// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not have

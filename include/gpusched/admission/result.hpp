@@ -76,7 +76,7 @@ struct Admission {
     std::vector<preemption::BrokenBudget>
         broken_budgets{};  ///< ascending; none unless `Options::budget_price_s`
     /// Without a plan: what binds for the pod that came closest, with everybody gone who may leave; `gpu` or another resource
-    /// also where tasks may leave but find no place.
+    /// also where tasks may leave but find no place, and where a quota refuses the job.
     Obstacle obstacle = Obstacle::none;
     std::string reason{};  ///< the same in words; empty when admitted
     Statistics stats{};

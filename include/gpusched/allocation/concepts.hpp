@@ -165,22 +165,22 @@ using ForTask = std::remove_cvref_t<decltype(detail::for_task(std::declval<const
 }  // namespace detail
 
 /// What a task takes on a node that fits it: the GPUs that the picker chooses, none for a task without GPUs, and its other
-/// devices (free_devices_for). Satisfies `gpus_fit` where the picker does.
+/// devices (free_devices_for). Checked, because a type alone does not tell a picker from a ranker.
+/// @throws InvalidInput where the picker answers with GPUs that the task cannot take
 template <class P>
     requires detail::Mask<std::invoke_result_t<const P&, const Cluster&, TaskId, NodeId>>
 [[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node) {
-    const auto devices = free_devices_for(cluster, task, node);
-    if (cluster.inventory().tasks.gpu_count[index(task)] == 0) return devices;
-    return static_cast<GpuMask>(picker(cluster, task, node)) | devices;
+    auto gpus = free_devices_for(cluster, task, node);
+    if (cluster.inventory().tasks.gpu_count[index(task)] != 0)
+        gpus |= static_cast<GpuMask>(picker(cluster, task, node));
+    if (!gpus_fit(cluster, task, node, gpus)) detail::refuse_picked(cluster, task, node, gpus);
+    return gpus;
 }
-/// The same with random numbers for a picker that takes them, and checked, because a type alone does not tell a picker from a ranker.
-/// @throws InvalidInput where the picker answers with GPUs that the task cannot take
+/// The same with random numbers for a picker that takes them.
 template <GpuPicker P>
 [[nodiscard]] GpuMask pick_gpus(const P& picker, const Cluster& cluster, TaskId task, NodeId node, Rng& rng) {
     const auto ask = [&](const Cluster& c, TaskId t, NodeId n) { return detail::pick(picker, c, t, n, rng); };
-    const auto gpus = pick_gpus(ask, cluster, task, node);
-    if (!gpus_fit(cluster, task, node, gpus)) detail::refuse_picked(cluster, task, node, gpus);
-    return gpus;
+    return pick_gpus(ask, cluster, task, node);
 }
 
 /// The type of a ranker's scores.

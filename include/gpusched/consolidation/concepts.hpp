@@ -140,7 +140,7 @@ template <class P>
 }
 }  // namespace detail
 
-/// What a vacated node is worth, a whole number >= 0; the sum over all nodes must fit into 64 bits.
+/// What a vacated node is worth, a whole number from 0 to `most_node_weight(cluster)`; others are refused when a search begins.
 template <class P>
 concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> gpusched::detail::WholeNumber;

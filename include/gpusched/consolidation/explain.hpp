@@ -40,8 +40,8 @@ constexpr auto enum_names(NodeFate) {
 
 /// Why a task must stay.
 enum class FixedBy : std::uint8_t {
-    nothing,  ///< it may move
-    daemon,   ///< it belongs to its node
+    none,    ///< it may move
+    daemon,  ///< it belongs to its node
     locked,
     standby,        ///< it lends its resources and must find them again
     cpu_local,      ///< it is bound to the cores next to its GPUs
@@ -53,30 +53,22 @@ enum class FixedBy : std::uint8_t {
 };
 constexpr auto enum_names(FixedBy) {
     return name_table<FixedBy>({
-        {FixedBy::nothing, ""},
+        {FixedBy::none, "none"},
         {FixedBy::daemon, "daemon"},
         {FixedBy::locked, "locked"},
         {FixedBy::standby, "standby"},
         {FixedBy::cpu_local, "cpu_local"},
-        {FixedBy::never_moves, "how is none"},
-        {FixedBy::exempt_node, "exempt node"},
-        {FixedBy::no_disruption, "max_disrupted is 0"},
-        {FixedBy::budget, "disruption budget"},
-        {FixedBy::core_member, "core member"},
+        {FixedBy::never_moves, "never_moves"},
+        {FixedBy::exempt_node, "exempt_node"},
+        {FixedBy::no_disruption, "no_disruption"},
+        {FixedBy::budget, "budget"},
+        {FixedBy::core_member, "core_member"},
     });
 }
 
-namespace detail {
-/// As explanations say it.
-[[nodiscard]] inline std::string in_words(FixedBy by) {
-    return by == FixedBy::never_moves ? "nobody would start it anew: its how is none"
-                                      : std::string(enum_name(by));
-}
-}  // namespace detail
-
 /// Why nothing may move onto a node.
 enum class ClosedBy : std::uint8_t {
-    nothing,   ///< tasks may move onto it
+    none,      ///< tasks may move onto it
     emptied,   ///< the plan vacates it
     empty,     ///< it held no task but daemons before the plan, and `open_price` is absent
     exempt,    ///< the options exempt it
@@ -85,11 +77,11 @@ enum class ClosedBy : std::uint8_t {
 };
 constexpr auto enum_names(ClosedBy) {
     return name_table<ClosedBy>({
-        {ClosedBy::nothing, ""},
-        {ClosedBy::emptied, "vacated by the plan"},
-        {ClosedBy::empty, "empty before the plan"},
+        {ClosedBy::none, "none"},
+        {ClosedBy::emptied, "emptied"},
+        {ClosedBy::empty, "empty"},
         {ClosedBy::exempt, "exempt"},
-        {ClosedBy::to_clear, "to be cleared itself"},
+        {ClosedBy::to_clear, "to_clear"},
         {ClosedBy::cordoned, "cordoned"},
     });
 }
@@ -106,7 +98,7 @@ struct LeastChange {
     Obstacle obstacle = Obstacle::none;
     /// A node on which it fits as it is, but onto which nothing may move; none = there is none.
     NodeId closed_node = none<NodeId>;
-    ClosedBy closed_by = ClosedBy::nothing;  ///< why nothing may move onto that
+    ClosedBy closed_by = ClosedBy::none;  ///< why nothing may move onto that
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LeastChange>, F&& field) {
@@ -123,7 +115,7 @@ constexpr void visit_fields(std::type_identity<LeastChange>, F&& field) {
 struct Blocker {
     TaskId task = none<TaskId>;  ///< the task that stays
     FixedBy fixed_by =
-        FixedBy::nothing;  ///< why it must stay; '' for a task that may move but has nowhere to go
+        FixedBy::none;  ///< why it must stay; none for a task that may move but has nowhere to go
     /// For a task that may move but has nowhere to go: over all nodes that may receive it, the obstacle that stands in
     /// the way of most. Obstacles on nodes of its kind come before those of other kinds.
     Obstacle obstacle = Obstacle::none;

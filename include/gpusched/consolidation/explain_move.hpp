@@ -42,13 +42,13 @@ constexpr auto enum_names(MoveFate) {
 
 /// What one move would meet, and what it would change.
 struct MoveExplanation {
-    TaskId task = none<TaskId>;              ///< the task to move
-    NodeId from_node = none<NodeId>;         ///< where the task is, once the plan is done
-    NodeId to_node = none<NodeId>;           ///< the node that was asked for
-    MoveFate fate = MoveFate::possible;      ///< what the move would meet
-    FixedBy fixed_by = FixedBy::nothing;     ///< why the task must stay
-    ClosedBy closed_by = ClosedBy::nothing;  ///< why the node receives nothing
-    Obstacle obstacle = Obstacle::none;      ///< the first constraint in the way
+    TaskId task = none<TaskId>;           ///< the task to move
+    NodeId from_node = none<NodeId>;      ///< where the task is, once the plan is done
+    NodeId to_node = none<NodeId>;        ///< the node that was asked for
+    MoveFate fate = MoveFate::possible;   ///< what the move would meet
+    FixedBy fixed_by = FixedBy::none;     ///< why the task must stay
+    ClosedBy closed_by = ClosedBy::none;  ///< why the node receives nothing
+    Obstacle obstacle = Obstacle::none;   ///< the first constraint in the way
     /// Where there is an obstacle: tasks that must leave `to_node` so that the task can come. It is the smallest set of tasks that are easier
     /// to place than the task itself (fewer GPUs, or as many with fewer cores); empty where no such set suffices. Where there are more than
     /// 20,000 sets of that size, it is a set of which no task can be left out. Whether these tasks find another place is not examined.

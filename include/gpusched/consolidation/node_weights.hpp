@@ -3,9 +3,18 @@
 
 #include <gpusched/consolidation/concepts.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
+
+/// The most that a node may be worth: the sum over all nodes fits into 64 bits.
+[[nodiscard]] inline std::int64_t most_node_weight(const Cluster& cluster) noexcept {
+    return std::numeric_limits<std::int64_t>::max() /
+           std::max<std::int64_t>(1, static_cast<std::int64_t>(cluster.node_count()));
+}
 
 /// Its healthy GPUs.
 struct GpuWeight {
@@ -24,7 +33,9 @@ struct ModelWeight {
     std::vector<std::int64_t> per_gpu;
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto model = index(cluster.inventory().nodes.gpu_model[index(node)]);
-        return gpu_count(cluster.healthy_gpus(node)) * (model < per_gpu.size() ? per_gpu[model] : 1);
+        const auto each = model < per_gpu.size() ? per_gpu[model] : std::int64_t{1};
+        return std::min(each, std::numeric_limits<std::int64_t>::max() / max_gpus_per_node) *
+               gpu_count(cluster.healthy_gpus(node));
     }
 };
 

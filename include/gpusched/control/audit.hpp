@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/step.hpp>
+#include <gpusched/control/tenant_admission.hpp>
 
 #include <cstdint>
 #include <string>
@@ -47,6 +48,9 @@ constexpr auto enum_names(ResumeVerdict) {
 /// Appends a record of an operator's request to resume, which decides nothing: the observation says what came of it.
 void append_resume_record(std::string& line, ResumeVerdict verdict, const std::vector<std::string>& reasons);
 
+/// Appends a record of what became of a newcomer, which decides nothing: its instance is seen in the next window.
+void append_admission_record(std::string& line, const AdmissionAnswer& answer, const Host& host);
+
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON
 [[nodiscard]] Observation parse_audit_observation(std::string_view line);
@@ -75,7 +79,7 @@ constexpr void visit_fields(std::type_identity<AuditReplay>, F&& field) {
 /// the same hash.
 ///
 /// Lines with a `record` are no windows: `start` begins anew, with the options of its `config` and its `memory` (the carryover) where it has them; from
-/// `release` on leases end in any case; `outcome` and `resume` decide nothing.
+/// `release` on leases end in any case; `outcome`, `resume` and `admission` decide nothing.
 /// @param log whole lines; a last line without a newline, and one before a start that cannot be read, is a torn write and
 ///     is left out
 /// @param options up to the first start that has its own

@@ -86,6 +86,7 @@ struct HostTenant {
     /// Its tail latency is what the controller keeps; it owns the instance of `start`. Others are never moved.
     bool is_protected = false;
     double tau_ms = 15;           ///< of a protected tenant: threshold of its p99, above 0
+    double tau_p999_ms = 0;       ///< of a protected tenant: threshold of its p999; 0: the p99 alone decides
     Configuration start{};        ///< of a protected tenant: as found
     std::int32_t gpu = -1;        ///< of others: whose root their PCIe traffic uses; -1 for none
     std::int32_t numa = -1;       ///< of others: where their block I/O goes; -1 for unknown
@@ -97,6 +98,7 @@ constexpr void visit_fields(std::type_identity<HostTenant>, F&& field) {
     field("name", &HostTenant::name);
     field("protected", &HostTenant::is_protected);
     field("tau_ms", &HostTenant::tau_ms);
+    field("tau_p999_ms", &HostTenant::tau_p999_ms);
     field("start", &HostTenant::start);
     field("gpu", &HostTenant::gpu);
     field("numa", &HostTenant::numa);

@@ -87,9 +87,11 @@ class MigLayout {
 /// What `own` can be enlarged to while every other instance stays: placements without media engines and with more SMs,
 /// sorted by (SM count, memory slices, whether it overlaps `own`, largest block left, start). `own` itself is released first, so placements
 /// may overlap it; those that do not can exist before it goes. Empty when nothing fits, or `own` is not part of the layout.
+///
+/// @param largest_first falling SM counts and memory slices, each size in the same order as otherwise
 /// @return how many were written to `out`; at most 16 are
 std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
-                         std::span<MigInstance, 16> out) noexcept;
+                         std::span<MigInstance, 16> out, bool largest_first = false) noexcept;
 
 /// A step of a transition: an instance is destroyed, or created at an explicit start (the driver's own choice depends
 /// on the order of creation).

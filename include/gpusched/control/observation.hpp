@@ -17,7 +17,7 @@ inline constexpr double most_latency_ms = 4.3e6;  ///< that of `WindowQuantiles`
 inline constexpr double most_capacities = 10;     ///< of a PCIe root
 inline constexpr double most_io_bytes_per_s = 1e12;
 inline constexpr double most_irq_per_s = 1e8;
-inline constexpr double most_per_s = 1e9;  ///< requests
+inline constexpr double most_per_s = 1e9;  ///< requests, or replays of a PCIe root
 
 /// Block I/O of a NUMA node that counts as 1, where signals are made parts of a whole.
 inline constexpr double full_io_bytes_per_s = 2e9;
@@ -143,6 +143,8 @@ struct Observation {
     std::vector<TenantSignals> tenants{};
     std::vector<Feedback> feedback{};  ///< per tenant
     std::vector<RootSignals> roots{};
+    /// Per root: traffic of network interfaces, which the PCIe counters of GPUs do not have. May be empty: not known.
+    std::vector<double> nic_bytes_per_s{};
     std::vector<double> numa_io_bytes_per_s{};
     std::vector<double> irq_per_s{};  ///< per core
     std::vector<GpuSignals> gpus{};

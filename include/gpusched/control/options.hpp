@@ -25,6 +25,8 @@ struct ControllerFlags {
     bool join_guards = false;
     /// A better place on the tenant's own GPU is taken before a better one elsewhere.
     bool own_gpu_first = false;
+    /// The largest profile that there is room for comes first (section 2.5.2 of the paper), not the smallest larger one.
+    bool largest_first = false;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
@@ -40,6 +42,7 @@ constexpr void visit_fields(std::type_identity<ControllerFlags>, F&& field) {
     field("predict", &ControllerFlags::predict);
     field("join_guards", &ControllerFlags::join_guards);
     field("own_gpu_first", &ControllerFlags::own_gpu_first);
+    field("largest_first", &ControllerFlags::largest_first);
 }
 
 /// Which levers the controller has: none (`static`), some of them as in the paper's ablation, all (`full`), all of them chosen
@@ -52,9 +55,10 @@ enum class Variant : std::uint8_t {
     full,                  ///< all levers
     ours,                  ///< all, chosen by a model of the tenant's tail
     paper,  ///< all; pin and quota with an upgrade, and places on the own GPU first (sections 2.2.1 and 2.3)
-    no_guards,     ///< all but limits of block I/O and quotas
-    no_placement,  ///< all but moves
-    no_mig         ///< all but larger instances
+    paper_largest,  ///< the same with the largest profile first (section 2.5.2)
+    no_guards,      ///< all but limits of block I/O and quotas
+    no_placement,   ///< all but moves
+    no_mig          ///< all but larger instances
 };
 constexpr auto enum_names(Variant) {
     return name_table<Variant>({
@@ -65,6 +69,7 @@ constexpr auto enum_names(Variant) {
         {Variant::full, "full"},
         {Variant::ours, "ours"},
         {Variant::paper, "paper"},
+        {Variant::paper_largest, "paper_largest"},
         {Variant::no_guards, "no_guards"},
         {Variant::no_placement, "no_placement"},
         {Variant::no_mig, "no_mig"},
@@ -93,15 +98,17 @@ struct ControllerOptions {
     double lease_s = 30;                     ///< how long block I/O is limited, window_s to 300
 
     double ema_weight = 0.3;     ///< above 0 and at most 1
-    double low_factor = 0.93;    ///< of tau: below is good, above 0 and below 1
-    double worse_factor = 1.10;  ///< of the average before a change: above is worse, at least 1
+    double low_factor = 0.93;    ///< of tau: below is good, 0.01 to 1
+    double worse_factor = 1.10;  ///< of the average before a change: above is worse, 1 to 100
     double relax_below = 0.8;    ///< of tau
     double relax_limit = 0.9;    ///< of tau: what may be predicted and found after giving back
 
     double pcie_high = 0.45, pcie_low = 0.30;  ///< of a root's capacity, others' traffic
-    double io_high = 1e9, io_low = 0.5e9;      ///< bytes/s of a NUMA node
-    double irq_high = 4, irq_low = 2;          ///< times the median core
-    double sm_high = 0.6, sm_low = 0.4;        ///< SM or DRAM activity of clients in the instance
+    /// Replays per second of a root that are as much pressure as `pcie_high` of its capacity; 0: replays are not looked at.
+    double replays_high_per_s = 0;
+    double io_high = 1e9, io_low = 0.5e9;  ///< bytes/s of a NUMA node
+    double irq_high = 4, irq_low = 2;      ///< times the median core
+    double sm_high = 0.6, sm_low = 0.4;    ///< SM or DRAM activity of clients in the instance
 
     std::vector<std::int32_t> io_levels_mb_s{500, 250, 100};  ///< falling, each 100 to 500
     std::vector<std::int32_t> quota_levels{75, 50};           ///< falling, each 50 to 100
@@ -138,6 +145,7 @@ constexpr void visit_fields(std::type_identity<ControllerOptions>, F&& field) {
     field("relax_limit", &ControllerOptions::relax_limit, within(0.01, 1.0));
     field("pcie_high", &ControllerOptions::pcie_high);
     field("pcie_low", &ControllerOptions::pcie_low);
+    field("replays_high_per_s", &ControllerOptions::replays_high_per_s, within(0.0, 1e9));
     field("io_high", &ControllerOptions::io_high);
     field("io_low", &ControllerOptions::io_low);
     field("irq_high", &ControllerOptions::irq_high);

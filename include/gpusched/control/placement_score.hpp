@@ -35,7 +35,10 @@ struct WeightedScore {
 [[nodiscard]] double known_others(const Host& host, const Observation& seen, const ControllerState& state,
                                   std::size_t tenant, std::size_t root) noexcept;
 
-/// Others' bytes/s near a GPU over its root's capacity: those on the same root count in full (topology PIX, PXB),
+/// Bytes/s of network interfaces on a root; 0 where not known.
+[[nodiscard]] double nic_on_root(const Host& host, const Observation& seen, std::size_t root) noexcept;
+
+/// Others' bytes/s, of GPUs and network interfaces, near a GPU over its root's capacity: those on the same root count in full (topology PIX, PXB),
 /// behind the same host bridge half (PHB), on the same NUMA node a quarter (NODE), elsewhere not (SYS). On the tenant's
 /// own root they are what is left without its own traffic; where that is not known, `known_others`. NaN: not known.
 /// @param tenant whose own bytes do not count; as many as there are tenants for one that is not there yet

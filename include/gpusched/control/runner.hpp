@@ -123,6 +123,8 @@ class Runner {
     void enable() noexcept { seen_.enabled = true; }
 
     [[nodiscard]] const ControllerState& state() const noexcept { return state_; }
+    /// The last window.
+    [[nodiscard]] const Observation& seen() const noexcept { return seen_; }
     /// How actions ended since the last call.
     [[nodiscard]] ActionReport take_report() { return std::exchange(report_, {}); }
 

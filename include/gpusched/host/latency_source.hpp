@@ -3,6 +3,7 @@
 // reads it; a library of histograms (HdrHistogram) would need the single latencies, of which a server publishes buckets.
 #pragma once
 
+#include <gpusched/host/detail/descriptor.hpp>
 #include <gpusched/host/names.hpp>
 
 #include <cstdint>
@@ -69,7 +70,6 @@ class LatencyLines {
 class GPUSCHED_EXPORT LatencyFile final : public LatencySource {
   public:
     LatencyFile(std::string path, double tau_ms);
-    ~LatencyFile() override;
     LatencyWindow window() override;
 
   private:
@@ -77,7 +77,7 @@ class GPUSCHED_EXPORT LatencyFile final : public LatencySource {
     bool drain();
     std::string path_;
     LatencyLines lines_;
-    int fd_ = -1;
+    detail::Descriptor file_;
     bool first_ = true;
 };
 
@@ -99,7 +99,7 @@ class GPUSCHED_EXPORT LatencySocket final : public LatencySource {
     bool ours() const;
     std::string path_;
     LatencyLines lines_;
-    int fd_ = -1;
+    detail::Descriptor socket_;
     std::uint64_t inode_ = 0;
     std::unique_ptr<Reader> reader_;
 };

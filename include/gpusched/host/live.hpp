@@ -64,6 +64,18 @@ constexpr void visit_fields(std::type_identity<LiveTenant>, F&& field) {
     field("access", &LiveTenant::access, Inlined{});
 }
 
+/// How newcomers come to the host.
+struct LiveAdmission {
+    std::int32_t capacity = 16;  ///< of the queue, for each class
+    /// Program that creates the instance and has newcomer `{id}` run in `{gpu}`, `{profile}`, `{slice}`; empty: whoever asked does.
+    std::vector<std::string> start{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<LiveAdmission>, F&& field) {
+    field("capacity", &LiveAdmission::capacity, within(0, 100'000));
+    field("start", &LiveAdmission::start);
+}
+
 /// The real host: the section `live` of a configuration.
 struct LiveOptions {
     MigControl mig = MigControl::nvidia_smi;
@@ -80,7 +92,10 @@ struct LiveOptions {
     std::int32_t layout_every = 5;
     std::string cgroups = "/sys/fs/cgroup", proc = "/proc";
     std::vector<std::vector<std::string>>
-        numa_disks{};                   ///< names (`nvme0n1`) of the whole disks of each NUMA node
+        numa_disks{};  ///< names (`nvme0n1`) of the whole disks of each NUMA node
+    std::vector<std::vector<std::string>>
+        root_nics{};  ///< names (`eth0`) of the network interfaces of each PCIe root
+    LiveAdmission admission{};
     std::vector<LiveTenant> tenants{};  ///< as those of the host
 };
 template <class F>
@@ -96,6 +111,8 @@ constexpr void visit_fields(std::type_identity<LiveOptions>, F&& field) {
     field("cgroups", &LiveOptions::cgroups);
     field("proc", &LiveOptions::proc);
     field("numa_disks", &LiveOptions::numa_disks);
+    field("root_nics", &LiveOptions::root_nics);
+    field("admission", &LiveOptions::admission);
     field("tenants", &LiveOptions::tenants);
 }
 
@@ -142,6 +159,18 @@ class LiveController {
     /// Whether a tenant is frozen until an operator has come: `resume`.
     [[nodiscard]] bool waits_for_operator() const noexcept;
 
+    /// A newcomer arrives: as `AdmissionQueue::offer`, with the state of the last window. Who is admitted is started by the program
+    /// `LiveAdmission::start`; rejected if that fails. Nobody is admitted, but queued, while a tenant waits for an operator, after
+    /// `release`, and in a dry run. What happened is among the lines of the next window.
+    /// @throws InvalidInput before the first window, or when a number of the newcomer is out of range
+    AdmissionAnswer offer(Newcomer newcomer);
+    /// Takes a newcomer out that gave up. @return false if none with this id waits
+    bool withdraw(std::int64_t id);
+    /// Those who wait, in order of service.
+    [[nodiscard]] const std::vector<Newcomer>& waiting() const noexcept;
+    /// What became of those who waited, in windows since the last call: each window admits one of them at most.
+    std::vector<AdmissionAnswer> take_answers();
+
     /// Ends all limits of block I/O; the end of a clean shutdown. Windows after it are DISABLED until `resume`.
     /// @return lines, also for those that could not be ended: the next start tries again
     std::vector<std::string> release();
@@ -163,6 +192,7 @@ class LiveController {
 
 #ifdef GPUSCHED_HEADER_ONLY
 #include <gpusched/host/impl/live.ipp>
+#include <gpusched/host/impl/live_admission.ipp>
 #include <gpusched/host/impl/live_config.ipp>
 #include <gpusched/host/impl/live_probe.ipp>
 #include <gpusched/host/impl/live_resume.ipp>

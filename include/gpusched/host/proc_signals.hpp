@@ -1,4 +1,4 @@
-// What the kernel counts: interrupts per core, bytes per disk, traffic and replays of PCIe devices.
+// What the kernel counts: interrupts per core, bytes per disk and network interface, traffic and replays of PCIe devices.
 #pragma once
 
 #include <gpusched/host/names.hpp>
@@ -26,6 +26,17 @@ struct DiskStats {
 
 /// @throws BackendError for a row that cannot be read
 [[nodiscard]] std::vector<DiskStats> parse_diskstats(std::string_view text);
+
+/// A row of /proc/net/dev: a network interface.
+struct NetStats {
+    std::string name{};       ///< such as `eth0`
+    std::uint64_t bytes = 0;  ///< received and sent
+    friend bool operator==(const NetStats&, const NetStats&) = default;
+};
+
+/// Network interfaces of /proc/net/dev. Traffic that goes past the kernel (RDMA) is not counted there.
+/// @throws BackendError for a row that cannot be read
+[[nodiscard]] std::vector<NetStats> parse_net_dev(std::string_view text);
 
 /// The sum of the errors of PCIe's link (`aer_dev_correctable` of /sys): the row TOTAL_ERR_COR.
 /// @throws BackendError for text without it

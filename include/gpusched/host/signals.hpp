@@ -31,7 +31,8 @@ class HostSignals {
     /// @param handles of `Nvml::find`, by the host's GPU
     HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml, std::vector<int> handles,
                 std::vector<TenantSource> tenants, std::string proc,
-                std::vector<std::vector<std::string>> numa_disks, std::int32_t layout_every, double window_s);
+                std::vector<std::vector<std::string>> numa_disks, std::int32_t layout_every, double window_s,
+                std::vector<std::vector<std::string>> root_nics = {});
 
     /// @param now_s monotonic, at the end of the window
     void read(Observation& seen, double now_s);
@@ -46,6 +47,7 @@ class HostSignals {
     void tenant(Observation& seen, std::size_t i);
     void roots(Observation& seen);
     void disks(Observation& seen);
+    void networks(Observation& seen);
     void interrupts(Observation& seen);
     void instances(Observation& seen);
 
@@ -56,13 +58,13 @@ class HostSignals {
     std::vector<int> handles_;
     std::vector<TenantSource> sources_;
     std::string proc_;
-    std::vector<std::vector<std::string>> numa_disks_;
+    std::vector<std::vector<std::string>> numa_disks_, root_nics_;
     std::int32_t layout_every_, since_look_ = -1;
     double window_s_, now_s_ = 0, last_s_ = 0, passed_s_ = 1;
     bool started_ = false;
     std::vector<CounterRate> io_;
     std::vector<ActivityCorrelation> links_;
-    std::vector<CounterRate> pcie_, replays_, cores_, disks_;
+    std::vector<CounterRate> pcie_, replays_, cores_, disks_, nics_;
     std::vector<GpuSignals> gpus_;
     std::int64_t ignored_ = 0;
 };

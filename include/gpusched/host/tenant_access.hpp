@@ -5,6 +5,7 @@
 #include <gpusched/host/programs.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::host {
@@ -31,6 +32,9 @@ constexpr void visit_fields(std::type_identity<TenantAccess>, F&& field) {
     field("mps_pipe", &TenantAccess::mps_pipe);
     field("restart", &TenantAccess::restart);
 }
+
+/// Puts a value in every place of a name such as `{gpu}`.
+void replace_all(std::string& text, std::string_view name, const std::string& value);
 
 /// A program's arguments for an instance.
 [[nodiscard]] std::vector<std::string> hook_arguments(const std::vector<std::string>& program,

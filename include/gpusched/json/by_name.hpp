@@ -20,6 +20,7 @@ struct ByName {
 template <class T>
 struct Form<ByName<T>> {
     static void read(Reader& reader, std::uint32_t at, ByName<T>& out) {
+        if (reader.kind(at) != Kind::object) return reader.expected(at, "an object by name");
         reader.each_member(at, [&](std::string_view name, std::uint32_t child) {
             reader.read(child, out.entries.emplace_back(std::string(name), T{}).second);
         });

@@ -47,6 +47,10 @@ class Document {
     static std::vector<Document> parse_yaml(std::string_view text, std::string_view source,
                                             Problems& problems);
 
+    /// The only document of a file: YAML where its name ends in .yaml or .yml, else JSON.
+    /// @throws BackendError when the file cannot be read, and for YAML as above; InvalidInput as above
+    static Document read(const std::string& path, Problems& problems);
+
     [[nodiscard]] const Value& operator[](std::uint32_t at) const noexcept { return values_[at]; }
     [[nodiscard]] std::string_view string(const Value& value) const noexcept {
         return std::string_view(strings_).substr(static_cast<std::size_t>(value.integer), value.size);

@@ -43,6 +43,8 @@ class Reader {
     }
     [[nodiscard]] Kind kind(std::uint32_t at) const noexcept { return document_[at].kind; }
 
+    /// How many problems there are by now.
+    [[nodiscard]] std::size_t problem_count() const noexcept { return problems_.count(); }
     /// False once something did not fit but a number that was outside the range of its field, and was put into it.
     [[nodiscard]] bool well_formed() const noexcept { return well_formed_; }
 

@@ -9,4 +9,5 @@
 #include <gpusched/preemption/preempt.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/preemption/standby.hpp>
+#include <gpusched/preemption/standby_driver.hpp>
 #include <gpusched/preemption/victim_policy.hpp>

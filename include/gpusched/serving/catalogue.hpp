@@ -68,6 +68,9 @@ void validate(const std::vector<GpuType>& gpus);
 /// The type of this name in `gpu_catalogue`. @throws InvalidInput for a name that is not there
 [[nodiscard]] GpuType gpu_type(std::string_view name);
 
+/// The type of this name in `gpu_catalogue`, or else in `paper_gpus_dense`; none where neither has it.
+[[nodiscard]] std::optional<GpuType> find_gpu_type(std::string_view name);
+
 }  // namespace GPUSCHED_NAMESPACE::serving
 
 #ifdef GPUSCHED_HEADER_ONLY

@@ -46,8 +46,10 @@ struct DeploymentOptions {
     int max_stages = 8;                    ///< stages of a pipeline, 1 .. 64
     int max_gpus = 16;                     ///< GPUs of one replica, >= 1
     int max_types = 2;                     ///< GPU types of one replica, >= 1
-    double memory_fraction = 0.9;          ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
-    int min_tokens = 4096;                 ///< every stage has KV cache for this many tokens, >= 1
+    /// A degree for each stage, as in the paper; else one for each GPU type of a replica, which are far fewer deployments.
+    bool mixed_degrees = false;
+    double memory_fraction = 0.9;  ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
+    int min_tokens = 4096;         ///< every stage has KV cache for this many tokens, >= 1
     /// Pairs of GPU types, by index, that no network connects; no replica has both.
     std::vector<std::pair<int, int>> disconnected{};
 };
@@ -57,6 +59,7 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
     field("max_stages", &DeploymentOptions::max_stages, within(1, 64));
     field("max_gpus", &DeploymentOptions::max_gpus, at_least(1));
     field("max_types", &DeploymentOptions::max_types, at_least(1));
+    field("mixed_degrees", &DeploymentOptions::mixed_degrees);
     field("memory_fraction", &DeploymentOptions::memory_fraction, within(0.05, 1.0));
     field("min_tokens", &DeploymentOptions::min_tokens, at_least(1));
     field("disconnected", &DeploymentOptions::disconnected);
@@ -75,8 +78,8 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
 [[nodiscard]] std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
                                             const Deployment& deployment, double memory_fraction = 0.9);
 
-/// All deployments of one replica, one TP degree per GPU type in each, stages of a type next to each other and in the order of
-/// the types; in the order of types, then of degrees, then of stages.
+/// All deployments of one replica, one TP degree per GPU type in each unless `mixed_degrees`, stages of a type next to each other and
+/// in the order of the types, those of a type in the order of their degrees; in the order of types, then of degrees, then of stages.
 ///
 /// A deployment is possible when its TP groups fit into machines with a link, degrees divide the query heads, its GPUs are available, its types
 /// are connected (a replica of several machines needs a network on each), and every stage has memory for its layers and
@@ -84,13 +87,17 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
 ///
 /// @param available GPUs of each type, >= 0
 /// @throws InvalidInput for malformed models, types or options, and lists of different lengths
-/// Complexity: O(T^m (D S)^m) for T types, m = `max_types`, D degrees and S stages.
+/// Complexity: O((T D S)^m) for T types, m = `max_types`, D degrees and S stages; with `mixed_degrees` O(T^m C(S + m D, S)).
 [[nodiscard]] std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
                                                             const std::vector<GpuType>& gpus,
                                                             std::span<const int> available,
                                                             const DeploymentOptions& options = {});
 
-/// The deployment of a name such as `H100 2x4` or `A100 1x4+L40 2x2`: stages x tensor-parallel degree of each GPU type.
+/// The machine of each stage, from 0: stages fill machines densely, in the order of the pipeline, each machine with one GPU type.
+[[nodiscard]] std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment);
+
+/// The deployment of a name such as `H100 2x4`, `A100 1x4+L40 2x2` or `H100 1x2+H100 1x4`: stages x tensor-parallel degree of each
+/// GPU type, or of each run of equal stages.
 ///
 /// Layers are split by memory, as `enumerate_deployments` does; whether there is room for them is not asked.
 /// @throws InvalidInput with the nearest names of possible deployments for a name that is none of these types, and for one whose

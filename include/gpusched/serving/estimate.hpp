@@ -93,8 +93,8 @@ struct RequestShape {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<RequestShape>, F&& field) {
-    field("input", &RequestShape::input, at_least(1));
-    field("output", &RequestShape::output, at_least(1));
+    field("input", &RequestShape::input, Required{}, at_least(1));
+    field("output", &RequestShape::output, Required{}, at_least(1));
 }
 
 /// What a replica does with requests of one kind alone. Everything is 0 where it cannot hold one request

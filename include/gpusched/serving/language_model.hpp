@@ -6,6 +6,7 @@
 
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
@@ -52,6 +53,9 @@ void validate(const LanguageModel& model);
 [[nodiscard]] LanguageModel llama3_8b();   ///< 8,030,261,248 parameters
 [[nodiscard]] LanguageModel llama3_70b();  ///< 70,553,706,496 parameters
 [[nodiscard]] LanguageModel llama2_70b();  ///< 68,976,648,192 parameters
+
+/// These three, which requests may name.
+[[nodiscard]] std::vector<LanguageModel> known_language_models();
 
 }  // namespace GPUSCHED_NAMESPACE::serving
 

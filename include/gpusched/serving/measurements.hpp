@@ -42,12 +42,15 @@ struct MeasuredThroughput {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<MeasuredThroughput>, F&& field) {
-    field("model", &MeasuredThroughput::model);
-    field("deployment", &MeasuredThroughput::deployment);
-    field("workload", &MeasuredThroughput::workload);
-    field("requests_per_s", &MeasuredThroughput::requests_per_s, within(0.0, detail::largest_finite));
-    field("ttft_s", &MeasuredThroughput::ttft_s, within(detail::smallest_positive, detail::largest_finite));
-    field("tpot_s", &MeasuredThroughput::tpot_s, within(detail::smallest_positive, detail::largest_finite));
+    field("model", &MeasuredThroughput::model, Required{});
+    field("deployment", &MeasuredThroughput::deployment, Required{});
+    field("workload", &MeasuredThroughput::workload, Required{});
+    field("requests_per_s", &MeasuredThroughput::requests_per_s, Required{},
+          within(0.0, detail::largest_finite));
+    field("ttft_s", &MeasuredThroughput::ttft_s, Since{2},
+          within(detail::smallest_positive, detail::largest_finite));
+    field("tpot_s", &MeasuredThroughput::tpot_s, Since{2},
+          within(detail::smallest_positive, detail::largest_finite));
 }
 
 /// What estimates of a model on a GPU type are multiplied by.

@@ -30,7 +30,7 @@ constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
     field("spot", &PriceRange::spot);
     field("price", &PriceRange::price);
     field("low", &PriceRange::low);
-    field("high", &PriceRange::high);
+    field("high", &PriceRange::high, NullIfUnknown{});
     field("proven", &PriceRange::proven);
 }
 

@@ -1,144 +1,154 @@
-// Models of the serving problem: four linear forms of the paper's problem (1) to (7), its bound and its routing.
+// ServingPlan: what is rented, which replicas run on it, where requests go, and what was proved about it.
 #pragma once
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/serving/serving_problem.hpp>
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/serving/deployment.hpp>
+#include <gpusched/serving/measurements.hpp>
 
-#include <cstdint>
+#include <limits>
 #include <optional>
-#include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
-/// How x / y <= T, which is not linear, is written down.
-enum class ServingForm : std::uint8_t {
-    copies,          ///< E1: one binary per copy of a configuration; exact
-    fixed_makespan,  ///< E2: the makespan is given; minimises the cost, or looks for any plan
-    mccormick,       ///< E3: a binary per number of copies, T * binary as a column of its own
-    rates,           ///< E4: shares per second and 1 / T instead of shares and T; exact, and the smallest
-};
-constexpr auto enum_names(ServingForm) {
-    return name_table<ServingForm>({
-        {ServingForm::copies, "copies"},
-        {ServingForm::fixed_makespan, "fixed_makespan"},
-        {ServingForm::mccormick, "mccormick"},
-        {ServingForm::rates, "rates"},
-    });
-}
-
-/// How a serving model is built.
-struct ServingMilpOptions {
-    ServingForm form = ServingForm::copies;  ///< how x / y <= T is written down
-    /// `fixed_makespan` only, which needs it: seconds, > 0.
-    std::optional<double> makespan{};
-    /// `mccormick` only: seconds that the optimum does not exceed, > 0; absent = `slowest_makespan`.
-    std::optional<double> makespan_upper{};
-    /// `copies` only: the N + 1 rows that lift the relaxation to the bound of `serving_bound`.
-    bool surrogate_rows = true;
-    /// `fixed_makespan` only: minimise the cost; off = any plan will do.
-    bool minimise_cost = true;
+/// Replicas of one deployment.
+struct PlannedReplicas {
+    std::string model{};
+    Deployment deployment{};
+    int count = 0;
+    double cost = 0;              ///< $/h of all of them
+    std::vector<double> share{};  ///< of each workload of the model, what all of them serve together, 0 .. 1
+    std::vector<double> requests_per_s{};  ///< of one of them, for each workload of the model
+    std::vector<Source> source{};          ///< of these throughputs
+    /// With targets: requests/s of one of them within the targets, each workload alone; and where the latencies come from that say
+    /// so, `measured` where those of all its targets are.
+    std::vector<double> within_targets{};
+    std::vector<Source> latency_source{};
+    bool operator==(const PlannedReplicas&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<ServingMilpOptions>, F&& field) {
-    field("form", &ServingMilpOptions::form);
-    field("makespan", &ServingMilpOptions::makespan);
-    field("makespan_upper", &ServingMilpOptions::makespan_upper);
-    field("surrogate_rows", &ServingMilpOptions::surrogate_rows);
-    field("minimise_cost", &ServingMilpOptions::minimise_cost);
+constexpr void visit_fields(std::type_identity<PlannedReplicas>, F&& field) {
+    field("model", &PlannedReplicas::model);
+    field("deployment", &PlannedReplicas::deployment);
+    field("count", &PlannedReplicas::count);
+    field("cost", &PlannedReplicas::cost);
+    field("share", &PlannedReplicas::share);
+    field("requests_per_s", &PlannedReplicas::requests_per_s);
+    field("source", &PlannedReplicas::source);
+    field("within_targets", &PlannedReplicas::within_targets);
+    field("latency_source", &PlannedReplicas::latency_source);
 }
 
-/// A serving model, with what its columns stand for. Let C, W, N be the numbers of configurations, of workloads with requests
-/// and of GPU types, K_c the most replicas of c, P their sum, and X the pairs (c, w) that can be served (C W where all can).
-///
-/// | form | columns | rows |
-/// |---|---|---|
-/// | copies | 1 + P + sum of K_c over X | W + P + sum of K_c over X + sum of max(0, K_c - 1) + N + 1, and N + 1 surrogate rows |
-/// | fixed_makespan | C + X | W + C + X + 1 + N |
-/// | mccormick | 1 + X + 2 P | W + C + X + 2 P + sum of max(0, K_c - 1) + 1 + N |
-/// | rates | 1 + C + X | W + C + X + 1 + N |
-///
-/// With all pairs served the first is 1 + P (1 + W) columns.
-///
-/// `rates` divides the problem by T: with z = x unit / T and r = unit / T, maximise r subject to sum_c z_cw = r,
-/// sum_w f_w / (h_cw unit) z_cw <= y_c, z_cw <= y_c, and (5) and (6) as they are, is linear without a binary per copy. The
-/// unit is `closed_form_bound`, so that r is at most 1.
-struct ServingMilp : milp::Model {
-    ServingForm form = ServingForm::copies;  ///< how x / y <= T is written down
-    int makespan_column = -1;                ///< T; -1 where the makespan is given, and for `rates`
-    std::vector<int>
-        first_copy{};  ///< `copies`, `mccormick`: copies of configuration c are first_copy[c] .. first_copy[c + 1] - 1
-    std::vector<std::vector<double>>
-        seconds{};  ///< [configuration][workload]: seconds of one replica for all requests; 0 = cannot
-    std::vector<double> upper{};  ///< per configuration: K_c
-    int rate_column = -1;         ///< `rates`: r = unit / T; -1 in all other forms
-    double unit = 1;              ///< `rates`: seconds
-
-    /// The column of T.
-    [[nodiscard]] int T() const noexcept { return makespan_column; }
-    /// Seconds that a value of the objective (or a bound on it) stands for: unit / value for `rates`, infinite for 0; the value
-    /// itself for the other forms, which for `fixed_makespan` is no time.
-    [[nodiscard]] double makespan_of(double reached) const noexcept;
-    /// The column of x(c, w), for `rates` of z(c, w); with copies that of copy k. -1 where the configuration cannot serve the
-    /// workload.
-    [[nodiscard]] int x(int c, int w, int k = 0) const;
-    /// The column of y(c), or of the k-th binary of c where the form has several.
-    [[nodiscard]] int y(int c, int k = 0) const;
-
-    /// The vector of an allocation. Replicas of a configuration share its load evenly.
-    /// @throws InvalidInput for lists of the wrong size, more replicas than there are columns, and shares sent to a
-    ///     configuration without replicas or one that cannot serve them
-    [[nodiscard]] std::vector<double> encode(const ServingAllocation& allocation) const;
-    /// The allocation of a vector: whole numbers of replicas, 0 to K_c, shares that add up to 1.
-    /// @throws InvalidInput unless `values` has one finite entry per column
-    [[nodiscard]] ServingAllocation decode(std::span<const double> values) const;
+/// GPUs of one type that a plan rents.
+struct RentedGpus {
+    std::string gpu{};
+    int count = 0;       ///< GPUs at the usual price, in whole machines where those are rented
+    int spot = 0;        ///< GPUs at the spot price
+    int used = 0;        ///< of both, by replicas
+    int per_rental = 1;  ///< GPUs that are rented together
+    double cost = 0;     ///< $/h
+    bool operator==(const RentedGpus&) const = default;
 };
 template <class F>
-constexpr void visit_fields(std::type_identity<ServingMilp>, F&& field) {
-    visit_fields(std::type_identity<milp::Model>{}, field);
-    field("form", &ServingMilp::form);
-    field("makespan_column", &ServingMilp::makespan_column);
-    field("first_copy", &ServingMilp::first_copy);
-    field("seconds", &ServingMilp::seconds);
-    field("upper", &ServingMilp::upper);
-    field("rate_column", &ServingMilp::rate_column);
-    field("unit", &ServingMilp::unit);
+constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
+    field("gpu", &RentedGpus::gpu);
+    field("count", &RentedGpus::count);
+    field("spot", &RentedGpus::spot);
+    field("used", &RentedGpus::used);
+    field("per_rental", &RentedGpus::per_rental);
+    field("cost", &RentedGpus::cost);
 }
 
-/// The serving problem as a model; see ServingMilp for its size.
+/// Latencies of one kind of requests: percentiles in seconds, absent = unknown.
 ///
-/// Rows, by group: `coverage` (2), `time` (3), `active` (4), `budget` (5), `availability` (6) of the paper; `symmetry`
-/// (the k-th copy only after the one before), `product` (T * binary) and `surrogate` are the forms' own. A workload without
-/// requests has no row and no columns; a pair that cannot be served has no column.
-///
-/// @throws InvalidInput for a malformed problem, a makespan that is missing, not wanted or not positive, and more than 10 million
-///     replicas with a form that has columns for each
-[[nodiscard]] ServingMilp serving_plan(const ServingProblem& problem, const ServingMilpOptions& options = {});
+/// They are simulated with the plan's own arrivals; of a kind so rare that no request of it was simulated, all are those of an
+/// idle replica. TTFT or TPOT is `measured` where a target asks for it and all replicas of the kind, which serve nothing else,
+/// have rows of it: percentiles with targets are the measured ones then, at the load of the busiest replicas, and the others are
+/// unknown. Percentiles of one source never decrease from p50 to p99. TPOT of requests for one token is unknown.
+struct PlannedLatency {
+    std::string model{};
+    std::string workload{};
+    double rate = 0;  ///< requests/s
+    std::optional<double> ttft_p50_s{}, ttft_p90_s{}, ttft_p99_s{}, tpot_p50_s{}, tpot_p90_s{}, tpot_p99_s{};
+    Source ttft_source = Source::estimated;  ///< of the three percentiles of TTFT
+    Source tpot_source = Source::estimated;  ///< of the three percentiles of TPOT
+    bool met = true;                         ///< all targets are
+    bool operator==(const PlannedLatency&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
+    field("model", &PlannedLatency::model);
+    field("workload", &PlannedLatency::workload);
+    field("rate", &PlannedLatency::rate);
+    field("ttft_p50_s", &PlannedLatency::ttft_p50_s, NullIfAbsent{});
+    field("ttft_p90_s", &PlannedLatency::ttft_p90_s, NullIfAbsent{});
+    field("ttft_p99_s", &PlannedLatency::ttft_p99_s, NullIfAbsent{});
+    field("ttft_source", &PlannedLatency::ttft_source);
+    field("tpot_p50_s", &PlannedLatency::tpot_p50_s, NullIfAbsent{});
+    field("tpot_p90_s", &PlannedLatency::tpot_p90_s, NullIfAbsent{});
+    field("tpot_p99_s", &PlannedLatency::tpot_p99_s, NullIfAbsent{});
+    field("tpot_source", &PlannedLatency::tpot_source);
+    field("met", &PlannedLatency::met);
+}
 
-/// A linear program whose optimum no plan beats: the busy time v_c = T y_c of each configuration is a column.
-/// 1 + X + C columns, W + 2 C + 1 + N rows.
-[[nodiscard]] milp::Model serving_bound(const ServingProblem& problem);
-
-/// The linear program that routes requests best to given replicas, as a form with y fixed: its optimum is the makespan.
-/// 1 + (pairs served by configurations with replicas) columns, W + (configurations with replicas) rows.
-/// @throws InvalidInput unless there is one number >= 0 per configuration
-[[nodiscard]] ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas);
-
-/// Seconds within which one replica that can serve a workload, the slowest one, is done with it, summed over workloads: no
-/// sensible plan takes longer, and a problem without a plan for it has none at all. 0 without requests.
-[[nodiscard]] double slowest_makespan(const ServingProblem& problem);
-
-/// Seconds that no plan beats, without a solver: for several prices of GPUs and money, the cheapest work per request of every
-/// workload over all there is; and each workload on all replicas that could serve it at once. Infinite where some workload
-/// with requests cannot be served.
-[[nodiscard]] double closed_form_bound(const ServingProblem& problem);
+/// A plan, and what was proved about it.
+struct ServingPlan {
+    milp::Status status = milp::Status::failed;
+    std::vector<PlannedReplicas> replicas{};  ///< empty where there is no plan, or nothing is asked
+    std::vector<int> rented{};                ///< of each GPU type
+    double cost = 0;                          ///< $/h
+    double makespan = std::numeric_limits<double>::quiet_NaN();  ///< seconds; NaN where there is no plan
+    double requests_per_s = 0;    ///< all requests over the makespan; 0 where there is no plan
+    double cost_per_request = 0;  ///< $: the cost of the makespan over all requests; 0 where there is no plan
+    double bound =
+        0;  ///< seconds that no plan of the deployments considered beats; 0 where routing is round robin
+    bool optimal = false;  ///< the makespan (with a deadline: the cost) was proved to be the best of them
+    int deployments = 0;   ///< that are possible, over all models and problems solved
+    int left_out = 0;      ///< of them, not considered because of `max_deployments`
+    std::vector<RentedGpus> rentals{};  ///< types of which some are rented
+    double rate = 0;  ///< requests/s that arrive, with rates; their `makespan` is the busiest replicas' load
+    double cost_bound =
+        0;  ///< with rates and goal `cheapest`: $/h that no plan of the deployments considered beats
+    double rate_bound = 0;  ///< with rates and goal `most_rate`: requests/s that none of them exceeds
+    double capacity =
+        1;  ///< with targets: part of the replicas' throughput within targets that is used at most
+    bool separate = false;                    ///< with targets: every replica serves one kind of requests
+    std::vector<PlannedLatency> latencies{};  ///< with rates: of each kind of requests
+    std::vector<std::string> binding{};       ///< where there is no plan: what would make one possible
+    Calibration calibration{};                ///< where something was measured
+    std::string solver{};
+    /// Why it is not proved to be the best, and which measurements say less of their deployments than they could.
+    std::string message{};
+    [[nodiscard]] bool has_plan() const noexcept { return makespan == makespan; }
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
+    field("status", &ServingPlan::status);
+    field("replicas", &ServingPlan::replicas);
+    field("rented", &ServingPlan::rented);
+    field("cost", &ServingPlan::cost);
+    field("makespan", &ServingPlan::makespan);
+    field("requests_per_s", &ServingPlan::requests_per_s);
+    field("cost_per_request", &ServingPlan::cost_per_request);
+    field("bound", &ServingPlan::bound);
+    field("optimal", &ServingPlan::optimal);
+    field("deployments", &ServingPlan::deployments);
+    field("left_out", &ServingPlan::left_out);
+    field("rentals", &ServingPlan::rentals);
+    field("rate", &ServingPlan::rate);
+    field("cost_bound", &ServingPlan::cost_bound);
+    field("rate_bound", &ServingPlan::rate_bound);
+    field("capacity", &ServingPlan::capacity);
+    field("separate", &ServingPlan::separate);
+    field("latencies", &ServingPlan::latencies);
+    field("binding", &ServingPlan::binding);
+    field("calibration", &ServingPlan::calibration);
+    field("solver", &ServingPlan::solver);
+    field("message", &ServingPlan::message);
+}
 
 }  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_bounds.ipp>
-#include <gpusched/serving/impl/serving_plan.ipp>
-#endif

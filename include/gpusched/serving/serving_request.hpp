@@ -1,4 +1,4 @@
-// What a serving plan is asked for, and the replicas that a plan consists of.
+// What a serving plan is asked for.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -55,9 +55,9 @@ struct RentalTerms {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<RentalTerms>, F&& field) {
-    field("minimum", &RentalTerms::minimum, at_least(0));
-    field("spot_price", &RentalTerms::spot_price, within(0.0, detail::largest_finite));
-    field("spot_available", &RentalTerms::spot_available, at_least(0));
+    field("minimum", &RentalTerms::minimum, at_least(0), Since{2});
+    field("spot_price", &RentalTerms::spot_price, within(0.0, detail::largest_finite), Since{2});
+    field("spot_available", &RentalTerms::spot_available, at_least(0), Since{2});
 }
 
 /// What is to be planned.
@@ -85,34 +85,6 @@ constexpr void visit_fields(std::type_identity<ServingRequest>, F&& field) {
 
 /// @throws InvalidInput with everything that is wrong
 void validate(const ServingRequest& request);
-
-/// Replicas of one deployment.
-struct PlannedReplicas {
-    std::string model{};
-    Deployment deployment{};
-    int count = 0;
-    double cost = 0;              ///< $/h of all of them
-    std::vector<double> share{};  ///< of each workload of the model, what all of them serve together, 0 .. 1
-    std::vector<double> requests_per_s{};  ///< of one of them, for each workload of the model
-    std::vector<Source> source{};          ///< of these throughputs
-    /// With targets: requests/s of one of them within the targets, each workload alone; and where the latencies come from that say
-    /// so, `measured` where those of all its targets are.
-    std::vector<double> within_targets{};
-    std::vector<Source> latency_source{};
-    bool operator==(const PlannedReplicas&) const = default;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<PlannedReplicas>, F&& field) {
-    field("model", &PlannedReplicas::model);
-    field("deployment", &PlannedReplicas::deployment);
-    field("count", &PlannedReplicas::count);
-    field("cost", &PlannedReplicas::cost);
-    field("share", &PlannedReplicas::share);
-    field("requests_per_s", &PlannedReplicas::requests_per_s);
-    field("source", &PlannedReplicas::source);
-    field("within_targets", &PlannedReplicas::within_targets);
-    field("latency_source", &PlannedReplicas::latency_source);
-}
 
 }  // namespace GPUSCHED_NAMESPACE::serving
 

@@ -3,6 +3,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <cstdint>

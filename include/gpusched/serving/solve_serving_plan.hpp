@@ -4,7 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/serving_problem.hpp>
 
 #include <cstdint>

@@ -48,6 +48,14 @@ TaskSpec task_spec(const py::object& task, const std::string& where, const Clust
     }
 }
 
+ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks) {
+    return unlocked([&] {
+        auto spec = cluster->to_spec();
+        for (auto& task : tasks) spec.tasks.push_back(std::move(task));
+        return std::make_shared<Cluster>(Cluster::build(spec));
+    });
+}
+
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task) {
     if (py::isinstance<py::str>(task))
         return {cluster, cluster->find_task(OptionType<std::string>::read("task", task))};
@@ -60,14 +68,10 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
     if (!py::isinstance<py::dict>(task))
         bad_type("task", task, "a dict, the name of a pending task, or a Task");
     auto fresh = task_spec(task, "<task>: ", cluster.get());
-    return unlocked([&] {
-        auto spec = cluster->to_spec();
-        const auto name = fresh.name;
-        spec.tasks.push_back(std::move(fresh));
-        auto with_task = std::make_shared<Cluster>(Cluster::build(spec));
-        const auto id = with_task->find_task(name);
-        return std::pair{std::move(with_task), id};
-    });
+    const auto name = fresh.name;
+    auto with_task = with_tasks(cluster, {std::move(fresh)});
+    const auto id = with_task->find_task(name);
+    return {std::move(with_task), id};
 }
 
 namespace {
@@ -125,15 +129,14 @@ struct PythonFilter : PythonPolicy {
 struct PythonPicker : PythonPolicy {
     GpuMask operator()(const Cluster& c, TaskId task, NodeId node) const {
         const auto answer = ask(task, node);
+        const auto about = answer_about(task, node);
         GpuMask mask = 0;
-        for (const int gpu : OptionType<std::vector<int>>::read("a GPU picker's answer", answer)) {
-            if (gpu < 0 || gpu >= c.gpu_count(node))
-                bad_option("a GPU picker's answer", answer, "GPUs of node '" + c.name(node) + "'");
+        for (const int gpu : OptionType<std::vector<int>>::read(about, answer)) {
+            if (gpu < 0 || gpu >= c.gpu_count(node)) bad_option(about, answer, "GPUs of the node");
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
         }
         if (!gpus_fit(c, task, node, mask | free_devices_for(c, task, node)))
-            bad_option("a GPU picker's answer", answer,
-                       "GPUs of node '" + c.name(node) + "' that the task can take now");
+            bad_option(about, answer, "GPUs of the node that the task can take now");
         return mask;
     }
 };
@@ -145,7 +148,7 @@ Any policy(const char* field, const std::string& name, const py::object& which, 
            Make&& make) {
     if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
     if (PyCallable_Check(which.ptr()) == 0)
-        bad_option(field, which, "a name or a callable (cluster, task, node)");
+        bad_option(name, which, "a name or a callable (cluster, task, node)");
     return Python{{cluster, which, name}};
 }
 

@@ -288,12 +288,13 @@ void bind_gangs(py::module_& m) {
     m.def(
         "with_task",
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
-            auto with = cluster;
+            std::vector<TaskSpec> fresh;
             for (const auto& task : tasks) {
                 if (!py::isinstance<py::dict>(task)) bad_type("task", task, "a dict");
-                with = task_argument(with, py::reinterpret_borrow<py::object>(task)).first;
+                fresh.push_back(
+                    task_spec(py::reinterpret_borrow<py::object>(task), "<task>: ", cluster.get()));
             }
-            return with;
+            return with_tasks(cluster, std::move(fresh));
         },
         py::arg("cluster"),
         documented(

@@ -133,8 +133,7 @@ bool add_function(c::Registries& known, std::string_view kind, const std::string
         });
     } else if (kind == "weight") {
         auto weights = ask(name, function, cluster);
-        const auto most = std::numeric_limits<std::int64_t>::max() /
-                          std::max<std::int64_t>(1, static_cast<std::int64_t>(cluster->node_count()));
+        const auto most = c::most_node_weight(*cluster);
         for (const auto node : cluster->nodes())
             if (const auto weight = weights[index(node)]; weight < 0 || weight > most)
                 bad_option(name + "'s answer for node " + gpusched::quoted(cluster->name(node)),

@@ -120,18 +120,19 @@ void bind_mig(py::module_& m) {
             documented("least_fragmenting(self, profile)", doc("control::least_fragmenting")).c_str())
         .def(
             "enlargements",
-            [](const Layout& l, const std::string& key, const Integer& start) {
+            [](const Layout& l, const std::string& key, const Integer& start, bool largest_first) {
                 std::array<control::MigInstance, 16> found{};
                 const auto instance = l.instance(key, l.slice("start", start));
-                const auto count = control::enlargements(*l.device, l.layout, instance, found);
+                const auto count = control::enlargements(*l.device, l.layout, instance, found, largest_first);
                 std::vector<Instance> out;
                 for (std::size_t k = 0; k < count; ++k) out.push_back(l.named(found[k]));
                 return out;
             },
-            py::arg("profile"), py::arg("start"),
-            documented("enlargements(self, profile, start)",
+            py::arg("profile"), py::arg("start"), py::kw_only(), py::arg("largest_first") = false,
+            documented("enlargements(self, profile, start, *, largest_first=False)",
                        "What this instance can be enlarged to while every other one stays: placements with "
-                       "more SMs and without media engines, the smallest first; [] if there is none.")
+                       "more SMs and without media engines, the smallest first, or the largest; [] if there "
+                       "is none.")
                 .c_str())
         .def(
             "transition_to",

@@ -1,62 +1,31 @@
 // gpusched.control: admission of new tenants of a host.
+#include "control/admission.hpp"
 #include "control/control.hpp"
 #include "core/keywords.hpp"
 #include "core/records.hpp"
 
-#include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace gpusched::python {
 
-namespace {
-
-using Newcomer = control::Newcomer;
-
-/// A place with the profile's key.
-struct NamedPlace {
-    std::int32_t gpu = 0;    ///< Index of the GPU.
-    std::string profile;     ///< Key of the instance.
-    std::int32_t slice = 0;  ///< Its first memory slice.
-    double score = 0;        ///< The scorer's; lower is better.
-    /// The highest predicted p99 / target, of protected tenants and of the newcomer.
-    double worst_ratio = 0;
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedPlace>, F&& field) {
-    field("gpu", &NamedPlace::gpu);
-    field("profile", &NamedPlace::profile);
-    field("slice", &NamedPlace::slice);
-    field("score", &NamedPlace::score);
-    field("worst_ratio", &NamedPlace::worst_ratio);
-}
-struct NamedAnswer {
-    control::AdmissionVerdict verdict{};  ///< What became of the newcomer.
-    Newcomer newcomer{};                  ///< Who asked.
-    std::optional<NamedPlace> place{};    ///< Where it is to go; None where it was not admitted.
-};
-template <class F>
-constexpr void visit_fields(std::type_identity<NamedAnswer>, F&& field) {
-    field("verdict", &NamedAnswer::verdict);
-    field("newcomer", &NamedAnswer::newcomer);
-    field("place", &NamedAnswer::place);
-}
-
-std::optional<NamedPlace> named(const Controller& controller,
+std::optional<NamedPlace> named(const control::Host& host,
                                 const std::optional<control::AdmissionPlace>& place) {
     if (!place) return std::nullopt;
-    const auto& gpu = controller.options.host.gpus[static_cast<std::size_t>(place->gpu)];
-    const auto& device = control::mig_device(gpu.device);
+    const auto& device = control::mig_device(host.gpus[static_cast<std::size_t>(place->gpu)].device);
     return NamedPlace{place->gpu, std::string(device.profiles[place->instance.profile].key),
                       place->instance.start, place->score, place->worst_ratio};
 }
 
-NamedAnswer named(const Controller& controller, const control::AdmissionAnswer& answer) {
-    return {answer.verdict, answer.newcomer, named(controller, answer.place)};
+NamedAnswer named(const control::Host& host, const control::AdmissionAnswer& answer) {
+    return {answer.verdict, answer.newcomer, named(host, answer.place)};
 }
+
+namespace {
+
+using Newcomer = control::Newcomer;
 
 /// The window that the state was last stepped with.
 const control::Observation& last_window(const Controller& controller) {
@@ -83,8 +52,9 @@ void bind_tenant_admission(py::module_& m) {
     m.def(
         "find_place",
         [](const Controller& controller, const Newcomer& newcomer) {
-            return named(controller, control::find_place(controller.state, last_window(controller),
-                                                         controller.options, newcomer));
+            return named(
+                controller.options.host,
+                control::find_place(controller.state, last_window(controller), controller.options, newcomer));
         },
         py::arg("controller"), py::arg("newcomer"),
         documented("find_place(controller, newcomer)",
@@ -102,8 +72,8 @@ void bind_tenant_admission(py::module_& m) {
         .def(
             "offer",
             [](Q& self, const Controller& controller, const Newcomer& newcomer) {
-                return named(controller, self.offer(controller.state, last_window(controller),
-                                                    controller.options, newcomer));
+                return named(controller.options.host, self.offer(controller.state, last_window(controller),
+                                                                 controller.options, newcomer));
             },
             py::arg("controller"), py::arg("newcomer"),
             documented("offer(self, controller, newcomer)", doc("control::AdmissionQueue::offer")).c_str())
@@ -112,7 +82,7 @@ void bind_tenant_admission(py::module_& m) {
             [](Q& self, const Controller& controller) -> std::optional<NamedAnswer> {
                 const auto answer = self.next(controller.state, last_window(controller), controller.options);
                 if (!answer) return std::nullopt;
-                return named(controller, *answer);
+                return named(controller.options.host, *answer);
             },
             py::arg("controller"),
             documented("next(self, controller)", doc("control::AdmissionQueue::next")).c_str())

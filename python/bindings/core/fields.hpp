@@ -111,23 +111,6 @@ class Fields {
     void collect(F&& check) {
         python::collect(problems_, std::forward<F>(check));
     }
-    /// Adds what the library's `check()` finds, with the place here instead of what it says of the owner; but nothing about keys
-    /// that are bad already.
-    template <class F>
-    void judge(const std::string& as, F&& check) {
-        std::set<std::string> told;
-        try {
-            std::forward<F>(check)();
-        } catch (const InvalidInput& error) {
-            for (std::string_view problem : error.problems()) {
-                if (!as.empty() && problem.starts_with(as + ": ")) problem.remove_prefix(as.size() + 2);
-                const std::string field(problem.substr(0, problem.find_first_of(": ")));
-                const bool value = problem.substr(field.size()).starts_with(":");
-                if (bad_.contains(field) || !told.emplace(problem).second) continue;
-                problems_.add(owner_ + (value && dict_.contains(field) ? "." : ": ") + std::string(problem));
-            }
-        }
-    }
     void finish() {
         const std::vector known(taken_.begin(), taken_.end());
         for (const auto& [key, value] : dict_)

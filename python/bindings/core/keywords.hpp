@@ -25,25 +25,32 @@ namespace detail {
 template <class T>
 concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
 
-/// A keyword's documentation with the range that its field's table gives, such as "Most rounds; at least 1."
+/// The range that a field's table gives, such as "at least 1"; empty where it gives none.
 template <class... Rules>
-std::string with_range(std::string text, const Rules&... rules) {
-    const bool sentence = text.ends_with('.');
-    const auto add = [&](const auto& rule) {
-        if constexpr (gpusched::detail::RangeRule<std::remove_cvref_t<decltype(rule)>>) {
-            if (sentence) text.pop_back();
-            text += (text.empty() ? "" : "; ") + gpusched::detail::rule_text(rule) + (sentence ? "." : "");
-        }
+std::string range_of(const Rules&... rules) {
+    std::string text;
+    [[maybe_unused]] const auto add = [&](const auto& rule) {
+        if constexpr (gpusched::detail::RangeRule<std::remove_cvref_t<decltype(rule)>>)
+            text = gpusched::detail::rule_text(rule);
     };
     (add(rules), ...);
     return text;
+}
+
+/// A keyword's documentation with its range, where the header's words do not give it: such as "Most rounds; at least 1."
+inline std::string with_range(std::string text, const std::string& range) {
+    for (const char* const told : {" .. ", ">= ", "> ", " to ", "at least ", "above "})
+        if (range.empty() || text.find(told) != text.npos) return text;
+    const bool sentence = text.ends_with('.');
+    if (sentence) text.pop_back();
+    return text + (text.empty() ? "" : "; ") + range + (sentence ? "." : "");
 }
 
 }  // namespace detail
 
 /// One keyword of a Python function, as its signature, its documentation, its stub and the console script show it.
 struct Keyword {
-    std::string name, type, literal, text;
+    std::string name, type, literal, text, range{};
 };
 
 /// The keywords of every function that has any, by the function's Python name such as `consolidation.consolidate`.
@@ -59,7 +66,8 @@ inline py::dict keywords_by_function() {
         py::list list;
         for (const auto& k : keywords)
             list.append(py::dict(py::arg("name") = k.name, py::arg("type") = k.type,
-                                 py::arg("default") = k.literal, py::arg("text") = k.text));
+                                 py::arg("default") = k.literal, py::arg("text") = k.text,
+                                 py::arg("range") = k.range));
         functions[function.c_str()] = list;
     }
     return functions;
@@ -185,8 +193,9 @@ class Keywords {
         std::string literal = "None";
         if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
         if (type.empty()) type = OptionType<T>::type();
-        keywords_.push_back(
-            {name, std::move(type), std::move(literal), detail::with_range(std::move(text), rules...)});
+        auto range = detail::range_of(rules...);
+        text = detail::with_range(std::move(text), range);
+        keywords_.push_back({name, std::move(type), std::move(literal), std::move(text), std::move(range)});
         setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
             if constexpr (detail::names_of_cluster<T>)
                 of(options) = OptionType<T>::read(name, value, *cluster);

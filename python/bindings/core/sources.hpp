@@ -16,7 +16,8 @@ std::string path_text(const py::object& source);
 
 /// A dict as JSON text.
 /// @param source how messages call it
+/// @param arrays numbers and arrays of numpy are taken as numbers and lists
 /// @throws InvalidInput with everything in it that has no JSON form
-std::string json_text(const py::object& document, const char* source = "<dict>");
+std::string json_text(const py::object& document, const char* source = "<dict>", bool arrays = false);
 
 }  // namespace gpusched::python

@@ -1,4 +1,5 @@
 // gpusched.host: the controller on this machine.
+#include "control/admission.hpp"
 #include "control/control.hpp"
 #include "control/mig.hpp"
 
@@ -42,6 +43,30 @@ void bind_host(py::module_& parent) {
              documented("resume(self)", doc("host::LiveController::resume")).c_str())
         .def("release", call(&L::release),
              documented("release(self)", doc("host::LiveController::release")).c_str())
+        .def(
+            "offer",
+            [](L& self, const c::Newcomer& newcomer) {
+                const auto answer = unlocked([&] { return self.offer(newcomer); });
+                return named(self.options().host, answer);
+            },
+            py::arg("newcomer"),
+            documented("offer(self, newcomer)", doc("host::LiveController::offer")).c_str())
+        .def(
+            "withdraw",
+            [](L& self, const Integer& id) {
+                return self.withdraw(OptionType<std::int64_t>::read("id", id));
+            },
+            py::arg("id"), documented("withdraw(self, id)", doc("host::LiveController::withdraw")).c_str())
+        .def(
+            "take_answers",
+            [](L& self) {
+                std::vector<NamedAnswer> answers;
+                for (const auto& answer : self.take_answers())
+                    answers.push_back(named(self.options().host, answer));
+                return answers;
+            },
+            documented("take_answers(self)", doc("host::LiveController::take_answers")).c_str())
+        .def_property_readonly("waiting", &L::waiting, doc("host::LiveController::waiting").c_str())
         .def_property_readonly("waits_for_operator", &L::waits_for_operator,
                                doc("host::LiveController::waits_for_operator").c_str())
         .def_property_readonly("state_known", &L::state_known,

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -15,6 +16,9 @@ namespace gpusched::python {
 /// @param cluster whose label levels it may name
 /// @throws InvalidInput with everything that is wrong
 TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster = nullptr);
+
+/// The cluster with new tasks. Ids of the one without them are not those of this one.
+ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks);
 
 /// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task);

@@ -44,32 +44,30 @@ std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& fie
     return {pair[0], pair[1]};
 }
 
-serving::GpuType find_gpu(const std::string& name) {
-    const auto paper = s::paper_gpus_dense();
-    const auto known = s::gpu_catalogue();
-    const auto named = [&](const s::GpuType& gpu) { return gpu.name == name; };
-    if (std::none_of(known.begin(), known.end(), named))
-        for (const auto& gpu : paper)
-            if (gpu.name == name) return gpu;
-    return s::gpu_type(name);
+namespace {
+
+/// A type of the catalogue, or of the paper's where the name is only there.
+s::GpuType find_gpu(const std::string& name) {
+    if (const auto known = s::find_gpu_type(name)) return *known;
+    return s::gpu_type(name);  // which names those that there are
 }
 
-serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described) {
+/// A model that is known, or one with this name and nothing else.
+/// @param described the fields of a model that nobody knows
+s::LanguageModel find_model(const std::string& name, const py::kwargs& described) {
     std::string expected;
     std::vector<std::string> known;
-    for (const auto& model : {s::llama3_8b(), s::llama3_70b(), s::llama2_70b()}) {
+    for (const auto& model : s::known_language_models()) {
         if (model.name == name) return model;
         expected += gpusched::quoted(model.name) + ", ";
         known.push_back(model.name);
     }
-    if (!dict_of(field, described).contains("layers"))
-        throw InvalidInput(bad_value(field, gpusched::quoted(name),
+    if (!described.contains("layers"))
+        throw InvalidInput(bad_value("name", gpusched::quoted(name),
                                      expected + "or a model described in full (layers, hidden, heads, ...)") +
                            did_you_mean(name, known));
     return {.name = name};
 }
-
-namespace {
 
 /// A struct with other values where a dict has some; its name stays.
 template <class T>
@@ -129,7 +127,7 @@ void bind_catalogue(py::module_& m) {
         "language_model",
         [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
-            auto model = changed("language_model", find_model("name", text, changes), changes);
+            auto model = changed("language_model", find_model(text, changes), changes);
             s::validate(model);
             return model;
         },

@@ -54,7 +54,7 @@ std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, p
     return result;
 }
 
-/// Reads the arguments of `serving_plan`. What is wrong with money, GPUs and workloads is told together, then what is wrong with
+/// Reads the arguments of `serving_milp`. What is wrong with money, GPUs and workloads is told together, then what is wrong with
 /// configurations, which use their names.
 class ProblemReader {
   public:
@@ -281,18 +281,18 @@ void bind_serving_problem(py::module_& m) {
     define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();
     m.def(
-        "serving_plan",
+        "serving_milp",
         [milp_options](const Configurations& configs, const JsonObject& workloads, const Prices& prices,
                        const Counts& availability, const Number& budget, const py::kwargs& given) {
             auto problem = read_problem(configs, workloads, prices, availability, budget);
-            auto built = serving::serving_plan(problem, milp_options.read("serving_plan", given));
+            auto built = serving::serving_milp(problem, milp_options.read("serving_milp", given));
             return std::make_shared<M>(M{std::move(built), std::move(problem)});
         },
         py::arg("configs"), py::arg("workloads"), py::arg("prices"), py::arg("availability"),
         py::arg("budget"),
         milp_options
-            .documented("serving_plan(configs, workloads, prices, availability, budget",
-                        doc("serving::serving_plan"))
+            .documented("serving_milp(configs, workloads, prices, availability, budget",
+                        doc("serving::serving_milp"))
             .c_str());
 
     m.def(

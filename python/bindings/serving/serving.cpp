@@ -7,9 +7,9 @@
 #include "milp/milp.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/price_ranges.hpp>
-#include <gpusched/serving/serving_curve.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>
 
 #include <cmath>
@@ -70,64 +70,6 @@ Typed<"dict[str, int]"> rented_by_name(const PlannedServing& plan) {
         if (plan.rented[g] > 0) result[py::str(plan.gpus[g])] = plan.rented[g];
     return result;
 }
-std::string words(const PlannedServing& plan, const s::Deployment& deployment) {
-    std::vector<s::GpuType> types;
-    for (const auto& name : plan.gpus) types.push_back({.name = name});
-    return s::in_words(deployment, types);
-}
-JsonObjects replica_list(const PlannedServing& plan) {
-    py::list result;
-    for (const auto& r : plan.replicas) {
-        py::dict gpus, share, rate;
-        py::list stages;
-        for (const auto& stage : r.deployment.stages) {
-            const auto name = py::str(plan.gpus[static_cast<std::size_t>(stage.gpu)]);
-            gpus[name] = (gpus.contains(name) ? gpus[name].cast<int>() : 0) + stage.degree;
-            py::dict entry;
-            entry["gpu"] = name;
-            entry["degree"] = stage.degree;
-            entry["layers"] = stage.layers;
-            stages.append(entry);
-        }
-        for (const auto& served : plan.models)
-            if (served.model.name == r.model)
-                for (std::size_t d = 0; d < served.workloads.size(); ++d) {
-                    if (r.share[d] > 0) share[py::str(served.workloads[d].name)] = r.share[d];
-                    rate[py::str(served.workloads[d].name)] = r.requests_per_s[d];
-                }
-        py::dict entry;
-        entry["model"] = r.model;
-        entry["deployment"] = r.deployment.name;
-        entry["count"] = r.count;
-        entry["cost"] = r.cost;
-        entry["gpus"] = gpus;
-        entry["stages"] = stages;
-        entry["share"] = share;
-        entry["requests_per_s"] = rate;
-        entry["means"] = words(plan, r.deployment);
-        py::dict source;
-        for (const auto& served : plan.models)
-            if (served.model.name == r.model)
-                for (std::size_t d = 0; d < served.workloads.size(); ++d)
-                    if (d < r.source.size())
-                        source[py::str(served.workloads[d].name)] = enum_name(r.source[d]);
-        entry["source"] = source;
-        if (plan.rate > 0) {
-            py::dict within, latency;
-            for (const auto& served : plan.models)
-                if (served.model.name == r.model)
-                    for (std::size_t d = 0; d < served.workloads.size(); ++d) {
-                        within[py::str(served.workloads[d].name)] = r.within_targets[d];
-                        latency[py::str(served.workloads[d].name)] = enum_name(r.latency_source[d]);
-                    }
-            entry["within_targets"] = within;
-            entry["latency_source"] = latency;
-        }
-        result.append(entry);
-    }
-    return result;
-}
-
 /// Records as dicts.
 template <Described T>
 JsonObjects dicts_from(const std::vector<T>& records) {
@@ -141,6 +83,18 @@ py::dict calibration_dict(const s::Calibration& calibration) {
     result["factors"] = dicts_from(calibration.factors);
     result["residuals"] = dicts_from(calibration.residuals);
     return result;
+}
+
+/// Between which prices the plan stays the cheapest; found when first asked for.
+const std::vector<s::PriceRange>& price_ranges_of(PlannedServing& plan) {
+    if (plan.asked.empty()) return plan.price_ranges;
+    if (!plan.found_ranges) {
+        const auto solver = solver_argument(py::str(plan.chosen_solver));
+        plan.found_ranges = Call(py::none()).run([&](const Context& context) {
+            return s::price_ranges(plan.asked.front(), plan, plan.planner, solver, context);
+        });
+    }
+    return *plan.found_ranges;
 }
 
 PlannedServing named(s::ServingPlan plan, const s::ServingRequest& request) {
@@ -186,17 +140,7 @@ void bind_planner(py::module_& m) {
             },
             doc("serving::ServingPlan::calibration").c_str())
         .def_property_readonly(
-            "price_ranges",
-            [](P& p) {
-                if (p.asked.empty()) return dicts_from(p.price_ranges);
-                if (!p.found_ranges) {
-                    const auto solver = solver_argument(py::str(p.chosen_solver));
-                    p.found_ranges = Call(py::none()).run([&](const Context& context) {
-                        return s::price_ranges(p.asked.front(), p, p.planner, solver, context);
-                    });
-                }
-                return dicts_from(*p.found_ranges);
-            },
+            "price_ranges", [](P& p) { return dicts_from(price_ranges_of(p)); },
             "Of `plan_serving` with rates and goal 'cheapest': for every GPU type, between which usual and "
             "between "
             "which spot prices this plan stays the cheapest of those that fill replicas as far (`capacity`, "
@@ -207,7 +151,7 @@ void bind_planner(py::module_& m) {
         .def_readonly("message", &P::message, doc("serving::ServingPlan::message").c_str())
         .def_property_readonly("rented", &rented_by_name, "{GPU type: how many}.")
         .def_property_readonly(
-            "replicas", &replica_list,
+            "replicas", [](const P& p) -> JsonObjects { return write_serving_plan(p)["replicas"]; },
             "A dict for the replicas of each deployment: model, deployment, count, cost, gpus, stages, "
             "share (of each kind of requests, what all of them serve), requests_per_s (of one).")
         .def("__repr__", [](const py::object& self) {
@@ -283,7 +227,7 @@ void bind_planner(py::module_& m) {
     const auto curve = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "goal", "composition", "routing", "uniform_tp"});
     m.def(
-        "serving_curve",
+        "curve",
         [ curve, itself ](const Request& request, const Typed<"Sequence[float]">& rates,
                           const Typed<"Sequence[Mapping[str, float]]">& targets, const py::kwargs& given)
             -> Typed<"list[tuple[float, dict[str, float | None], ServingPlan]]"> {
@@ -294,7 +238,7 @@ void bind_planner(py::module_& m) {
             collect(problems,
                     [&] { each = OptionType<std::vector<s::LatencyTargets>>::read("targets", targets); });
             std::pair<s::ServingRequest, PlanArguments> both;
-            both.second = curve.read("serving_curve", given, problems);
+            both.second = curve.read("curve", given, problems);
             collect(problems, [&] {
                 both.first =
                     read_serving_request(request, many.empty() ? py::object() : py::object(py::float_(1.0)));
@@ -305,7 +249,7 @@ void bind_planner(py::module_& m) {
             const auto& arguments = both.second;
             const auto solver = solver_argument(arguments.solver);
             const auto found = Call(arguments.progress).run([&](const Context& context) {
-                return s::serving_curve(asked, many, each, arguments, solver, context);
+                return s::curve(asked, many, each, arguments, solver, context);
             });
             py::list result;
             for (const auto& point : found)
@@ -313,10 +257,9 @@ void bind_planner(py::module_& m) {
             return result;
         },
         py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
-        curve.shared_as("serving.serving_curve")
-            .documented("serving_curve(request, rates=[], targets=[]",
-                        doc("serving::serving_curve") + more +
-                            " The result is a list of (rate, targets, plan).")
+        curve.shared_as("serving.curve")
+            .documented("curve(request, rates=[], targets=[]",
+                        doc("serving::curve") + more + " The result is a list of (rate, targets, plan).")
             .c_str());
     m.def(
         "calibrate", [](const Request& request) -> Typed<"dict[str, list[dict[str, Any]]]"> {
@@ -338,6 +281,23 @@ void bind_planner(py::module_& m) {
             "It is read as the same request, whichever version the first one had.")
             .c_str());
 
+    m.def(
+        "_curve_to_dict",
+        [](const std::vector<double>& rates, const std::vector<py::object>& targets,
+           const std::vector<const P*>& plans) -> JsonObject {
+            std::vector<s::LatencyTargets> each;
+            for (const auto& target : targets)
+                each.push_back(OptionType<s::LatencyTargets>::read("targets", target));
+            return write_serving_curve(rates, each, plans);
+        },
+        py::arg("rates"), py::arg("targets"), py::arg("plans"));
+    m.def(
+        "_sweep_to_dict",
+        [](const std::vector<double>& budgets, const std::vector<const P*>& plans) -> JsonObject {
+            return write_serving_sweep(budgets, plans);
+        },
+        py::arg("budgets"), py::arg("plans"));
+
     using R = NamedReplan;
     py::class_<R> result(m, "ReplanResult", doc("serving::ReplanResult").c_str());
     result.def_readonly("plan", &R::named, "The new plan.")
@@ -356,6 +316,24 @@ void bind_planner(py::module_& m) {
                ", stops=" + py::repr(self.attr("stops")).cast<std::string>() + ")";
     });
     define_value(result);
+    m.def(
+        "plan_to_dict",
+        [](P& p, const Typed<"ReplanResult | None">& changed, bool price_ranges) -> JsonObject {
+            s::PlanExtras extras;
+            if (!changed.is_none()) {
+                if (!py::isinstance<R>(changed)) bad_type("changed", changed, "a ReplanResult");
+                extras.change = &changed.cast<const R&>();
+            }
+            if (price_ranges && (p.rate != 0 || !p.binding.empty())) extras.price_ranges = price_ranges_of(p);
+            return write_serving_plan(p, extras);
+        },
+        py::arg("plan"), py::arg("changed") = py::none(), py::kw_only(), py::arg("price_ranges") = false,
+        documented(
+            "plan_to_dict(plan, changed=None, *, price_ranges=False)",
+            "A plan as the document `gpusched.serving-plan` v2 (docs/schema); with what a replanning "
+            "changed, if given.\n\n`price_ranges` are written where they are asked for, since they take a "
+            "few mixed-integer programs per GPU type.")
+            .c_str());
     const auto changes = planner_keywords<ReplanArguments, s::ReplanOptions>().without(
         {"composition", "routing", "uniform_tp", "deadline", "goal"});
     m.def(

@@ -6,6 +6,7 @@
 #include "core/keywords.hpp"
 #include "core/struct_states.hpp"
 
+#include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/price_ranges.hpp>
 
@@ -17,11 +18,6 @@
 
 namespace gpusched::python {
 
-/// A type of the catalogue, or of the paper's where the name is only there.
-serving::GpuType find_gpu(const std::string& name);
-/// A model that is known, or one with this name and nothing else.
-/// Described: a dict with the fields of a model that nobody knows.
-serving::LanguageModel find_model(const std::string& field, const std::string& name, py::handle described);
 template <>
 struct Members<serving::ProfilePoint> {
     static void visit(auto& point, auto&& each) {
@@ -96,11 +92,17 @@ void bind_serving_problem(py::module_& m);
 serving::ServingRequest read_serving_request(const py::object& request, const py::object& rate = {});
 /// A request as a dict that is read as the same request, with everything that the reader adds: prices, fields of types and models.
 py::dict write_serving_request(const serving::ServingRequest& request);
+/// Documents of plans as dicts.
+py::dict write_serving_plan(const PlannedServing& plan, const serving::PlanExtras& extras = {});
+py::dict write_serving_curve(const std::vector<double>& rates,
+                             const std::vector<serving::LatencyTargets>& targets,
+                             const std::vector<const PlannedServing*>& plans);
+py::dict write_serving_sweep(const std::vector<double>& budgets,
+                             const std::vector<const PlannedServing*>& plans);
 /// The replicas of a plan: a plan, its document (docs/schema, `gpusched.serving-plan`), or its replicas as dicts.
 using Replicas = Typed<"ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]]">;
 /// Models, deployments and counts of replicas.
-/// @param place what errors call them
-std::vector<serving::PlannedReplicas>
-read_running(const py::object& given, const serving::ServingRequest& request, std::string place = "running");
+std::vector<serving::PlannedReplicas> read_running(const py::object& given,
+                                                   const serving::ServingRequest& request);
 
 }  // namespace gpusched::python

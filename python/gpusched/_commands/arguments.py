@@ -87,9 +87,12 @@ def names(text: str) -> list[str]:
 
 def choices(text: str) -> dict[str, str]:
     """Names by kind, like node_order=fewest_pods,ejection=first_victims."""
-    chosen = dict(part.partition("=")[::2] for part in text.split(","))
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    chosen = dict(pairs)
     if not all(chosen.values()):
         raise argparse.ArgumentTypeError(f"{text!r} is no choice; write KIND=NAME with commas between them")
+    if len(chosen) < len(pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} chooses for one kind twice")
     return chosen
 
 

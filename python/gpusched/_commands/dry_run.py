@@ -117,6 +117,7 @@ class Summary:
         if own is None:  # what is known to be others'
             there = [t for j, t in enumerate(seen["tenants"]) if j != i and t[PCIE_KNOWN] and self.root_of(j) == gpu["root"]]
             others = sum(number(t[PCIE], 0.0) for t in there)
+        others += number(seen["nic"][gpu["root"]], 0.0) if "nic" in seen else 0.0
         io = number(seen["numa_io"][gpu["numa"]], 0.0)
         if target >= 0:
             used = number(seen["tenants"][target][IO], 0.0)

@@ -139,6 +139,13 @@ def read_job(source: str, cluster: Cluster) -> dict[str, Any] | str:
     return job
 
 
+def read_quotas(path: str) -> list[Any]:
+    document = read_mapping(path)
+    if set(document) != {"quotas"} or not isinstance(document["quotas"], list):
+        raise InvalidInput(f'{path}: expected a mapping with a list "quotas", and nothing else')
+    return document["quotas"]
+
+
 def require_job(name: str, cluster: Cluster) -> None:
     """Raises InvalidInput with the jobs that wait, where the cluster has neither a job nor a pending task of that name."""
     jobs: dict[str, bool] = {}
@@ -242,6 +249,7 @@ def admit_options(p: Parser) -> None:
     option("now", "work is lost up to this time (default: the snapshot's)", metavar="SECONDS")
     p.add_argument("--exempt", type=names, metavar="NODES", help="nothing leaves these nodes and nothing moves onto them, names with commas between them (default: none)")
     p.add_argument("--spare", type=names, metavar="TASKS", help="these tasks are neither moved nor evicted, names with commas between them; * stands for any characters, as in 'inference/*' (default: none)")
+    p.add_argument("--quotas", metavar="QUOTAS.json", help='a mapping with a list "quotas", of tenants and what each may hold (default: none)')
     p.add_argument("--write-cluster", metavar="OUT.json", help="the snapshot with the pods of a job from a file, pending")
     p.add_argument("-o", "--output", metavar="PLAN.json", help="evictions, moves and placements as a plan")
     bundle_options(p)
@@ -250,10 +258,12 @@ def admit_options(p: Parser) -> None:
 def admit(args: argparse.Namespace) -> int:
     check_bundle(args)
     files = [args.job] if args.job.endswith(".json") else []
-    require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, *files])
+    require_writable(args.output, args.write_cluster, args.save_bundle, inputs=[args.cluster, args.quotas, *files])
     cluster = Cluster.from_json(args.cluster)
     job = read_job(args.job, cluster)
     options = given(args, "admission.admit")
+    if args.quotas is not None:
+        options["quotas"] = read_quotas(args.quotas)
     if args.exempt is not None:
         options["exempt"] = args.exempt
     if args.spare is not None:

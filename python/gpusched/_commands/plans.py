@@ -13,7 +13,7 @@ from .. import consolidation, io, verify
 from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster, Plan
-from .arguments import Parser, choices, goal, library_option, names
+from .arguments import Parser, Together, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
@@ -45,7 +45,7 @@ def consolidate_options(p: Parser) -> None:
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
     of_kinds = consolidation.policy_names()
     known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in of_kinds.items())
-    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, metavar="KIND=NAME,...")
+    option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, action=Together, metavar="KIND=NAME,...")
     for kind in of_kinds:  # of which the library speaks by the kind alone
         p.options.setdefault(kind, f"--policies: {kind}")
     option(

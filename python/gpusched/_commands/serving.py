@@ -187,7 +187,7 @@ def say_ranges(plan: serving.ServingPlan) -> None:
 
 
 def serving_curve_options(p: Parser) -> None:
-    option = functools.partial(library_option, p, "serving.serving_curve")
+    option = functools.partial(library_option, p, "serving.curve")
     request = p.add_argument("request", metavar="REQUEST.yaml|json", help="as docs/serving.md describes it")
     request.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help="write the points with their plans here, or a plot (default: nowhere)")
@@ -198,7 +198,7 @@ def serving_curve_options(p: Parser) -> None:
         "--targets", type=targets, action="append", metavar="ttft_p90=0.5,tpot_p90=0.05",
         help="a set of targets in seconds, beside those of the options; once for each set (default: those of the options alone)",
     )  # fmt: skip
-    rates_options(p, "serving.serving_curve")
+    rates_options(p, "serving.curve")
     option("max_deployments", "of each model, 0 = all")
     option("solver", "what solves the mixed-integer programs", choices=("auto", "highs", "cbc", "scipy"))
     option("time_limit", "of each plan (default: no limit)", metavar="SECONDS")
@@ -222,7 +222,7 @@ def own_targets(targets: Mapping[tuple[str, str], Mapping[str, float]], replaced
 def serving_curve(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.request])
     request = read_request(args.request, 1.0 if args.rates else None)
-    options = given(args, "serving.serving_curve", "progress")
+    options = given(args, "serving.curve", "progress")
     curve = serving.curve(request, args.rates or (), args.targets or (), **options)
     say(str(curve))
     replaced = {name for name in TARGETS if name in options or (args.targets and all(name in each for each in args.targets))}

@@ -65,5 +65,6 @@ def admit(
     now: int | None = None,
     exempt: Sequence[str] = [],
     spare: Sequence[str] = [],
+    quotas: Sequence[Mapping[str, Any] | None] = [],
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Admission: ...

@@ -53,7 +53,7 @@ class Explanation:
     def to_pandas(self) -> pd.DataFrame: ...
     def _repr_html_(self) -> str: ...
 
-class PreemptionIndex:
+class OnlinePreemption:
     def __init__(
         self,
         cluster: Cluster,

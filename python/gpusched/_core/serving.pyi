@@ -428,6 +428,7 @@ def enumerate_deployments(
     max_stages: int = 8,
     max_gpus: int = 16,
     max_types: int = 2,
+    mixed_degrees: bool = False,
     memory_fraction: float = 0.9,
     min_tokens: int = 4096,
     disconnected: Sequence[tuple[int, int]] = [],
@@ -528,7 +529,7 @@ def sweep_budgets(
     solver: str | Callable[[Model, dict[str, Any]], Mapping[str, Any]] = "auto",
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> dict[float, ServingPlan]: ...
-def serving_curve(
+def curve(
     request: Mapping[str, Any],
     rates: Sequence[float] = [],
     targets: Sequence[Mapping[str, float]] = [],
@@ -563,6 +564,13 @@ def serving_curve(
 ) -> list[tuple[float, dict[str, float | None], ServingPlan]]: ...
 def calibrate(request: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]: ...
 def request_to_dict(request: Mapping[str, Any]) -> dict[str, Any]: ...
+def _curve_to_dict(
+    rates: Sequence[float], targets: Sequence[object], plans: Sequence[ServingPlan]
+) -> dict[str, Any]: ...
+def _sweep_to_dict(budgets: Sequence[float], plans: Sequence[ServingPlan]) -> dict[str, Any]: ...
+def plan_to_dict(
+    plan: ServingPlan, changed: ReplanResult | None = None, *, price_ranges: bool = False
+) -> dict[str, Any]: ...
 def replan(
     request: Mapping[str, Any],
     running: ServingPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -609,7 +617,7 @@ def simulate_latency(
     estimate: Mapping[str, Any] | None = None,
     memory_fraction: float = 0.9,
 ) -> LatencyResult: ...
-def serving_plan(
+def serving_milp(
     configs: Sequence[dict[str, Any]],
     workloads: dict[str, Any],
     prices: dict[str, float],

@@ -230,7 +230,7 @@ def replay(
 ) -> ReplayResult: ...
 def simulate_host(
     *,
-    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"] = "full",
+    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "paper_largest", "no_guards", "no_placement", "no_mig"] = "full",
     seeds: Iterable[int] = (0, 1, 2, 3, 4, 5, 6),
     duration_s: float = 3600.0,
     scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm", "two_hosts"] = "table3",
@@ -239,7 +239,7 @@ def simulate_host(
 def record_host(
     seed: int = 0,
     *,
-    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "no_guards", "no_placement", "no_mig"] = "full",
+    variant: Literal["static", "guards", "placement", "mig", "full", "ours", "paper", "paper_largest", "no_guards", "no_placement", "no_mig"] = "full",
     duration_s: float = 3600.0,
     scenario: Literal["table3", "noisy_counters", "no_counters", "quota_at_restart", "neighbours", "faults", "two_services", "mixed", "llm", "two_hosts"] = "table3",
     overrides: Mapping[str, Any] | None = None,

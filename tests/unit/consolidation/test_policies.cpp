@@ -102,6 +102,32 @@ TEST_CASE("the least that the concepts ask for is enough") {
     CHECK(con::consolidate(Cluster::build(figure_15()), policies).plan.moves.empty());
 }
 
+TEST_CASE("pickers and weights that answer what cannot be are refused, and nothing is corrupted") {
+    const auto cluster = Cluster::build(generated());
+    const auto picks = [](GpuMask gpus) {
+        return con::with_picker(con::presets::fast(),
+                                [gpus](const Cluster&, TaskId, NodeId) { return gpus; });
+    };
+    for (const auto gpus : {GpuMask{0}, ~GpuMask{0}, GpuMask{1} << 63})
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, picks(gpus)), InvalidInput,
+                               "the GPU picker answers");
+    const auto weighs = [](std::int64_t weight) {
+        return con::with_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; });
+    };
+    const auto most = con::most_node_weight(cluster);
+    for (const auto weight : {std::int64_t{-1}, most + 1, std::numeric_limits<std::int64_t>::max()})
+        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, weighs(weight)), InvalidInput,
+                               "': weight: " + std::to_string(weight) + "; expected 0 to " +
+                                   std::to_string(most));
+    CHECK(con::consolidate(cluster, weighs(most)).stats.vacated_nodes > 0);
+    const auto models = [](std::int64_t per_gpu) {
+        return con::with_weight(con::presets::fast(), con::ModelWeight{{per_gpu}});
+    };
+    REQUIRE_THROWS_AS(con::consolidate(cluster, models(std::numeric_limits<std::int64_t>::max())),
+                      InvalidInput);
+    REQUIRE_THROWS_AS(con::consolidate(cluster, models(-1)), InvalidInput);
+}
+
 TEST_CASE("a node order makes itself ready for each round, with the cluster as the round finds it") {
     /// The order of the presets, asked about all nodes at once.
     struct AllAtOnce {

@@ -168,6 +168,6 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
                       Catch::Matchers::ContainsSubstring("line 201: audit line"));
     CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
                       Catch::Matchers::ContainsSubstring(
-                          R"(line 0: audit record: /record: expected "start", "release", "outcome" or )"
-                          R"("resume", found "x")"));
+                          R"(line 0: audit record: /record: expected "start", "release", "outcome", )"
+                          R"("resume" or "admission", found "x")"));
 }

@@ -135,6 +135,15 @@ TEST_CASE("validity, creation and enlargement agree with the rules on random set
                 if (device.profiles[found[i - 1].profile].sm_count >
                     device.profiles[found[i].profile].sm_count)
                     FAIL("enlargements are not sorted by SMs");
+            std::array<MigInstance, 16> falling{};
+            const auto again = enlargements(device, layout, own, falling, true);
+            if (std::set<MigInstance>(falling.begin(),
+                                      falling.begin() + static_cast<std::ptrdiff_t>(again)) != got)
+                FAIL("the largest first are other enlargements");
+            for (std::size_t i = 1; i < again; ++i)
+                if (device.profiles[falling[i - 1].profile].sm_count <
+                    device.profiles[falling[i].profile].sm_count)
+                    FAIL("the largest enlargements do not come first");
         }
     }
 }

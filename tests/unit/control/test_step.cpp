@@ -1,4 +1,5 @@
 // The decision core by hand: rows of the transition table, one scenario each.
+#include <gpusched/control/audit.hpp>
 #include <gpusched/control/step.hpp>
 #include <gpusched/core/errors.hpp>
 
@@ -223,6 +224,23 @@ TEST_CASE("failures: undone ones cool down, lost devices freeze until the operat
     CHECK(lost.t1().phase == Phase::cooldown);
 }
 
+TEST_CASE("an answer that comes after the operator resumed still says where the tenant is") {
+    Run run(only(Variant::mig));
+    while (run.actions.empty() && run.window < 20) run.go(1, slow);
+    REQUIRE(run.actions.size() == 1);
+    const auto change = run.actions[0];
+    run.go(1, [](Observation& seen) { seen.gpus[0].lost = true; });
+    REQUIRE(run.t1().phase == Phase::hold);
+    run.go(1, [](Observation& seen) { seen.operator_resume = true; });
+    CHECK(run.t1().place.current == change.before);
+    run.go(5);
+    CHECK(run.t1().place.current == change.after);
+    // Such an answer counts once.
+    run.go(3, [](Observation& seen) { seen.feedback[0] = {.finished = true}; });
+    CHECK(run.t1().place.current == change.after);
+    CHECK(!run.t1().change.abandoned);
+}
+
 TEST_CASE("stale telemetry holds, and an interrupted validation starts again") {
     Run run(only(Variant::placement));
     run.go(9, busy_root);
@@ -388,7 +406,7 @@ TEST_CASE(
     Run run(only(Variant::paper));
     run.go(3, busy_client);
     REQUIRE(run.actions.size() == 1);
-    const auto& a = run.actions[0];
+    const auto a = run.actions[0];
     CHECK(a.kind == ActionKind::reconfigure);
     CHECK(a.lever == Lever::enlarge);
     CHECK(a.after.quota_percent == 75);
@@ -474,6 +492,25 @@ TEST_CASE("a better place on the own GPU is taken before the best one, where tha
     CHECK(run.actions[0].after.gpu == 1);
 }
 
+TEST_CASE("the smallest larger profile comes first, or the largest one where that is asked for") {
+    const auto& d = mig_device("A100-40GB");
+    for (const bool largest : {false, true}) {
+        auto o = only(Variant::mig);
+        o.flags.largest_first = largest;
+        Run run(o);
+        run.go(3, busy_client);
+        REQUIRE(run.actions.size() == 1);
+        CHECK(run.actions[0].lever == Lever::enlarge);
+        CHECK(d.profiles[run.actions[0].after.instance.profile].key == (largest ? "7g" : "3g"));
+        // Others leave room for half of the GPU: the largest that fits.
+        Run tight(o);
+        tight.host.layouts[0].add({static_cast<std::uint8_t>(d.find("3g")), 4});
+        tight.go(3, busy_client);
+        REQUIRE(tight.actions.size() == 1);
+        CHECK(d.profiles[tight.actions[0].after.instance.profile].key == (largest ? "4g" : "3g"));
+    }
+}
+
 TEST_CASE("variants: each has the levers of its name") {
     const auto of = [](Variant v) {
         const auto f = variant_flags(v);
@@ -492,5 +529,98 @@ TEST_CASE("variants: each has the levers of its name") {
     CHECK(of(Variant::no_mig) == std::vector<bool>{true, true, true, false, true, true, false});
     CHECK(variant_flags(Variant::paper).join_guards);
     CHECK(variant_flags(Variant::paper).own_gpu_first);
+    CHECK_FALSE(variant_flags(Variant::paper).largest_first);
+    CHECK(of(Variant::paper_largest) == of(Variant::paper));
+    CHECK(variant_flags(Variant::paper_largest).largest_first);
+    CHECK(variant_flags(Variant::paper_largest).join_guards);
     CHECK_FALSE(variant_flags(Variant::full).join_guards);
+}
+
+TEST_CASE("a p999 above its own threshold is a tail above the target, where there is one") {
+    const auto long_tail = [](Observation& seen) { seen.tenants[0].p999_ms = 50; };
+    Run without(only(Variant::mig));
+    without.go(5, long_tail);
+    CHECK(without.actions.empty());
+    auto o = only(Variant::mig);
+    o.host.tenants[0].tau_p999_ms = 40;
+    Run run(o);
+    run.go(3, long_tail);
+    REQUIRE(run.actions.size() == 1);
+    // What follows is judged by it, too.
+    run.go(24, [](Observation& seen) { seen.tenants[0].p999_ms = 80; });
+    REQUIRE(run.actions.size() == 2);
+    CHECK(run.actions[1].lever == Lever::rollback);
+    Run unknown(o);
+    unknown.go(5, [](Observation& seen) { seen.tenants[0].p999_ms = unknown_signal; });
+    CHECK(unknown.actions.empty());
+    o.host.tenants[0].tau_p999_ms = -1;
+    CHECK_THROWS_WITH(validate(o),
+                      Catch::Matchers::ContainsSubstring("tau_p999_ms: -1; expected 0 to 1e+07"));
+}
+
+TEST_CASE("replays of a PCIe root are pressure, where their number is given") {
+    const auto replaying = [](Observation& seen) {
+        slow(seen);
+        seen.roots[0].replays = 62;  // 31 per second
+        seen.tenants[1].pcie_bytes_per_s = 12e9;
+        seen.tenants[1].io_bytes_per_s = 3e9;
+        seen.tenants[1].pcie_attribution = Attribution::measured;
+    };
+    auto o = only(Variant::guards);
+    o.host.tenants[2].client_of = -1;
+    Run without(o);
+    without.go(5, replaying);
+    CHECK(without.actions.empty());
+    o.replays_high_per_s = 30;
+    Run run(o);
+    run.go(3, replaying);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].kind == ActionKind::throttle_io);
+    o.replays_high_per_s = 31;
+    Run few(o);
+    few.go(5, replaying);
+    CHECK(few.actions.empty());
+    // Traffic that is not known leaves replays alone to tell.
+    o.replays_high_per_s = 30;
+    Run blind(o);
+    blind.go(3, [&](Observation& seen) {
+        replaying(seen);
+        seen.roots[0].bytes_per_s = unknown_signal;
+    });
+    CHECK(blind.actions.size() == 1);
+}
+
+TEST_CASE("traffic of network interfaces counts as others' on its root, and its log replays") {
+    const auto receiving = [](Observation& seen) {
+        slow(seen);
+        seen.nic_bytes_per_s = {12e9, 0};
+    };
+    Run run(only(Variant::placement));
+    run.go(3, receiving);
+    REQUIRE(run.actions.size() == 1);
+    CHECK(run.actions[0].after.gpu == 1);
+    Run quiet(only(Variant::placement));
+    quiet.go(5, slow);
+    CHECK(quiet.actions.empty());
+    // No root is left for one that cannot have that much.
+    Run absurd(only(Variant::placement));
+    absurd.go(5, [](Observation& seen) {
+        slow(seen);
+        seen.nic_bytes_per_s = {1e15, unknown_signal};
+    });
+    CHECK(absurd.actions.empty());
+    CHECK_THROWS_AS(quiet.go(1, [](Observation& seen) { seen.nic_bytes_per_s = {1.0}; }), InvalidInput);
+
+    auto o = only(Variant::ours);
+    auto state = initial_state(o);
+    StepResult out;
+    std::string log;
+    for (std::int64_t w = 0; w < 30; ++w) {
+        auto seen = control_window(o, w);
+        receiving(seen);
+        step(state, seen, o, out);
+        append_audit_line(log, seen, state, out, options_hash(o));
+    }
+    CHECK(log.find(R"("nic":[1.2e+10,0])") != std::string::npos);
+    CHECK(replay_audit(log, o).first_difference < 0);
 }

@@ -107,6 +107,19 @@ TEST_CASE("disks, links and PCIe errors") {
     CHECK(std::isnan(pcie_bytes_per_s("16.0 GT/s", "255")));
 }
 
+TEST_CASE("network interfaces as the kernel writes them") {
+    const std::string heads =
+        "Inter-|   Receive                                                |  Transmit\n"
+        " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets\n";
+    const auto found = parse_net_dev(heads + "    lo: 12 1 0 0 0 0 0 0 12 1 0 0 0 0 0 0\n"
+                                             "  eth0:9000 8 0 0 0 0 0 3 1000 5 0 0 0 0 0 0\n");
+    CHECK(found == std::vector<NetStats>{{"lo", 24}, {"eth0", 10000}});
+    CHECK(parse_net_dev(heads).empty());
+    CHECK_THROWS_WITH(parse_net_dev(heads + "eth0 1 2\n"), ContainsSubstring("row cannot be read: eth0 1 2"));
+    CHECK_THROWS_AS(parse_net_dev(heads + "eth0: 1 2 3\n"), BackendError);
+    CHECK_THROWS_AS(parse_net_dev(heads + ": 1 2 3 4 5 6 7 8 9\n"), BackendError);
+}
+
 TEST_CASE("rates: no value from the first, from counters that fall, or from the same moment") {
     CounterRate r;
     CHECK(std::isnan(r.update(100, 1)));
@@ -321,9 +334,10 @@ struct Signals {
         tenants[1].cgroup = "/g/t2";
         tenants[1].disks = {"259:0"};
         set(0);
-        source = std::make_unique<HostSignals>(
-            options.host, tree, mig, nullptr, std::vector<int>{}, std::move(tenants), "/proc",
-            std::vector<std::vector<std::string>>{{"nvme0n1"}, {}}, 3, 2.0);
+        source = std::make_unique<HostSignals>(options.host, tree, mig, nullptr, std::vector<int>{},
+                                               std::move(tenants), "/proc",
+                                               std::vector<std::vector<std::string>>{{"nvme0n1"}, {}}, 3, 2.0,
+                                               std::vector<std::vector<std::string>>{{"eth0", "eth1"}});
         seen.tenants.resize(4), seen.feedback.resize(4), seen.roots.resize(2), seen.gpus.resize(2);
         seen.numa_io_bytes_per_s.resize(2), seen.irq_per_s.resize(8);
     }
@@ -332,6 +346,9 @@ struct Signals {
             "259:0 rbytes=" + std::to_string(n * 100) + " wbytes=0\n8:0 rbytes=5 wbytes=5\n";
         tree.texts["/proc/diskstats"] = " 259 0 nvme0n1 1 2 " + std::to_string(n * 2) + " 4 5 6 0 8\n";
         tree.texts["/proc/interrupts"] = "CPU0 CPU1\n 9: " + std::to_string(n) + " 0 chip\n";
+        tree.texts["/proc/net/dev"] = "\n\neth0: " + std::to_string(n * 10) +
+                                      " 0 0 0 0 0 0 0 5\neth1: 0 0 0 0 0 0 0 0 " + std::to_string(n * 20) +
+                                      "\n";
     }
 };
 
@@ -350,6 +367,8 @@ TEST_CASE("signals of a host: rates, layouts, what is not there is unknown") {
     CHECK(s.seen.tenants[1].present);
     CHECK(s.seen.numa_io_bytes_per_s[0] == 20480);
     CHECK(std::isnan(s.seen.numa_io_bytes_per_s[1]));
+    CHECK(s.seen.nic_bytes_per_s[0] == 600);
+    CHECK(std::isnan(s.seen.nic_bytes_per_s[1]));
     CHECK(s.seen.irq_per_s[0] == 20);
     CHECK(s.seen.irq_per_s[1] == 0);
     CHECK(std::isnan(s.seen.irq_per_s[2]));
@@ -378,16 +397,17 @@ TEST_CASE(
             s.set(40);
             s.tree.calls = 0;
             if (!garbage) s.tree.fault_at = call;
-            const char* const names[] = {"/g/t2/io.stat", "/proc/diskstats", "/proc/interrupts"};
-            if (call == 3) {
-                CHECK(unknown == 6);
+            const char* const names[] = {"/proc/net/dev", "/g/t2/io.stat", "/proc/diskstats",
+                                         "/proc/interrupts"};
+            if (call == 4) {
+                CHECK(unknown == 8);
                 return;
             }
             if (garbage) s.tree.texts[names[call]] = "259:0 x\n\x01\xff 1 2";
             s.source->read(s.seen, 12);
-            const double values[] = {s.seen.tenants[1].io_bytes_per_s, s.seen.numa_io_bytes_per_s[0],
-                                     s.seen.irq_per_s[0]};
-            for (int k = 0; k < 3; ++k) CHECK(std::isnan(values[k]) == (k == call));
+            const double values[] = {s.seen.nic_bytes_per_s[0], s.seen.tenants[1].io_bytes_per_s,
+                                     s.seen.numa_io_bytes_per_s[0], s.seen.irq_per_s[0]};
+            for (int k = 0; k < 4; ++k) CHECK(std::isnan(values[k]) == (k == call));
             unknown += std::isnan(values[call]);
             CHECK(s.seen.tenants[1].present);
         }

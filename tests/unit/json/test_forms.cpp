@@ -228,7 +228,7 @@ TEST_CASE("things by name keep their order, whatever their names", "[json]") {
     CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": {"a \"b\"/~": {"a": 0}}})"), InvalidInput,
                          R"(f: /named/a "b"~1~0/a: expected an integer from 1 to 2147483647, found 0)");
     CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": []})"), InvalidInput,
-                         "f: /named: expected an object, found an array");
+                         "f: /named: expected an object by name, found an array");
 }
 
 TEST_CASE("a field whose default breaks its rule must be given", "[json]") {

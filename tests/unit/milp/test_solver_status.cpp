@@ -4,7 +4,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 
 #include "small_models.hpp"
 #include "unit/serving/examples.hpp"
@@ -245,7 +245,7 @@ TEST_CASE("calls with different counts of threads, from several threads and from
 }
 
 TEST_CASE("several threads search at once") {
-    const auto m = serving_plan(test::worked_example(), {.form = ServingForm::copies});
+    const auto m = serving_milp(test::worked_example(), {.form = ServingForm::copies});
     for (const auto& name : available_solvers()) {
         CAPTURE(name);
         std::atomic<int> solved{0};
@@ -264,7 +264,7 @@ TEST_CASE("several threads search at once") {
 
 TEST_CASE("a call that waits for another one's search heeds its limit, its stop token and its start") {
     const auto hard = test::hard_knapsack(60);
-    const auto easy = serving_plan(test::worked_example(), {.form = ServingForm::copies});
+    const auto easy = serving_milp(test::worked_example(), {.form = ServingForm::copies});
     const auto best = solve(easy).x;
     for (const auto& name : available_solvers()) {
         CAPTURE(name);

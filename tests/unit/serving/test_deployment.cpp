@@ -38,9 +38,15 @@ std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
         bool has_network = true;
         for (const auto& [g, count] : used) {
             const auto& gpu = gpus[static_cast<std::size_t>(g)];
-            if (count > available[static_cast<std::size_t>(g)] || degrees[g].size() > 1) return false;
-            const int in_machine = gpu.per_machine - gpu.per_machine % *degrees[g].begin();
-            if (count > (gpu.link_gb_s == 0 ? *degrees[g].begin() : in_machine)) needs_network = true;
+            if (count > available[static_cast<std::size_t>(g)]) return false;
+            if (!o.mixed_degrees && degrees[g].size() > 1) return false;
+            int machines = 0, room = 0;
+            for (const auto& [type, d] : stages) {
+                if (type != g) continue;
+                if (d > room) ++machines, room = gpu.link_gb_s == 0 ? 1 : gpu.per_machine;
+                room -= d;
+            }
+            if (machines > 1) needs_network = true;
             has_network = has_network && gpu.network_gb_s > 0;
             for (const auto& [other, unused] : used)
                 for (const auto& [a, b] : o.disconnected)
@@ -142,7 +148,7 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
     const auto pick = [&](int low, int high) {
         return low + static_cast<int>(rng.below(static_cast<unsigned>(high - low + 1)));
     };
-    std::size_t total = 0;
+    std::size_t total = 0, mixed = 0;
     for (int i = 0; i < 300; ++i) {
         std::vector<GpuType> gpus;
         std::vector<int> available;
@@ -164,6 +170,7 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
                                   .max_stages = pick(1, 5),
                                   .max_gpus = pick(1, 10),
                                   .max_types = pick(1, 3),
+                                  .mixed_degrees = i % 2 == 1,
                                   .min_tokens = pick(1, 20000)};
         if (types > 1 && pick(0, 2) == 0) options.disconnected = {{1, 0}};
         const auto expected = brute_force(model, gpus, available, options);
@@ -177,6 +184,10 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
                 layers += s.layers;
             }
             CHECK(layers == model.layers);
+            CHECK(parse_deployment(d.name, model, gpus) == d);
+            mixed += std::adjacent_find(stages.begin(), stages.end(), [](const auto& a, const auto& b) {
+                         return a.first == b.first && a.second != b.second;
+                     }) != stages.end();
             found.insert(stages);
         }
         CAPTURE(i);
@@ -185,4 +196,35 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
         total += found.size();
     }
     CHECK(total > 1000);
+    CHECK(mixed > 100);
+}
+
+TEST_CASE("a degree for each stage: six GPUs as four and two, within one machine or over the network") {
+    const auto model = llama3_70b();
+    const auto gpus = paper_gpus_dense();
+    const int a100 = 3;
+    REQUIRE(gpus[a100].name == "A100");
+    std::vector<int> six(gpus.size(), 0);
+    six[a100] = 6;
+    const auto names = [&](bool mixed) {
+        std::vector<std::string> all;
+        for (const auto& d : enumerate_deployments(model, gpus, six, {.mixed_degrees = mixed}))
+            all.push_back(d.name);
+        std::sort(all.begin(), all.end());
+        return all;
+    };
+    const auto one = names(false), any = names(true);
+    CHECK(std::includes(any.begin(), any.end(), one.begin(), one.end()));
+    CHECK(std::count(one.begin(), one.end(), "A100 1x2+A100 1x4") == 0);
+    CHECK(std::count(any.begin(), any.end(), "A100 1x2+A100 1x4") == 1);
+    const auto mixed = parse_deployment("A100 1x2+A100 1x4", model, gpus);
+    CHECK(mixed.stages[0].layers == 27);
+    CHECK(mixed.stages[1].layers == 53);
+    CHECK(stage_machines(gpus, mixed) == std::vector<int>{0, 0});
+    CHECK(in_words(mixed, gpus) ==
+          "a pipeline of 2 stages (27 + 53 layers), each a tensor-parallel group of 2 A100, then a "
+          "tensor-parallel group of 4 A100; 6 GPUs");
+    // Eight GPUs a machine: 2 + 4 + 4 do not fit into one.
+    CHECK(stage_machines(gpus, parse_deployment("A100 1x2+A100 2x4", model, gpus)) ==
+          std::vector<int>{0, 0, 1});
 }

@@ -149,7 +149,7 @@ TEST_CASE("the file that a presolve once called infeasible, and the problem behi
     const auto problem = problem_behind(file);
     CHECK(problem.configurations.size() == 5);
     const auto ours =
-        serving_plan(problem, {.form = ServingForm::mccormick, .makespan_upper = file.column_upper.front()});
+        serving_milp(problem, {.form = ServingForm::mccormick, .makespan_upper = file.column_upper.front()});
     CHECK(ours.columns() == file.columns());
     CHECK(ours.rows() == file.rows());
     const auto sorted = [](std::vector<double> values) {

@@ -1,7 +1,7 @@
 // Serving plans: time that is up, and names that look alike.
 #include "support/catch.hpp"
 
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ TEST_CASE("names with commas in them do not meet") {
         .configurations = {{"a,0", {1}, {1, 1}, ""}, {"a", {1}, {1, 1}, ""}, {"a\\", {1}, {1, 1}, ""}},
         .budget = 5};
     for (const auto form : {ServingForm::copies, ServingForm::mccormick, ServingForm::rates}) {
-        const auto m = serving_plan(p, {.form = form});
+        const auto m = serving_milp(p, {.form = form});
         for (auto names : {m.column_names, m.row_names}) {
             std::sort(names.begin(), names.end());
             CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
         }
     }
-    CHECK(serving_plan(p).column_names[1] == "y(a\\,0,0)");
+    CHECK(serving_milp(p).column_names[1] == "y(a\\,0,0)");
 }
 
 TEST_CASE("the greedy plan heeds the time limit and cancellation") {

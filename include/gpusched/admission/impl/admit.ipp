@@ -299,6 +299,7 @@ inline void bring_together(const Cluster& cluster, const allocation::detail::Gan
 GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
                                 const Context& context) {
     validate(given, cluster);
+    Admission made;
     auto options = given;
     if (options.max_moves == 0) options.move = false;
     if (options.max_evictions == 0) options.evict = false;
@@ -310,9 +311,14 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     Cluster work(cluster);
     work.commit();
     const allocation::detail::Gang gang(work, pods, as_it_is, &budget);
+    if (auto breach = find_quota_breach(cluster, pods, options.quotas)) {
+        made.obstacle = breach->obstacle;
+        made.reason = std::move(breach->reason);
+        made.proven = true;
+        return made;
+    }
     const auto placed = gang.place();
     work.rollback(0);
-    Admission made;
     detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
     if (placed.placed) {
         std::int64_t borrowed = 0;

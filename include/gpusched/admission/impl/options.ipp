@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/admission/impl/quotas.ipp>
 #include <gpusched/admission/options.hpp>
 #include <gpusched/core/checks.hpp>
 
@@ -16,6 +17,7 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
         if (!cluster.contains(task))
             problems.add(bad_value("spare", "#" + number_text(index(task)),
                                    "tasks of the cluster's " + number_text(cluster.task_slots())));
+    detail::check_quotas(problems, options.quotas);
     problems.throw_if_any();
 }
 

@@ -173,6 +173,17 @@ template <class W>
     return std::nullopt;
 }
 
+/// @throws InvalidInput for a node with a weight that sums could not hold
+template <class W>
+void check_weights(const Cluster& cluster, const W& weight) {
+    if (objective_of(weight)) return;  // ours
+    const auto most = most_node_weight(cluster);
+    for (const auto node : cluster.nodes())
+        if (const auto found = static_cast<std::int64_t>(weight(cluster, node)); found < 0 || found > most)
+            throw InvalidInput(bad_value("weight", std::to_string(found), "0 to " + std::to_string(most),
+                                         "node " + gpusched::quoted(cluster.name(node))));
+}
+
 /// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
@@ -210,6 +221,7 @@ template <class... Kinds>
 Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
                    const Context& context, const LastPlan* last = nullptr) {
     require_lp(options.bound_method, context);
+    check_weights(cluster, without_limits.weight);
     auto policies = with_limits(without_limits, options);
     if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
     Budget budget(context, options.time_limit);

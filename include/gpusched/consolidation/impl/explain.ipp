@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/consolidation/detail/reasons_in_words.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -59,13 +60,13 @@ inline std::string counted(std::int64_t number, const char* what) {
 // By node, why nothing may move onto it. Where there are several reasons, it is what the caller asked for.
 inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after,
                                           const Options& options) {
-    std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::nothing);
+    std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::none);
     for (const auto node : before.nodes()) {
         auto& by = closed[index(node)];
         if (before.inventory().nodes.is_cordoned(node))
             by = ClosedBy::cordoned;
         else if (before.occupants(node) == 0)
-            by = options.open_price ? ClosedBy::nothing : ClosedBy::empty;
+            by = options.open_price ? ClosedBy::none : ClosedBy::empty;
         else if (after.occupants(node) == 0)
             by = ClosedBy::emptied;
     }
@@ -123,7 +124,7 @@ inline Blocker Explainer::look_for_place(TaskId task) const {
     std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after_.nodes()) {
-        if (node == after_.node_of(task) || closed_by_[index(node)] != ClosedBy::nothing) continue;
+        if (node == after_.node_of(task) || closed_by_[index(node)] != ClosedBy::none) continue;
         auto obstacle = find_obstacle(after_, task, node);
         if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(after_, task, node);
         ++blocker.nodes_looked_at;
@@ -212,7 +213,7 @@ inline LeastChange Explainer::least_change(TaskId task) const {
             !rule_.allows(after_, task, node))
             continue;
         const auto closed = closed_by_[index(node)];
-        if (closed != ClosedBy::nothing) {
+        if (closed != ClosedBy::none) {
             const auto obstacle = find_obstacle(after_, task, node);
             const bool fits =
                 obstacle == Obstacle::none || (obstacle == Obstacle::cordoned &&
@@ -252,7 +253,7 @@ inline std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t&
         NodeId tightest = none<NodeId>;
         std::tuple<bool, int, std::int64_t> least{};
         for (const auto to : after_.nodes()) {
-            if (to == node || closed_by_[index(to)] != ClosedBy::nothing ||
+            if (to == node || closed_by_[index(to)] != ClosedBy::none ||
                 find_obstacle(after_, task, to) != Obstacle::none || !rule_.allows(after_, task, to))
                 continue;
             const std::tuple free{after_.occupants(to) == 0, gpu_count(after_.idle_gpus(to)),
@@ -310,7 +311,7 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
-                ", which is " + std::string(enum_name(change.closed_by));
+                ", which is " + detail::in_words(change.closed_by);
     if (!text.empty()) return text;
     const auto all = after_.nodes();
     const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
@@ -393,7 +394,7 @@ inline Explanation Explainer::about(NodeId node) {
     for (const auto& blocker : result.blockers) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
         separator = "; ";
-        if (blocker.fixed_by != FixedBy::nothing) {
+        if (blocker.fixed_by != FixedBy::none) {
             result.text += " must stay (" + detail::in_words(blocker.fixed_by) + ")";
             continue;
         }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpusched/consolidation/detail/reasons_in_words.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/impl/explain.ipp>
@@ -120,7 +121,7 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
         text += " could move to " + to;
         break;
     case MoveFate::node_closed:
-        text += " cannot move to " + to + ": the node receives nothing (" + enum_name(e.closed_by) + ")";
+        text += " cannot move to " + to + ": the node receives nothing (" + in_words(e.closed_by) + ")";
         break;
     case MoveFate::obstacle:
         text += " cannot move to " + to + " (" + enum_name(e.obstacle) + ")";
@@ -161,7 +162,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
         result.obstacle = find_obstacle(after, task, node);
         if (result.obstacle == Obstacle::not_eligible)
             result.obstacle = find_eligibility_obstacle(after, task, node);
-        result.fate = result.closed_by != ClosedBy::nothing ? MoveFate::node_closed
+        result.fate = result.closed_by != ClosedBy::none ? MoveFate::node_closed
                       : result.obstacle != Obstacle::none   ? MoveFate::obstacle
                       : rule.allows(after, task, node)      ? MoveFate::possible
                                                             : MoveFate::refused;

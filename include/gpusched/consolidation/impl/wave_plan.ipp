@@ -169,7 +169,7 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     detail::appraise(cluster, detail::ObjectiveWeight{options}, options.price, options.open_price,
                      ordered.result);
     auto closed_by = detail::closed_nodes(cluster, after, options);
-    std::replace(closed_by.begin(), closed_by.end(), ClosedBy::emptied, ClosedBy::nothing);
+    std::replace(closed_by.begin(), closed_by.end(), ClosedBy::emptied, ClosedBy::none);
     for (const auto i : impossible)
         ordered.dropped.push_back(
             {i, detail::explain_dropped(cluster, after, scope, closed_by, limits.rule, moves[i], options)});

@@ -34,6 +34,8 @@ class Stepper {
     bool tick();
     void read(std::size_t i, bool in_time);
     void note_outage(std::size_t i);
+    double tail_ms(std::size_t i) const;
+    double pcie_pressure(std::size_t i, std::size_t gpu) const;
     void read_pressure(std::size_t i, Pressure& pressure, const Configuration& where);
     void end_episode(TenantState& t);
     bool layout_as_known(const TenantState& t) const;

@@ -185,6 +185,10 @@ inline void write_observation(json::Writer& w, const Observation& seen) {
     }
     w.write_key("roots");
     rows.rows(seen.roots);
+    if (std::any_of(seen.nic_bytes_per_s.begin(), seen.nic_bytes_per_s.end(), is_usable)) {
+        w.write_key("nic");
+        rows.row(seen.nic_bytes_per_s);
+    }
     w.write_key("numa_io");
     rows.row(seen.numa_io_bytes_per_s);
     w.write_key("irq");
@@ -226,6 +230,7 @@ inline Observation read_observation(json::Reader& reader, std::uint32_t at) {
     list("feedback", seen.feedback);
     if (reader.document().find(at, "guards")) list("guards", seen.guards);
     list("roots", seen.roots);
+    if (reader.document().find(at, "nic")) list("nic", seen.nic_bytes_per_s);
     list("numa_io", seen.numa_io_bytes_per_s);
     list("irq", seen.irq_per_s);
     list("gpus", seen.gpus);
@@ -250,13 +255,14 @@ inline std::uint64_t hash_in(std::string_view line) {
 }
 
 /// What a line that is no window records.
-enum class Record : std::uint8_t { start, release, outcome, resume };
+enum class Record : std::uint8_t { start, release, outcome, resume, admission };
 constexpr auto enum_names(Record) {
     return name_table<Record>({
         {Record::start, "start"},
         {Record::release, "release"},
         {Record::outcome, "outcome"},
         {Record::resume, "resume"},
+        {Record::admission, "admission"},
     });
 }
 
@@ -407,6 +413,24 @@ GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdi
         w.write(verdict);
         w.write_key("reasons");
         w.write(reasons);
+    });
+}
+
+GPUSCHED_INLINE void append_admission_record(std::string& line, const AdmissionAnswer& answer,
+                                             const Host& host) {
+    audit_detail::append_record(line, audit_detail::Record::admission, [&](json::Writer& w) {
+        w.write_key("id");
+        w.write(answer.newcomer.id);
+        w.write_key("verdict");
+        w.write(answer.verdict);
+        if (!answer.place) return;
+        const auto& device = mig_device(host.gpus[static_cast<std::size_t>(answer.place->gpu)].device);
+        w.write_key("gpu");
+        w.write(answer.place->gpu);
+        w.write_key("profile");
+        w.write(std::string_view(device.profiles[answer.place->instance.profile].key));
+        w.write_key("slice");
+        w.write(static_cast<std::int64_t>(answer.place->instance.start));
     });
 }
 

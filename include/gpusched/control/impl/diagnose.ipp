@@ -29,7 +29,9 @@ GPUSCHED_INTERNAL void Stepper::look_ahead() {
         // As in `others_on_root`: what is not known to be others' is not expected of them.
         if (unknown < s_.tenants.size()) bytes = known_others(o_.host, seen_, s_, unknown, r);
         if (!std::isnan(bytes - own))
-            s_.roots[r].update(std::clamp((bytes - own) / o_.host.roots[r].capacity_bytes_per_s, 0.0, 1.0),
+            s_.roots[r].update(std::clamp((bytes - own + nic_on_root(o_.host, seen_, r)) /
+                                              o_.host.roots[r].capacity_bytes_per_s,
+                                          0.0, 1.0),
                                fall);
     }
     for (std::size_t n = 0; n < s_.numa_io.size(); ++n)

@@ -263,7 +263,8 @@ GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
     const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
     const auto& d = device(t.place.current.gpu);
     std::array<MigInstance, 16> found{};
-    const auto count = enlargements(d, seen_.gpus[gpu].layout, t.place.current.instance, found);
+    const auto count =
+        enlargements(d, seen_.gpus[gpu].layout, t.place.current.instance, found, o_.flags.largest_first);
     for (std::size_t k = 0; k < count; ++k) {
         const auto& profile = d.profiles[found[k].profile];
         const auto& own = d.profiles[t.place.current.instance.profile];
@@ -288,8 +289,7 @@ GPUSCHED_INTERNAL bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.place.before = t.place.current;
-    t.trial.before_ms =
-        std::max(t.seen.ema.value, is_usable(seen_.tenants[i].p99_ms) ? seen_.tenants[i].p99_ms : 0.0);
+    t.trial.before_ms = std::max(t.seen.ema.value, is_usable(seen_.tenants[i].p99_ms) ? tail_ms(i) : 0.0);
     t.trial.before_flags = t.flags.now.bits();
     t.trial.before_rate = t.seen.rate.known ? t.seen.rate.value : 0;
     t.flags.reference = t.flags.now;
@@ -367,6 +367,7 @@ GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice)
     t.change.disjoint = a.make_before_break;
     t.change.held_s = t.change.outage_s = 0;
     t.change.in_flight = true;
+    t.change.abandoned = false;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
     return true;

@@ -137,7 +137,7 @@ GPUSCHED_INLINE std::optional<MigInstance> least_fragmenting(const MigDevice& de
 }
 
 GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
-                                         std::span<MigInstance, 16> out) noexcept {
+                                         std::span<MigInstance, 16> out, bool largest_first) noexcept {
     auto rest = layout;
     if (!rest.remove(own)) return 0;
     struct Choice {
@@ -156,8 +156,10 @@ GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayou
             if (!can_create(device, rest, candidate)) continue;
             auto after = rest;
             after.add(candidate);
-            found[count++] = {profile.sm_count, profile.memory_slices, !can_create(device, layout, candidate),
-                              -largest_free_block(device, after), candidate};
+            const int sign = largest_first ? -1 : 1;
+            found[count++] = {sign * profile.sm_count, sign * profile.memory_slices,
+                              !can_create(device, layout, candidate), -largest_free_block(device, after),
+                              candidate};
         }
     }
     std::sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));

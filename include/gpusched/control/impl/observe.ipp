@@ -36,6 +36,23 @@ GPUSCHED_INTERNAL bool Stepper::tick() {
     return usable && !late;
 }
 
+/// The tail that is kept below the tenant's threshold: its p99, or the p999 taken to that scale where it is nearer to its own.
+GPUSCHED_INTERNAL double Stepper::tail_ms(std::size_t i) const {
+    const auto& x = seen_.tenants[i];
+    const auto& t = tenant(i);
+    if (!(t.tau_p999_ms > 0) || !is_plausible(x.p999_ms, most_latency_ms)) return x.p99_ms;
+    return std::max(x.p99_ms, x.p999_ms * t.tau_ms / t.tau_p999_ms);
+}
+
+/// Others' traffic on the tenant's root over its capacity, or its replays over what is as much pressure; NaN: not known.
+GPUSCHED_INTERNAL double Stepper::pcie_pressure(std::size_t i, std::size_t gpu) const {
+    const double traffic = others_on_root(o_.host, seen_, s_, i, gpu, false);
+    const double replays = seen_.roots[static_cast<std::size_t>(o_.host.gpus[gpu].root)].replays / passed_s_;
+    if (!(o_.replays_high_per_s > 0) || !is_plausible(replays, most_per_s)) return traffic;
+    const double part = o_.pcie_high * replays / o_.replays_high_per_s;
+    return is_usable(traffic) ? std::max(traffic, part) : part;
+}
+
 GPUSCHED_INTERNAL void Stepper::end_episode(TenantState& t) {
     t.episode.on = t.episode.throttled = false;
     t.episode.throttles = 0;
@@ -91,8 +108,8 @@ GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
     t.change.settling = t.change.settle > 0;
     t.change.settle -= t.change.settling;
     if (!present || t.change.settling) return;
-    t.seen.ema.update(x.p99_ms);
-    t.seen.tail_ahead.update(x.p99_ms, outlook_fall());
+    t.seen.ema.update(tail_ms(i));
+    t.seen.tail_ahead.update(tail_ms(i), outlook_fall());
     if (is_plausible(x.completed_per_s, most_per_s)) t.seen.rate.update(x.completed_per_s);
     learn(i);
     const bool high = t.seen.tail.update(t.seen.ema.value);
@@ -111,7 +128,7 @@ GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
 
 GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
     const auto gpu = static_cast<std::size_t>(where.gpu);
-    p.pcie.update(others_on_root(o_.host, seen_, s_, i, gpu, false));
+    p.pcie.update(pcie_pressure(i, gpu));
     const double io = seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)];
     if (is_plausible(io, most_io_bytes_per_s)) p.io.update(io);
     double most = 0;

@@ -39,6 +39,9 @@ GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
     case Variant::paper:
         flags.join_guards = flags.own_gpu_first = true;
         break;
+    case Variant::paper_largest:
+        flags.join_guards = flags.own_gpu_first = flags.largest_first = true;
+        break;
     case Variant::no_guards:
         keep(false, true, true);
         break;
@@ -98,6 +101,7 @@ inline void host(Problems& problems, const Host& h) {
         if (!t.is_protected) continue;
         if (!(t.tau_ms > 0 && t.tau_ms <= 1e7))
             problems.add(bad_value("tau_ms", number_text(t.tau_ms), "more than 0, at most 1e+07", owner));
+        check_range(problems, "tau_p999_ms", t.tau_p999_ms, 0, 1e7, owner);
         below("start.gpu", t.start.gpu, 0, h.gpus.size(), owner);
         check_fields(problems, t.start, owner + ": start");
         if (!problems.empty()) continue;

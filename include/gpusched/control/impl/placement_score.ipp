@@ -25,6 +25,12 @@ GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, c
     return sum;
 }
 
+GPUSCHED_INLINE double nic_on_root(const Host& host, const Observation& seen, std::size_t root) noexcept {
+    if (root >= seen.nic_bytes_per_s.size()) return 0;
+    const double bytes = seen.nic_bytes_per_s[root];
+    return is_plausible(bytes, most_capacities * host.roots[root].capacity_bytes_per_s) ? bytes : 0;
+}
+
 GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
                                       std::size_t tenant, std::size_t gpu, bool near) noexcept {
     const auto root = static_cast<std::size_t>(host.gpus[gpu].root);
@@ -49,7 +55,7 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
             if (std::isnan(others)) continue;
             bytes = std::clamp(others, 0.0, bytes);
         }
-        sum += weight * bytes;
+        sum += weight * (bytes + nic_on_root(host, seen, r));
         any |= r == root;
     }
     return any ? sum / host.roots[root].capacity_bytes_per_s : unknown_signal;

@@ -47,7 +47,7 @@ struct SignalsDocument {
     ListedByTenant<Feedback> feedback{};
     std::vector<RootSignals> roots{};
     std::vector<GpuDocument> gpus{};
-    std::optional<std::vector<double>> numa_io_bytes_per_s{}, irq_per_s{};
+    std::optional<std::vector<double>> nic_bytes_per_s{}, numa_io_bytes_per_s{}, irq_per_s{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
@@ -60,6 +60,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
     field("feedback", &SignalsDocument::feedback);
     field("roots", &SignalsDocument::roots);
     field("gpus", &SignalsDocument::gpus);
+    field("nic_bytes_per_s", &SignalsDocument::nic_bytes_per_s, NullIfUnknown{});
     field("numa_io_bytes_per_s", &SignalsDocument::numa_io_bytes_per_s, NullIfUnknown{});
     field("irq_per_s", &SignalsDocument::irq_per_s, NullIfUnknown{});
 }
@@ -175,6 +176,8 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
             settle_layout(reader, reader.place_of(place, "instances"), *instances,
                           mig_device(host.gpus[g].device), seen.gpus[g].layout);
     }
+    seen.nic_bytes_per_s.assign(host.roots.size(), unknown_signal);
+    settle_numbers(reader, "nic_bytes_per_s", given.nic_bytes_per_s, seen.nic_bytes_per_s);
     seen.numa_io_bytes_per_s.assign(static_cast<std::size_t>(host.numa_nodes), unknown_signal);
     settle_numbers(reader, "numa_io_bytes_per_s", given.numa_io_bytes_per_s, seen.numa_io_bytes_per_s);
     seen.irq_per_s.assign(host.core_numa.size(), unknown_signal);

@@ -51,7 +51,12 @@ GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
 GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& f = seen_.feedback[i];
-    if (!t.change.in_flight || !f.finished) return;
+    if (!f.finished) return;
+    if (!t.change.in_flight) {
+        if (t.change.abandoned && f.status == BackendStatus::ok) t.place.current = t.place.pending;
+        t.change.abandoned = false;
+        return;
+    }
     t.change.in_flight = false;
     if (f.status == BackendStatus::ok) {
         // What was remembered between the thresholds belongs to the old place.
@@ -144,6 +149,7 @@ GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
     if (t.frozen && seen_.operator_resume &&
         !seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)].lost) {
         // The operator vouches for the configuration that is read back.
+        t.change.abandoned = t.change.in_flight;
         t.frozen = t.change.in_flight = false;
         for (std::size_t g = 0; g < s_.layouts.size(); ++g)
             if (seen_.gpus[g].readable) s_.layouts[g] = seen_.gpus[g].layout;
@@ -181,7 +187,7 @@ GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
         t.trial.offered += known ? x.offered_per_s : t.trial.before_rate;
     }
     if (comparable) {
-        t.trial.tail.update(x.p99_ms);
+        t.trial.tail.update(tail_ms(i));
         ++t.counter;
     }
     if (t.counter >= o_.validation || t.trial.waited >= most_validations * o_.validation) verdict(i);
@@ -370,6 +376,7 @@ GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
     const auto& h = options.host;
     if (seen.tenants.size() != h.tenants.size() ||
         (!seen.guards.empty() && seen.guards.size() != h.tenants.size()) ||
+        (!seen.nic_bytes_per_s.empty() && seen.nic_bytes_per_s.size() != h.roots.size()) ||
         seen.feedback.size() != h.tenants.size() || seen.roots.size() != h.roots.size() ||
         seen.gpus.size() != h.gpus.size() || seen.irq_per_s.size() != h.core_numa.size() ||
         seen.numa_io_bytes_per_s.size() != static_cast<std::size_t>(h.numa_nodes) ||

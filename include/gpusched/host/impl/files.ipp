@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/host/detail/descriptor.hpp>
 #include <gpusched/host/files.hpp>
 
 #include <cerrno>
@@ -12,43 +13,16 @@
 
 namespace GPUSCHED_NAMESPACE::host {
 
-namespace files_detail {
-
-/// A descriptor that is closed at the end; the number of errno where it could not be opened.
-struct Open {
-    int fd, error;
-    Open(const std::string& path, int flags)
-        : fd(::open(path.c_str(), flags | O_CLOEXEC, 0600)), error(fd < 0 ? errno : 0) {}
-    ~Open() {
-        if (fd >= 0) ::close(fd);
-    }
-    Open(const Open&) = delete;
-    Open& operator=(const Open&) = delete;
-};
-
-/// The whole text; control files take it in one call or not at all.
-inline int put(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const auto n = ::write(fd, text.data(), text.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : EIO;
-        text.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return 0;
-}
-
-}  // namespace files_detail
-
 GPUSCHED_INLINE int Files::set_affinity(std::int64_t, const CpuSet&) { return EOPNOTSUPP; }
 
 GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text) {
     text.clear();
     // Not to wait for whoever may write into a pipe of that name.
-    const files_detail::Open file(path, O_RDONLY | O_NONBLOCK);
-    if (file.error != 0) return file.error;
+    const detail::Descriptor file(path, O_RDONLY | O_NONBLOCK);
+    if (!file) return errno;
     char buffer[16384];
     for (;;) {
-        const auto n = ::read(file.fd, buffer, sizeof buffer);
+        const auto n = ::read(file.get(), buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         const int error = n < 0 ? errno : text.size() > (std::size_t{16} << 20) ? EFBIG : 0;
         if (error != 0) {
@@ -61,24 +35,24 @@ GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text
 }
 
 GPUSCHED_INLINE int SystemFiles::write(const std::string& path, std::string_view text) {
-    const files_detail::Open file(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOFOLLOW);
-    return file.error != 0 ? file.error : files_detail::put(file.fd, text);
+    const detail::Descriptor file(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOFOLLOW);
+    return file ? detail::write_all(file, text) : errno;
 }
 
 GPUSCHED_INLINE int SystemFiles::create(const std::string& path, std::string_view text) {
-    const files_detail::Open file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    if (file.error != 0) return file.error;
-    if (const int error = files_detail::put(file.fd, text); error != 0) return error;
-    return ::fsync(file.fd) == 0 ? 0 : errno;
+    const detail::Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    if (!file) return errno;
+    if (const int error = detail::write_all(file, text); error != 0) return error;
+    return ::fsync(file.get()) == 0 ? 0 : errno;
 }
 
 GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::string& to) {
     if (std::rename(from.c_str(), to.c_str()) != 0) return errno;
     const auto slash = to.rfind('/');
-    const files_detail::Open folder(slash == std::string::npos ? "." : to.substr(0, slash + 1),
+    const detail::Descriptor folder(slash == std::string::npos ? "." : to.substr(0, slash + 1),
                                     O_RDONLY | O_DIRECTORY);
-    if (folder.error != 0) return folder.error;
-    return ::fsync(folder.fd) == 0 ? 0 : errno;
+    if (!folder) return errno;
+    return ::fsync(folder.get()) == 0 ? 0 : errno;
 }
 
 GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {

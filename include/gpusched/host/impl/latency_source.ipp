@@ -3,6 +3,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
+#include <gpusched/host/detail/descriptor.hpp>
 #include <gpusched/host/latency_source.hpp>
 
 #include <algorithm>
@@ -101,18 +102,14 @@ GPUSCHED_INLINE LatencyWindow LatencyLines::end_window(bool known) {
 GPUSCHED_INLINE LatencyFile::LatencyFile(std::string path, double tau_ms)
     : path_(std::move(path)), lines_(tau_ms) {}
 
-GPUSCHED_INLINE LatencyFile::~LatencyFile() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
 GPUSCHED_INLINE bool LatencyFile::open() {
-    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd_ < 0) return false;
+    file_ = detail::Descriptor(path_, O_RDONLY | O_NONBLOCK);
+    if (!file_) return false;
     struct stat s {};
     // A directory, a device or a pipe has no tail.
-    if (::fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode) || (first_ && ::lseek(fd_, 0, SEEK_END) < 0)) {
-        ::close(fd_);
-        fd_ = -1;
+    if (::fstat(file_.get(), &s) != 0 || !S_ISREG(s.st_mode) ||
+        (first_ && ::lseek(file_.get(), 0, SEEK_END) < 0)) {
+        file_.close();
         return false;
     }
     first_ = false;
@@ -122,7 +119,7 @@ GPUSCHED_INLINE bool LatencyFile::open() {
 GPUSCHED_INLINE bool LatencyFile::drain() {
     char buffer[65536];
     for (;;) {
-        const auto n = ::read(fd_, buffer, sizeof buffer);
+        const auto n = ::read(file_.get(), buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return n == 0;
         lines_.feed({buffer, static_cast<std::size_t>(n)});
@@ -130,23 +127,22 @@ GPUSCHED_INLINE bool LatencyFile::drain() {
 }
 
 GPUSCHED_INLINE LatencyWindow LatencyFile::window() {
-    if (fd_ < 0 && !open()) {
+    if (!file_ && !open()) {
         first_ = false;  // what comes now is new
         return lines_.end_window(false);
     }
     struct stat here {};
-    bool good = ::fstat(fd_, &here) == 0;
-    if (good && here.st_size < ::lseek(fd_, 0, SEEK_CUR)) {
+    bool good = ::fstat(file_.get(), &here) == 0;
+    if (good && here.st_size < ::lseek(file_.get(), 0, SEEK_CUR)) {
         lines_.drop_line();
-        good = ::lseek(fd_, 0, SEEK_SET) == 0;
+        good = ::lseek(file_.get(), 0, SEEK_SET) == 0;
     }
     good = good && drain();
     struct stat there {};
     const bool exists = ::stat(path_.c_str(), &there) == 0;
     if (!good || !exists || there.st_ino != here.st_ino || there.st_dev != here.st_dev) {
         // Replaced or gone: all of the old one has been read.
-        ::close(fd_);
-        fd_ = -1;
+        file_.close();
         lines_.drop_line();
         good = exists && open() && drain();
     }
@@ -158,12 +154,13 @@ GPUSCHED_INLINE LatencyWindow LatencyFile::window() {
 /// Takes datagrams from a socket as they come, until it is destroyed.
 struct LatencySocket::Reader {
     LatencyLines& lines;
-    int socket, wake[2]{-1, -1};
+    int socket;
+    detail::Pipe wake{};
     std::mutex access{};  ///< of the lines
     std::thread thread{};
 
     Reader(LatencyLines& l, int fd) : lines(l), socket(fd) {
-        if (::pipe2(wake, O_CLOEXEC) != 0) return;
+        if (!wake.open()) return;
         // Signals are for the threads that were there before.
         sigset_t all, before;
         sigfillset(&all);
@@ -176,15 +173,14 @@ struct LatencySocket::Reader {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     ~Reader() {
-        if (wake[1] >= 0) ::close(wake[1]);
+        wake.in.close();
         if (thread.joinable()) thread.join();
-        if (wake[0] >= 0) ::close(wake[0]);
     }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
     void run() {
-        pollfd ready[2] = {{socket, POLLIN, 0}, {wake[0], 0, 0}};
+        pollfd ready[2] = {{socket, POLLIN, 0}, {wake.out.get(), 0, 0}};
         while (::poll(ready, 2, -1) >= 0 || errno == EINTR) {
             if (ready[1].revents != 0 || (ready[0].revents & ~POLLIN) != 0) return;
             // Not to be one datagram behind another for each of a burst.
@@ -218,15 +214,14 @@ GPUSCHED_INLINE LatencySocket::LatencySocket(std::string path, double tau_ms)
 }
 
 GPUSCHED_INLINE LatencySocket::~LatencySocket() {
-    if (fd_ < 0) return;
+    if (!socket_) return;
     if (ours()) ::unlink(path_.c_str());
     close();
 }
 
 GPUSCHED_INLINE void LatencySocket::close() {
     reader_.reset();
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    socket_.close();
 }
 
 GPUSCHED_INLINE bool LatencySocket::ours() const {
@@ -235,24 +230,26 @@ GPUSCHED_INLINE bool LatencySocket::ours() const {
 }
 
 GPUSCHED_INLINE bool LatencySocket::open() {
-    fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd_ < 0) return false;
+    const auto make = [] {
+        return detail::Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    };
+    socket_ = make();
+    if (!socket_) return false;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.data(), path_.size());
     const auto* const name = reinterpret_cast<const sockaddr*>(&address);
     struct stat s {};
     // A file left by a process that is gone refuses; one that is served, or is no socket, is not ours to remove.
-    if (::lstat(path_.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && ::connect(fd_, name, sizeof address) != 0 &&
-        errno == ECONNREFUSED)
+    if (::lstat(path_.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) &&
+        ::connect(socket_.get(), name, sizeof address) != 0 && errno == ECONNREFUSED)
         ::unlink(path_.c_str());
-    ::close(fd_);
-    fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd_ >= 0 && ::bind(fd_, name, sizeof address) == 0 && ::stat(path_.c_str(), &s) == 0) {
+    socket_ = make();
+    if (socket_ && ::bind(socket_.get(), name, sizeof address) == 0 && ::stat(path_.c_str(), &s) == 0) {
         inode_ = s.st_ino;
         // Whoever may enter the folder may send: servers seldom run as root.
         static_cast<void>(::chmod(path_.c_str(), 0666));
-        reader_ = std::make_unique<Reader>(lines_, fd_);
+        reader_ = std::make_unique<Reader>(lines_, socket_.get());
         return true;
     }
     close();
@@ -260,7 +257,7 @@ GPUSCHED_INLINE bool LatencySocket::open() {
 }
 
 GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
-    if (fd_ < 0 && !open()) return lines_.end_window(false);
+    if (!socket_ && !open()) return lines_.end_window(false);
     bool good = true;
     LatencyWindow out;
     {

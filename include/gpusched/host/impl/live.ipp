@@ -26,6 +26,7 @@ GPUSCHED_INLINE std::vector<std::string> LiveController::start() {
 GPUSCHED_INLINE std::vector<std::string> LiveController::window() {
     impl_->need_start();
     impl_->tell(impl_->runner->window());
+    impl_->admit_next();
     if (const auto n = impl_->signals->take_ignored(); n > 0)
         impl_->say(number_text(n) + " lines of latencies could not be read");
     return std::exchange(impl_->lines, {});

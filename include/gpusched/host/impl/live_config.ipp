@@ -142,6 +142,9 @@ inline void check(const LiveOptions& o, const Host& host, const std::string& liv
     if (o.numa_disks.size() > static_cast<std::size_t>(host.numa_nodes))
         problems.add(bad_value(live + "/numa_disks", number_text(o.numa_disks.size()) + " elements",
                                "at most one per NUMA node: " + number_text(host.numa_nodes)));
+    if (o.root_nics.size() > host.roots.size())
+        problems.add(bad_value(live + "/root_nics", number_text(o.root_nics.size()) + " elements",
+                               "at most one per PCIe root: " + number_text(host.roots.size())));
     check_groups(o, host, live, problems);
     for (std::size_t i = 0; i < o.tenants.size(); ++i)
         check_tenant(o.tenants[i], host.tenants[i].is_protected, live + "/tenants/" + host.tenants[i].name,
@@ -157,6 +160,7 @@ GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& 
                                      "one per tenant of the host: " + number_text(tenants.size())));
     Problems problems;
     live_detail::check_rules(live, "/live", problems);
+    live_detail::check_rules(live.admission, "/live/admission", problems);
     for (std::size_t i = 0; i < tenants.size(); ++i)
         live_detail::check_rules(live.tenants[i].latency, "/live/tenants/" + tenants[i].name + "/latency",
                                  problems);

@@ -52,7 +52,7 @@ struct LiveController::Impl {
     std::unique_ptr<MigBackend> mig{}, by_nvml{};  ///< the second reads only, where `mig` starts programs
     MigBackend* eyes = nullptr;                    ///< the one of them that windows look with
     detail::MemoryMeter meter{};
-    live_detail::Descriptor lock{}, groups{};
+    detail::Descriptor lock{}, groups{};
     live_detail::AuditFile audit{};
     std::unique_ptr<HostSignals> signals{};
     std::unique_ptr<HostActuator> actuator{};
@@ -60,13 +60,16 @@ struct LiveController::Impl {
     Clock clock{};
     std::unique_ptr<Run> runner{};
     std::vector<std::string> lines{};
+    AdmissionQueue queue;
+    std::vector<AdmissionAnswer> answers{};  ///< that nobody has taken yet
     bool known = true;
     bool released = false;         ///< disabled since
     bool resume_accepted = false;  ///< the next window tells the decision core
 
     Impl(ControllerOptions o, LiveOptions l)
         : options((validate(o), std::move(o))), live((validate(l, options), std::move(l))),
-          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()) {
+          commands(live.command_limit_s, -1, options.flags.dry_run ? std::string() : program()),
+          queue(static_cast<std::size_t>(live.admission.capacity)) {
         for (const auto& t : live.tenants) {
             access.push_back(t.access);
             if (!t.access.cgroup.empty()) access.back().cgroup = live.cgroups + "/" + t.access.cgroup;
@@ -84,20 +87,20 @@ struct LiveController::Impl {
     }
     void take_host() {
         const auto name = live.journal + ".lock";
-        lock.open(name, O_RDWR | O_CREAT | O_NOFOLLOW);
+        lock = live_detail::open_or_throw(name, O_RDWR | O_CREAT | O_NOFOLLOW);
         // A command that a killed controller left behind may still be at work; it ends soon.
-        wait_for([&] { return ::flock(lock.fd, LOCK_EX | LOCK_NB) == 0; },
+        wait_for([&] { return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0; },
                  name + ": another controller has this journal, or a command of one is at work");
         // One with another journal would limit and restore the same groups.
-        groups.fd = ::open(live.cgroups.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (groups.fd >= 0)
-            wait_for([&] { return ::flock(groups.fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; },
+        groups = detail::Descriptor(live.cgroups, O_RDONLY | O_DIRECTORY);
+        if (groups)
+            wait_for([&] { return ::flock(groups.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; },
                      live.cgroups + ": another controller has these control groups");
         wait_for([&] { return program_at_work(program()) == 0; },
                  program() +
                      ": a tenant's program, started by a controller that is gone, is at work (process " +
                      number_text(program_at_work(program())) + ")");
-        driver.emplace(live.command_limit_s, lock.fd);
+        driver.emplace(live.command_limit_s, lock.get());
     }
     void say(const std::string& line) { lines.push_back(line); }
     void off(bool& flag, const char* name, const std::string& why) {
@@ -197,7 +200,7 @@ struct LiveController::Impl {
                                                   std::move(journal), live.backoff_s);
         signals = std::make_unique<HostSignals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
                                                 std::move(sources), live.proc, live.numa_disks,
-                                                live.layout_every, options.window_s);
+                                                live.layout_every, options.window_s, live.root_nics);
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, carryover);
         std::string record;
         append_start_record(record, options, carryover);
@@ -242,6 +245,10 @@ struct LiveController::Impl {
     void tell_resume(ResumeVerdict verdict, const std::vector<std::string>& texts);
     void resume();
     void vouch(Observation& seen);
+    // Newcomers (live_admission.ipp).
+    [[nodiscard]] ControllerState state_for_newcomers() const;
+    void start_newcomer(AdmissionAnswer& answer);
+    void admit_next();
     void need_start() const {
         if (!runner) throw InvalidInput("start: not called yet");
     }

@@ -70,6 +70,25 @@ GPUSCHED_INLINE std::vector<DiskStats> parse_diskstats(std::string_view text) {
     return out;
 }
 
+GPUSCHED_INLINE std::vector<NetStats> parse_net_dev(std::string_view text) {
+    std::vector<NetStats> out;
+    for (int row = 0; !text.empty(); ++row) {
+        const auto line = take_line(text);
+        const auto colon = line.find(':');
+        if (row < 2 || line.find_first_not_of(' ') == std::string_view::npos) continue;  // two headings
+        auto name = line.substr(0, colon == std::string_view::npos ? 0 : colon);
+        auto rest = line.substr(colon == std::string_view::npos ? line.size() : colon + 1);
+        std::uint64_t n[9]{};  // received: bytes, packets and six more; then bytes sent
+        bool good = true;
+        for (auto& x : n) good = good && read_number(take_word(rest), x);
+        NetStats device{std::string(take_word(name)), n[0] + n[8]};
+        if (!good || device.name.empty() || n[8] > ~std::uint64_t{0} - n[0])
+            throw BackendError("net/dev: row cannot be read: " + std::string(line));
+        out.push_back(std::move(device));
+    }
+    return out;
+}
+
 GPUSCHED_INLINE std::uint64_t parse_aer_correctable(std::string_view text) {
     while (!text.empty()) {
         auto line = take_line(text);

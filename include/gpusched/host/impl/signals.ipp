@@ -11,12 +11,14 @@ namespace GPUSCHED_NAMESPACE::host {
 GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml,
                                          std::vector<int> handles, std::vector<TenantSource> tenants,
                                          std::string proc, std::vector<std::vector<std::string>> numa_disks,
-                                         std::int32_t layout_every, double window_s)
+                                         std::int32_t layout_every, double window_s,
+                                         std::vector<std::vector<std::string>> root_nics)
     : host_(host), files_(files), mig_(mig), nvml_(nvml), handles_(std::move(handles)),
       sources_(std::move(tenants)), proc_(std::move(proc)), numa_disks_(std::move(numa_disks)),
-      layout_every_(layout_every), window_s_(window_s), io_(host.tenants.size()), links_(host.tenants.size()),
-      pcie_(host.gpus.size()), replays_(host.gpus.size()), cores_(host.core_numa.size()),
-      disks_(static_cast<std::size_t>(host.numa_nodes)), gpus_(host.gpus.size()) {}
+      root_nics_(std::move(root_nics)), layout_every_(layout_every), window_s_(window_s),
+      io_(host.tenants.size()), links_(host.tenants.size()), pcie_(host.gpus.size()),
+      replays_(host.gpus.size()), cores_(host.core_numa.size()),
+      disks_(static_cast<std::size_t>(host.numa_nodes)), nics_(host.roots.size()), gpus_(host.gpus.size()) {}
 
 GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
     now_s_ = now_s;
@@ -24,6 +26,7 @@ GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
     last_s_ = now_s;
     started_ = true;
     roots(seen);
+    networks(seen);
     for (std::size_t i = 0; i < sources_.size(); ++i) tenant(seen, i);
     disks(seen);
     interrupts(seen);
@@ -107,6 +110,28 @@ GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
                                            : static_cast<double>(at->bytes_read + at->bytes_written);
             }
         seen.numa_io_bytes_per_s[n] = disks_[n].update(bytes, now_s_);
+    }
+}
+
+GPUSCHED_INLINE void HostSignals::networks(Observation& seen) {
+    seen.nic_bytes_per_s.assign(host_.roots.size(), unknown_signal);
+    if (root_nics_.empty()) return;
+    std::string text;
+    std::vector<NetStats> found;
+    bool good = files_.read(proc_ + "/net/dev", text) == 0;
+    try {
+        if (good) found = parse_net_dev(text);
+    } catch (const BackendError&) {
+        good = false;
+    }
+    for (std::size_t r = 0; r < std::min(root_nics_.size(), nics_.size()); ++r) {
+        double bytes = good && !root_nics_[r].empty() ? 0 : unknown_signal;
+        for (const auto& name : root_nics_[r]) {
+            const auto at = std::find_if(found.begin(), found.end(),
+                                         [&](const NetStats& device) { return device.name == name; });
+            bytes += at == found.end() ? unknown_signal : static_cast<double>(at->bytes);
+        }
+        seen.nic_bytes_per_s[r] = nics_[r].update(bytes, now_s_);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
+#include <gpusched/host/detail/descriptor.hpp>
 #include <gpusched/host/files.hpp>
 #include <gpusched/host/system_command.hpp>
 
@@ -43,20 +44,15 @@ inline std::uint64_t start_time(std::int64_t process) {
 
 /// Says in a file which process is at work, at once: whoever dies a moment later has said so.
 struct Note {
-    int fd = -1;
+    detail::Descriptor file{};
     Note(const std::string& path, pid_t process) {
         if (path.empty()) return;
-        fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        file = detail::Descriptor(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
         const auto text = std::to_string(process) + " " + std::to_string(start_time(process)) + "\n";
-        if (fd >= 0 && ::write(fd, text.data(), text.size()) < 0) clear();
+        if (file && detail::write_all(file, text) != 0) clear();
     }
-    ~Note() {
-        if (fd >= 0) ::close(fd);
-    }
-    Note(const Note&) = delete;
-    Note& operator=(const Note&) = delete;
     void clear() const {
-        if (fd >= 0 && ::ftruncate(fd, 0) != 0) return;  // then the start time says that it is over
+        if (file && ::ftruncate(file.get(), 0) != 0) return;  // then the start time says that it is over
     }
 };
 
@@ -108,25 +104,22 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     require_ends_of_programs();
     if (input.size() > 4096)
         throw InvalidInput(bad_value("input", number_text(input.size()), "at most 4096 bytes"));
-    int ends[2], in[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw failed(errno);
-    // All of it fits into the pipe before anybody reads, so writing neither waits nor raises a signal.
-    if (!input.empty() && (::pipe2(in, O_CLOEXEC) != 0 || ::write(in[1], input.data(), input.size()) !=
-                                                              static_cast<ssize_t>(input.size()))) {
-        const auto why = failed(errno);
-        for (const int fd : {ends[0], ends[1], in[0], in[1]})
-            if (fd >= 0) ::close(fd);
-        throw why;
+    detail::Pipe told, asked;  // what the program writes, and reads
+    if (!told.open()) throw failed(errno);
+    if (!input.empty()) {
+        if (!asked.open()) throw failed(errno);
+        // All of it fits into the pipe before anybody reads, so writing neither waits nor raises a signal.
+        if (const int error = detail::write_all(asked.in, input); error != 0) throw failed(error);
+        asked.in.close();
     }
-    if (in[1] >= 0) ::close(in[1]);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
-    if (in[0] >= 0)
-        posix_spawn_file_actions_adddup2(&files, in[0], 0);
+    if (asked.out)
+        posix_spawn_file_actions_adddup2(&files, asked.out.get(), 0);
     else
         posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 2);
+    posix_spawn_file_actions_adddup2(&files, told.in.get(), 1);
+    posix_spawn_file_actions_adddup2(&files, told.in.get(), 2);
     if (held_ >= 0) posix_spawn_file_actions_adddup2(&files, held_, 3);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
@@ -149,12 +142,9 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     const int error = ::posix_spawnp(&child, pointers[0], &files, &attributes, pointers.data(), environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
-    ::close(ends[1]);
-    if (in[0] >= 0) ::close(in[0]);
-    if (error != 0) {
-        ::close(ends[0]);
-        throw failed(error);
-    }
+    told.in.close();
+    asked.out.close();
+    if (error != 0) throw failed(error);
     CommandResult result;
     const command_detail::Note note(note_, child);
     const auto end =
@@ -173,10 +163,10 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     };
     // A program can close its output and go on, or end while something it started holds the output.
     const auto take = [&](int wait_ms) {
-        pollfd wait{ends[0], POLLIN, 0};
+        pollfd wait{told.out.get(), POLLIN, 0};
         if (::poll(&wait, open ? 1 : 0, wait_ms) <= 0) return false;
         char buffer[4096];
-        const auto count = ::read(ends[0], buffer, sizeof buffer);
+        const auto count = ::read(told.out.get(), buffer, sizeof buffer);
         if (count > 0 && result.output.size() < (1u << 20))
             result.output.append(buffer, static_cast<std::size_t>(count));
         if (count == 0) open = false;
@@ -199,7 +189,6 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     // What was written between the last look and the end; no more than a pipe holds, whoever else still writes.
     for (int k = 0; k < 64 && ended && !result.timed_out && take(0); ++k) {
     }
-    ::close(ends[0]);
     result.code = !ended || !seen       ? 128 + SIGKILL
                   : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
                                         : WEXITSTATUS(status);

@@ -9,6 +9,11 @@
 
 namespace GPUSCHED_NAMESPACE::host {
 
+GPUSCHED_INLINE void replace_all(std::string& text, std::string_view name, const std::string& value) {
+    for (auto k = text.find(name); k != std::string::npos; k = text.find(name, k + value.size()))
+        text.replace(k, name.size(), value);
+}
+
 GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
                                                         const Host& host, const Configuration& at) {
     const auto& device = mig_device(host.gpus[static_cast<std::size_t>(at.gpu)].device);
@@ -19,9 +24,7 @@ GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::s
         {"{quota}", number_text(at.quota_percent)}};
     auto arguments = program;
     for (auto& text : arguments)
-        for (const auto& [name, value] : values)
-            for (auto k = text.find(name); k != std::string::npos; k = text.find(name, k + value.size()))
-                text.replace(k, name.size(), value);
+        for (const auto& [name, value] : values) replace_all(text, name, value);
     return arguments;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/detail/builder.hpp>
 #include <gpusched/json/document.hpp>
@@ -158,6 +159,15 @@ GPUSCHED_INLINE std::vector<Document> Document::parse_yaml(std::string_view text
         ": this build of gpusched reads no YAML, only JSON: it was built without libyaml (Debian and "
         "Ubuntu: apt-get install libyaml-dev)");
 #endif
+}
+
+GPUSCHED_INLINE Document Document::read(const std::string& path, Problems& problems) {
+    const auto text = read_file(path);
+    if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return parse(text, path, problems);
+    auto all = parse_yaml(text, path, problems);
+    if (all.size() != 1)
+        throw InvalidInput(path + ": expected one document, found " + std::to_string(all.size()));
+    return std::move(all.front());
 }
 
 }  // namespace GPUSCHED_NAMESPACE::json

@@ -117,8 +117,8 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
                 if (options.measured_only && calibrator.measured(i, deployment.name, d) == nullptr) continue;
                 std::tie(c.throughput[first + d], sources[first + d]) =
                     calibrator.rate(i, deployment, d,
-                                    estimate_throughput(served.model, request.gpus, deployment,
-                                                        served.workloads[d].shape, estimate_options)
+                                    estimate(served.model, request.gpus, deployment,
+                                             served.workloads[d].shape, estimate_options)
                                         .requests_per_s);
             }
             problem.configurations.push_back(std::move(c));

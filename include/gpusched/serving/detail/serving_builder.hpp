@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/serving_plan.hpp>
+#include <gpusched/serving/serving_milp.hpp>
 
 #include <string>
 #include <utility>

@@ -75,4 +75,11 @@ GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
     throw InvalidInput(bad_name("GPU type", name, known));
 }
 
+GPUSCHED_INLINE std::optional<GpuType> find_gpu_type(std::string_view name) {
+    for (const auto& all : {gpu_catalogue(), paper_gpus_dense()})
+        for (const auto& gpu : all)
+            if (gpu.name == name) return gpu;
+    return std::nullopt;
+}
+
 }  // namespace GPUSCHED_NAMESPACE::serving

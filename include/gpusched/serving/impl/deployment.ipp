@@ -55,34 +55,44 @@ GPUSCHED_INLINE std::vector<double> kv_tokens(const LanguageModel& model, std::s
     return tokens;
 }
 
+GPUSCHED_INLINE std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment) {
+    std::vector<int> machines;
+    int used = 0;  // GPUs of the last machine
+    for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
+        const auto& stage = deployment.stages[s];
+        const auto& gpu = gpus[static_cast<std::size_t>(stage.gpu)];
+        // Without a link the stages of a machine talk over the network, too.
+        const bool next = s == 0 || deployment.stages[s - 1].gpu != stage.gpu ||
+                          used + stage.degree > gpu.per_machine || gpu.link_gb_s <= 0;
+        machines.push_back(s == 0 ? 0 : machines.back() + (next ? 1 : 0));
+        used = (next ? 0 : used) + stage.degree;
+    }
+    return machines;
+}
+
 namespace detail {
 
-/// Stages of one type in a deployment.
+/// Equal stages next to each other in a deployment.
 struct StageRun {
     int gpu;
     int degree;
     int count;
 };
 
+/// Whether tensor-parallel groups of this degree can be.
+inline bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degree) {
+    return degree <= gpu.per_machine && (degree == 1 || gpu.link_gb_s > 0) && model.heads % degree == 0;
+}
+
 GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
                                   const DeploymentOptions& options, const std::vector<StageRun>& runs,
                                   Deployment& deployment) {
-    int machines = 0;
-    bool network = true;
     deployment = {};
     std::vector<double> memory;
+    bool network = true;
     for (const auto& run : runs) {
         const auto& gpu = gpus[static_cast<std::size_t>(run.gpu)];
-        const int groups = gpu.per_machine / run.degree;
-        if (groups == 0 || (run.degree > 1 && gpu.link_gb_s <= 0) || model.heads % run.degree != 0)
-            return false;
-        machines += (run.count + groups - 1) / groups;
-        // Without a link the stages of a machine talk over the network, too.
-        if (gpu.link_gb_s <= 0) machines += run.count - (run.count + groups - 1) / groups;
         network = network && gpu.network_gb_s > 0;
-        for (const auto& other : runs)
-            for (const auto& [a, b] : options.disconnected)
-                if (a == run.gpu && b == other.gpu) return false;
         if (!deployment.name.empty()) deployment.name += "+";
         deployment.name += gpu.name + " " + std::to_string(run.count) + "x" + std::to_string(run.degree);
         for (int i = 0; i < run.count; ++i) {
@@ -90,12 +100,78 @@ GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<
             memory.push_back(gpu.memory_gb * run.degree);
         }
     }
-    if ((machines > 1 && !network) || static_cast<int>(memory.size()) > model.layers) return false;
+    if (!network && stage_machines(gpus, deployment).back() > 0) return false;
     const auto layers = split_layers(model.layers, memory);
     for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
     const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
     return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
 }
+
+/// Runs of stages in the order of types, then of degrees, each with what it leaves of the limits.
+class DeploymentSearch {
+  public:
+    DeploymentSearch(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                     std::span<const int> available, const DeploymentOptions& options)
+        : model_(model), gpus_(gpus), available_(available.begin(), available.end()), options_(options),
+          stages_left_(std::min(options.max_stages, model.layers)), gpus_left_(options.max_gpus) {}
+
+    std::vector<Deployment> run() {
+        extend(0, 0, options_.max_types);
+        return std::move(found_);
+    }
+
+  private:
+    bool connected(int g) const {
+        const auto there = [&](int type) {
+            return type == g || std::any_of(runs_.begin(), runs_.end(),
+                                            [&](const StageRun& run) { return run.gpu == type; });
+        };
+        return std::none_of(
+            options_.disconnected.begin(), options_.disconnected.end(), [&](const auto& pair) {
+                return (pair.first == g && there(pair.second)) || (pair.second == g && there(pair.first));
+            });
+    }
+    /// @param first, degree the first type, and of that the first degree, that may come next
+    void extend(int first, std::size_t degree, int types_left) {
+        for (int g = first; g < static_cast<int>(gpus_.size()); ++g, degree = 0) {
+            const bool again = !runs_.empty() && runs_.back().gpu == g;
+            if ((!again && types_left == 0) || !connected(g)) continue;
+            for (auto d = degree; d < options_.degrees.size(); ++d)
+                if (groups_fit(model_, gpus_[static_cast<std::size_t>(g)], options_.degrees[d]))
+                    with_run(g, d, types_left - (again ? 0 : 1));
+        }
+    }
+    void with_run(int g, std::size_t d, int types_left) {
+        const int degree = options_.degrees[d];
+        auto& there = available_[static_cast<std::size_t>(g)];
+        const int most = std::min({stages_left_, there / degree, gpus_left_ / degree});
+        for (int count = 1; count <= most; ++count) {
+            runs_.push_back({g, degree, count});
+            stages_left_ -= count;
+            there -= degree * count;
+            gpus_left_ -= degree * count;
+            Deployment deployment;
+            if (deployable(model_, gpus_, options_, runs_, deployment))
+                found_.push_back(std::move(deployment));
+            if (options_.mixed_degrees)
+                extend(g, d + 1, types_left);
+            else
+                extend(g + 1, 0, types_left);
+            stages_left_ += count;
+            there += degree * count;
+            gpus_left_ += degree * count;
+            runs_.pop_back();
+        }
+    }
+
+    const LanguageModel& model_;
+    const std::vector<GpuType>& gpus_;
+    std::vector<int> available_;
+    const DeploymentOptions& options_;
+    int stages_left_, gpus_left_;
+    std::vector<StageRun> runs_;
+    std::vector<Deployment> found_;
+};
 
 }  // namespace detail
 
@@ -114,33 +190,12 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
     for (std::size_t i = 0; i < options.degrees.size(); ++i)
         check_at_least(problems, "degrees", options.degrees[i], i == 0 ? 1 : options.degrees[i - 1] + 1);
     check_fields(problems, options);
-    auto both = options;
     for (const auto& [a, b] : options.disconnected) {
         check_range(problems, "disconnected", a, 0, types - 1);
         check_range(problems, "disconnected", b, 0, types - 1);
-        both.disconnected.emplace_back(b, a);
     }
     problems.throw_if_any();
-
-    std::vector<Deployment> found;
-    std::vector<detail::StageRun> runs;
-    const auto extend = [&](const auto& self, int first, int stages, int used) -> void {
-        for (int g = first; g < types; ++g)
-            for (const auto degree : options.degrees)
-                for (int count = 1; stages + count <= options.max_stages; ++count) {
-                    const int more = degree * count;
-                    if (more > available[static_cast<std::size_t>(g)] || used + more > options.max_gpus)
-                        break;
-                    runs.push_back({g, degree, count});
-                    Deployment deployment;
-                    if (detail::deployable(model, gpus, both, runs, deployment)) found.push_back(deployment);
-                    if (static_cast<int>(runs.size()) < options.max_types)
-                        self(self, g + 1, stages + count, used + more);
-                    runs.pop_back();
-                }
-    };
-    extend(extend, 0, 0, 0);
-    return found;
+    return detail::DeploymentSearch(model, gpus, available, options).run();
 }
 
 namespace detail {

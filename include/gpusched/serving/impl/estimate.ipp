@@ -74,16 +74,10 @@ class StageTimes {
   public:
     StageTimes(const LanguageModel& model, std::span<const GpuType> gpus, const Deployment& deployment,
                const EstimateOptions& options)
-        : model_(model), gpus_(gpus), deployment_(deployment), options_(options) {
-        int machine = 0;  // stages fill machines densely, in the order of the pipeline
-        int used = 0;
+        : model_(model), gpus_(gpus), deployment_(deployment), options_(options),
+          machine_(stage_machines(gpus, deployment)) {
         for (std::size_t s = 0; s < stages(); ++s) {
             const auto& stage = deployment.stages[s];
-            const bool next = s == 0 || deployment.stages[s - 1].gpu != stage.gpu ||
-                              used + stage.degree > type(s).per_machine || type(s).link_gb_s <= 0;
-            if (next) ++machine;
-            used = (next ? 0 : used) + stage.degree;
-            machine_.push_back(machine);
             profile_.push_back(nullptr);
             for (const auto& p : options.profiles)
                 if (p.model == model.name && p.gpu == type(s).name && p.degree == stage.degree)

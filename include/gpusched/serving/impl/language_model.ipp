@@ -60,4 +60,8 @@ GPUSCHED_INLINE LanguageModel llama2_70b() {
     return model;
 }
 
+GPUSCHED_INLINE std::vector<LanguageModel> known_language_models() {
+    return {llama3_8b(), llama3_70b(), llama2_70b()};
+}
+
 }  // namespace GPUSCHED_NAMESPACE::serving

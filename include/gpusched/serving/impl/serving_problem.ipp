@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -101,23 +105,60 @@ GPUSCHED_INLINE std::vector<int> most_replicas(const ServingProblem& problem) {
     return most;
 }
 
+namespace detail {
+
+/// Configurations that are kept, of one model and one set of GPU types: their numbers in rows next to each other.
+struct KeptConfigurations {
+    std::vector<int> gpus{};
+    std::vector<double> throughput{};
+
+    void add(const ServingConfiguration& c) {
+        gpus.insert(gpus.end(), c.gpus.begin(), c.gpus.end());
+        throughput.insert(throughput.end(), c.throughput.begin(), c.throughput.end());
+    }
+    /// Whether one of them serves everything at least as fast, with no more GPUs of any type.
+    [[nodiscard]] bool cover(const ServingConfiguration& c) const {
+        const auto types = c.gpus.size(), kinds = c.throughput.size();
+        for (std::size_t row = 0; row * types < gpus.size(); ++row)
+            if (std::equal(c.gpus.begin(), c.gpus.end(), gpus.data() + row * types, std::greater_equal<>{}) &&
+                std::equal(c.throughput.begin(), c.throughput.end(), throughput.data() + row * kinds,
+                           std::less_equal<>{}))
+                return true;
+        return false;
+    }
+};
+
+}  // namespace detail
+
 GPUSCHED_INLINE std::vector<int> undominated_configurations(const ServingProblem& problem) {
     const auto& all = problem.configurations;
-    const auto covers = [&](const ServingConfiguration& a, const ServingConfiguration& b) {
-        if (a.model != b.model) return false;
-        for (std::size_t n = 0; n < a.gpus.size(); ++n)
-            if (a.gpus[n] > b.gpus[n]) return false;
-        for (std::size_t w = 0; w < a.throughput.size(); ++w)
-            if (a.throughput[w] < b.throughput[w]) return false;
-        return true;
-    };
-    std::vector<int> kept;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        bool useless = false;
-        for (std::size_t j = 0; j < all.size() && !useless; ++j)
-            useless = i != j && covers(all[j], all[i]) && (j < i || !covers(all[i], all[j]));
-        if (!useless) kept.push_back(static_cast<int>(i));
+    // What covers another comes before it: no more GPUs, and throughputs that are no less in lexicographic order. So the ones
+    // kept so far are enough to compare with, and of these the ones with no other GPU type.
+    std::vector<int> order(all.size()), kept;
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::int64_t> size;
+    for (const auto& c : all) size.push_back(std::accumulate(c.gpus.begin(), c.gpus.end(), std::int64_t{0}));
+    std::sort(order.begin(), order.end(), [&](int i, int j) {
+        const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+        if (size[a] != size[b]) return size[a] < size[b];
+        if (all[a].throughput != all[b].throughput) return all[a].throughput > all[b].throughput;
+        return i < j;
+    });
+    std::map<std::string, std::map<std::vector<bool>, detail::KeptConfigurations>> of_model;
+    for (const auto i : order) {
+        const auto& c = all[static_cast<std::size_t>(i)];
+        auto& groups = of_model[c.model];
+        std::vector<bool> types;
+        for (const auto count : c.gpus) types.push_back(count > 0);
+        if (std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+                return std::equal(types.begin(), types.end(), group.first.begin(), std::greater_equal<>{}) &&
+                       group.second.cover(c);
+            }))
+            continue;
+        groups[types].add(c);
+        kept.push_back(i);
     }
+    std::sort(kept.begin(), kept.end());
     return kept;
 }
 

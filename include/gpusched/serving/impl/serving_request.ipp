@@ -1,16 +1,14 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/serving/detail/request_findings.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 namespace GPUSCHED_NAMESPACE::serving {
 
@@ -47,9 +45,8 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
         const auto owner = "GPU type " + gpusched::quoted(request.gpus[g].name);
         const auto& terms = request.terms[g];
         check_fields(problems, terms, owner);
-        if (terms.spot_available > 0 && !terms.spot_price) problems.add(owner + ": spot_price is missing");
-        if (terms.spot_price && terms.spot_available == 0)
-            problems.add(bad_value("spot_available", "0", "at least 1, with a spot_price", owner));
+        detail::find_in_terms(
+            terms, [&](const auto& finding) { problems.add(owner + ": " + detail::in_words(finding)); });
     }
     std::set<std::string> models;
     std::set<std::pair<std::string, std::string>> names;
@@ -67,41 +64,20 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
             check_range(problems, "requests", workload.requests, 0.0, most, of);
             check_range(problems, "rate", workload.rate, 0.0, most, of);
             check_fields(problems, workload.targets, of);
-            if (workload.requests > 0 && request.has_rates())
-                problems.add(bad_value(
-                    "requests", number_text(workload.requests),
-                    "a rate, as other workloads have: a batch and arrivals are not planned together", of));
-            else if (workload.targets.any() && !request.has_rates())
-                problems.add(of + ": targets: need a rate; a batch that is there at once has none");
+            detail::find_in_workload(workload, request.has_rates(), [&](const auto& finding) {
+                problems.add(of + ": " + detail::in_words(finding));
+            });
         }
     }
-    const bool names_known = problems.empty() && !request.gpus.empty();
-    std::vector<std::string> kinds;
-    for (const auto& [model, workload] : names) kinds.push_back(workload);
-    std::set<std::tuple<std::string, std::string, std::string, double>> measured;
-    for (const auto& m : request.measured) {
-        const auto owner = "measured throughput of " + gpusched::quoted(m.deployment);
-        if (!measured.emplace(m.model, m.deployment, m.workload, m.ttft_s || m.tpot_s ? m.requests_per_s : -1)
-                 .second)
-            problems.add(
-                owner + ": appears twice for " + gpusched::quoted(m.workload) + " of " +
-                gpusched::quoted(m.model) +
-                (m.ttft_s || m.tpot_s ? " at " + number_text(m.requests_per_s) + " requests_per_s" : ""));
-        if (!models.contains(m.model))
-            problems.add(owner + ": there is no model " + gpusched::quoted(m.model) +
-                         did_you_mean(m.model, std::vector<std::string>(models.begin(), models.end())));
-        else if (!names.contains({m.model, m.workload}))
-            problems.add(owner + ": there is no workload " + gpusched::quoted(m.workload) + " of a model " +
-                         gpusched::quoted(m.model) + did_you_mean(m.workload, kinds));
-        check_fields(problems, m, owner);
-        if (!names_known) continue;
-        for (const auto& served : request.models)
-            if (served.model.name == m.model) try {
-                    static_cast<void>(parse_deployment(m.deployment, served.model, request.gpus));
-                } catch (const InvalidInput& error) {
-                    for (const auto& problem : error.problems()) problems.add(owner + ": " + problem);
-                }
-    }
+    const auto of_row = [&](std::size_t row) {
+        return "measured throughput of " + gpusched::quoted(request.measured[row].deployment);
+    };
+    const bool deployments = problems.empty() && !request.gpus.empty();
+    for (std::size_t row = 0; row < request.measured.size(); ++row)
+        check_fields(problems, request.measured[row], of_row(row));
+    detail::find_in_measured(request, deployments, [&](std::size_t row, const auto& finding) {
+        problems.add(of_row(row) + ": " + detail::in_words(finding));
+    });
     problems.throw_if_any();
 }
 

@@ -77,7 +77,7 @@ class ServingSearch {
         return solve(model, options, solver_, context_);
     }
     [[nodiscard]] ServingMilp fixed(double makespan, bool minimise_cost, double part = 1) const {
-        return serving_plan(
+        return serving_milp(
             part < 1 ? with_less_money() : problem_,
             {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
     }
@@ -164,7 +164,7 @@ class ServingSearch {
     }
 
     void direct() {
-        const auto model = serving_plan(problem_, {.form = options_.form});
+        const auto model = serving_milp(problem_, {.form = options_.form});
         auto options = solve_options();
         if (options_.warm_start && plan_.has_plan()) options.start = model.encode(plan_.allocation);
         auto solution = ask(model, options);
@@ -183,7 +183,7 @@ class ServingSearch {
             lower_ = std::max(lower_, std::min(model.makespan_of(solution.bound), upper_));
             certain_ = lower_;
             if (!done() && cost(problem_, found) > problem_.budget) {
-                const auto poorer = serving_plan(with_less_money(), {.form = options_.form});
+                const auto poorer = serving_milp(with_less_money(), {.form = options_.form});
                 if (const auto other = ask(poorer, solve_options()); other.has_solution())
                     consider(poorer.decode(other.x));
             }

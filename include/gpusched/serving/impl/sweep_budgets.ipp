@@ -30,7 +30,7 @@ GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     take([&] { validate(options); });
     if (problems.empty() && detail::is_rental(request, options))
         problems.add("request: expected a batch and GPUs one by one at one price; rates and machines are "
-                     "those of serving_curve");
+                     "those of `curve`");
     if (options.deadline)
         problems.add("deadline: not in a sweep: the cheapest plan is the same for every budget that pays it");
     if (budgets.empty()) problems.add(bad_value("budgets", "none", "at least one"));

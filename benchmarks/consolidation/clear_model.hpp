@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clearing given nodes as a mixed-integer program: as many of their GPUs as possible, then as few moved tasks as possible.
+#pragma once
+
+#include "../support/timing.hpp"
+
+#include <gpusched/consolidation/scope.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/milp/consolidation.hpp>
+#include <gpusched/milp/solver.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::bench {
+
+/// What the programs of all pools found, in all.
+struct ClearedByModel {
+    std::int64_t vacated_nodes = 0, vacated_gpus = 0, moves = 0;
+    std::int64_t gpus_at_most = 0;  ///< no plan clears more
+    int programs = 0, solved = 0;   ///< solved to optimality
+    std::int64_t columns = 0;       ///< of all programs
+    double solve_s = 0, solve_processor_s = 0;
+};
+
+/// The final state alone is decided: the order of the moves is ignored, as `milp::consolidation` ignores it, so that a plan may be worse than
+/// the optimum and never better. Each pool of nodes that some task links is a program of its own.
+class ClearModel {
+  public:
+    /// @param clear nodes that hold a task and none that must stay
+    /// @param plan where the search starts
+    ClearModel(const ClusterSpec& spec, const Cluster& cluster, std::span<const NodeId> clear,
+               const Plan& plan)
+        : spec_(spec), cluster_(cluster), cleared_(cluster.node_slots()) {
+        for (const auto node : clear) cleared_[index(node)] = true;
+        for (const auto& move : plan.moves) last_[cluster.name(move.task)] = cluster.name(move.to);
+    }
+
+    /// @param limit_s of each program
+    [[nodiscard]] ClearedByModel solve(double limit_s) const {
+        ClearedByModel sum;
+        for (const auto& pool : consolidation::components(cluster_))
+            if (std::any_of(pool.begin(), pool.end(), [&](NodeId node) { return cleared_[index(node)]; }))
+                solve(pool, limit_s, sum);
+        return sum;
+    }
+
+  private:
+    [[nodiscard]] Cluster part(const std::vector<NodeId>& pool) const {
+        std::vector<bool> within(cluster_.node_slots());
+        for (const auto node : pool) within[index(node)] = true;
+        ClusterSpec spec;
+        spec.now = spec_.now;
+        spec.label_levels = spec_.label_levels;
+        spec.jobs = spec_.jobs;
+        for (const auto& node : spec_.nodes)
+            if (within[index(cluster_.find_node(node.name))]) spec.nodes.push_back(node);
+        for (const auto& task : spec_.tasks) {
+            const auto at = cluster_.node_of(cluster_.find_task(task.name));
+            if (at != none<NodeId> && within[index(at)]) spec.tasks.push_back(task);
+        }
+        return Cluster::build(spec);
+    }
+
+    void solve(const std::vector<NodeId>& pool, double limit_s, ClearedByModel& sum) const {
+        const auto cluster = part(pool);
+        auto model = milp::consolidation(cluster, {.form = milp::ConsolidationForm::classes});
+        const auto &x = model.index("x"), &y = model.index("y");
+        const auto column = [](int at) { return static_cast<std::size_t>(at); };
+        std::int64_t gpus = 0;
+        for (std::size_t j = 0; j < model.nodes.size(); ++j) {
+            const auto node = model.nodes[j];
+            if (!clears(cluster, node)) {
+                model.objective[column(y(j))] = 0;
+                model.column_lower[column(y(j))] = 1;
+                continue;
+            }
+            // Nothing comes to a node that is to be cleared.
+            const auto count = gpu_count(cluster.healthy_gpus(node));
+            gpus += count;
+            model.objective[column(y(j))] = count;
+            for (std::size_t k = 0; k < model.classes.size(); ++k) {
+                if (x(k, j) < 0) continue;
+                const auto& members = model.classes[k];
+                model.column_upper[column(x(k, j))] =
+                    static_cast<double>(std::count_if(members.begin(), members.end(), [&](TaskId task) {
+                        return cluster.node_of(task) == node;
+                    }));
+            }
+        }
+        milp::SolveOptions options{.time_limit = limit_s};
+        try {
+            options.start = model.encode(planned(cluster, model.home));
+        } catch (const InvalidInput&) {
+            options.start = model.encode(model.home);  // the plan uses something that the model leaves out
+        }
+        milp::Solution solution;
+        const auto start = processor_s();
+        sum.solve_s += seconds([&] { solution = milp::solve(model, options); });
+        sum.solve_processor_s += processor_s() - start;
+        sum.columns += model.columns();
+        ++sum.programs;
+        sum.solved += solution.status == milp::Status::optimal;
+        // All moves together weigh less than one GPU.
+        sum.gpus_at_most +=
+            std::isfinite(solution.bound)
+                ? gpus - std::max<std::int64_t>(0, std::llround(std::floor(solution.bound + 1e-6)))
+                : gpus;
+        if (!solution.has_solution()) return;
+        const auto placement = model.decode(solution.x);
+        sum.moves += model.moves(placement);
+        std::vector<bool> used(cluster.node_slots());
+        for (const auto& members : model.classes)
+            for (const auto task : members) used[index(placement[index(task)])] = true;
+        for (const auto task : model.fixed) used[index(placement[index(task)])] = true;
+        for (const auto node : model.nodes)
+            if (clears(cluster, node) && !used[index(node)]) {
+                ++sum.vacated_nodes;
+                sum.vacated_gpus += gpu_count(cluster.healthy_gpus(node));
+            }
+    }
+    /// @param part that the node belongs to
+    [[nodiscard]] bool clears(const Cluster& part, NodeId node) const {
+        return cleared_[index(cluster_.find_node(part.name(node)))];
+    }
+    [[nodiscard]] std::vector<NodeId> planned(const Cluster& part, std::vector<NodeId> placement) const {
+        for (const auto task : part.tasks())
+            if (const auto to = last_.find(part.name(task)); to != last_.end())
+                placement[index(task)] = part.find_node(to->second);
+        return placement;
+    }
+
+    const ClusterSpec& spec_;
+    const Cluster& cluster_;
+    std::vector<bool> cleared_;
+    std::map<std::string, std::string> last_;  // by task: where the plan leaves it
+};
+
+}  // namespace gpusched::bench

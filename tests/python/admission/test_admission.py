@@ -1,0 +1,203 @@
+"""gs.admit and `gpusched admit`."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli
+
+
+def fragmented(nodes: int = 4) -> dict[str, Any]:
+    """Every node holds 4 + 2 of 8 GPUs."""
+    shapes = (("four", [0, 1, 2, 3]), ("two", [4, 5]))
+    return {
+        "format": "gpusched.cluster",
+        "version": 1,
+        "now": 0,
+        "nodes": [{"name": f"n{n}", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536} for n in range(nodes)],
+        "tasks": [
+            {"name": f"{name}{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": f"n{n}", "gpus": gpus}
+            for n in range(nodes)
+            for name, gpus in shapes
+        ]
+        + [{"name": "waits", "job": "big", "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "priority": 5}],
+        "jobs": [{"name": "big", "min_members": 1}],
+    }
+
+
+JOB = {"name": "new", "pods": [{"count": 1, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]}
+
+
+@pytest.mark.parametrize("job", ["big", ["waits"], JOB])
+def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    made = gs.admit(cluster, job)
+    assert made and made.admitted and made.proven and made.reason == "" and made.obstacle == "none"
+    assert len(made.plan.moves) == 3 and made.plan.evictions == [] and made.lost == []
+    assert made.cost["moves"] == made.cost["total"] == made.lower_bound == 240.0
+    assert [p.node for p in made.pods] == [p.node for p in made.plan.placements]
+    assert gs.verify.plan(cluster, made.plan).ok
+    assert made.stats["steps"] > 0 and made.stop_reason == "completed"
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> None:
+    """Ids follow names: what was read for the cluster without the job would be another task in the one with it."""
+    tasks = [
+        {"name": f"p{k}", "job": f"j{k}", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n", "gpus": [k], "preemptible": True}
+        for k in range(4)
+    ]
+    node = {"name": "n", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536}
+    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": [node], "tasks": tasks})
+    job = {"name": name, "pods": [{"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9}]}
+    for spared in ("p0", "p1", "p2", "p3"):
+        made = gs.admit(cluster, job, spare=[other for other in ("p0", "p1", "p2", "p3") if other != spared])
+        assert made.plan.evictions == [spared]
+    waits = {"name": "q", "job": "waits", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    document = cluster.to_json()
+    document["nodes"][0]["gpu_count"] = 6
+    document["tasks"].append(waits)
+    found = gs.allocate_many(gs.Cluster.from_json(document), [job, "waits"])
+    assert [[pod for pod, _, _ in one.pods] for one in found.jobs] == [[f"{name}-0"], ["q"]]
+
+
+def test_prices_choose_the_means() -> None:
+    document = fragmented(1)
+    for task in document["tasks"]:
+        task["preemptible"] = "node" in task
+    cluster = gs.Cluster.from_json(document)
+    made = gs.admit(cluster, "big")
+    assert sorted(made.lost) == ["four0", "two0"] and made.cost["losses"] == 6 * 3600
+    assert gs.admit(cluster, "big", loss_s=1).cost["total"] == 6
+    assert not gs.admit(cluster, "big", evict=False)
+    assert not gs.admit(cluster, "big", spare=["four0"])
+    refused = gs.admit(cluster, "big", exempt=["n0"])
+    assert not refused.admitted and refused.proven and refused.lower_bound is None
+    assert refused.obstacle == "gpu" and "n0" in refused.reason
+
+
+def test_a_gang_keeps_the_least_number_of_each_subgroup() -> None:
+    document = fragmented(2)
+    document["version"] = 2
+    document["jobs"].append(
+        {
+            "name": "serve",
+            "min_members": 2,
+            "subgroups": [{"name": "leader", "min_members": 1}, {"name": "worker", "min_members": 1}],
+        }
+    )
+    for task in document["tasks"][:4]:
+        task |= {"job": "serve", "subgroup": "leader" if task["name"] == "four0" else "worker", "how": "none"}
+        task["preemptible"] = True
+    cluster = gs.Cluster.from_json(document)
+    assert [cluster.tasks[f"{name}0"].subgroup for name in ("four", "two")] == ["leader", "worker"]
+    assert cluster.tasks["waits"].subgroup is None
+    assert gs.Cluster.from_json(cluster.to_json()).to_json() == cluster.to_json()
+    # Room for eight takes the leader, or both workers of a node: of three workers two may leave.
+    made = gs.admit(cluster, "big", replace=False)
+    assert made and sorted(made.lost) == ["four1", "two1"]
+    document["jobs"][-1]["subgroups"][1]["min_members"] = 2
+    with pytest.raises(gs.InvalidInput, match="min_members: 2; expected at least 3, the sum of its subgroups"):
+        gs.Cluster.from_json(document)
+    document["jobs"][-1]["min_members"] = 3
+    made = gs.admit(gs.Cluster.from_json(document), "big", replace=False)
+    assert made and sorted(made.lost) == ["four0", "four1", "two0", "two1"]
+
+
+def test_a_job_given_as_a_dict_brings_its_subgroups() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    pod = {"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    job = {
+        "name": "new",
+        "min_members": 3,
+        "subgroups": [{"name": "leader", "min_members": 1}, {"name": "worker", "min_members": 2}],
+        "pods": [{"count": 1, "subgroup": "leader", **pod}, {"count": 3, "subgroup": "worker", **pod}],
+    }
+    made = gs.admit(cluster, job)
+    assert made and pickle.loads(pickle.dumps(made)) == made
+    assert gs.verify.plan(cluster, made.plan).ok
+    after = gs.apply(cluster, made.plan)
+    assert [after.tasks[f"new-{i}"].subgroup for i in range(4)] == ["leader", "worker", "worker", "worker"]
+    assert gs.allocate(cluster, job).placed
+    for change, message in (
+        ({"subgroups": [{"name": "leader"}]}, "task 'new-1': subgroup: 'worker'; expected one that job 'new' lists"),
+        ({"min_members": 1}, "job 'new': min_members: 1; expected at least 3"),
+        ({"subgroups": [{"size": 1}]}, "subgroups\\[0\\]: .*; expected the keys 'name' and 'min_members' only"),
+        ({"subgroups": "leader"}, "subgroups: 'leader'; expected a list of"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.admit(cluster, {**job, **change})
+
+
+def test_copies_and_pickles() -> None:
+    made = gs.admit(gs.Cluster.from_json(fragmented()), "big")
+    assert pickle.loads(pickle.dumps(made)) == made == copy.copy(made) == copy.deepcopy(made)
+
+
+def test_bad_values_come_together() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.admit(cluster, "big", move_price_s=-1, depth=17, exempt=["n9"])
+    assert len(error.value.problems) == 3
+    with pytest.raises(gs.InvalidInput, match="spare: "):
+        gs.admit(cluster, "big", spare=["nobody"])
+    with pytest.raises(TypeError):
+        gs.admit(cluster, 3)  # type: ignore[arg-type]
+
+
+def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan, job = tmp_path / "cluster.json", tmp_path / "plan.json", tmp_path / "job.json"
+    snapshot.write_text(json.dumps(fragmented()))
+    job.write_text(json.dumps(JOB))
+    assert cli.main(["admit", str(snapshot), "big", "-o", str(plan)]) == 0
+    text = capsys.readouterr().out
+    assert "waits goes to n" in text and text.count(": move ") == 3
+    assert "cost 240 GPU-seconds (moves 240); no way costs less" in text
+    assert gs.verify.plan(gs.Cluster.from_json(str(snapshot)), str(plan)).ok
+    assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
+    assert "tasks 3" in capsys.readouterr().out
+    assert cli.main(["admit", str(snapshot), "big", "--no-move"]) == 1
+    assert "not admitted: task 'waits' fits on no node" in capsys.readouterr().out
+    assert cli.main(["admit", str(snapshot), "big", "--spare", "*"]) == 1  # patterns
+    assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "--spare", "four0"]) == 2
+    assert "--spare: 'nobody*' matches no name" in capsys.readouterr().err
+    assert cli.main(["admit", str(snapshot), "big", "--depth", "0"]) == 2
+
+
+def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = fragmented()
+    document["version"] = 2
+    for task in document["tasks"]:
+        task["groups"] = ["ads"]
+    cluster = gs.Cluster.from_json(document)
+    quota: dict[str, Any] = {"tenant": "ads", "gpu_milli": 32_000}
+    assert gs.admit(cluster, "big", quotas=[quota])
+    refused = gs.admit(cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}])
+    assert not refused and refused.proven and refused.obstacle == "gpu"
+    assert refused.reason == "the quota of tenant 'ads' is 31 GPUs: held are 24, asked for 8"
+    # A job that is in no snapshot yet says whose it is.
+    pods = {"count": 1, "gpu_count": 8, "cpu_milli": 9000, "memory_mib": 0, "groups": ["ads"]}
+    job = {"name": "new", "pods": [pods]}
+    assert gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1125}])
+    many = gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1124}])
+    assert many.obstacle == "cpu" and many.reason.endswith("cores for each GPU: task 'new-0' asks for 9 beside 8")
+    for wrong, words in (({"gpu_milli": 1}, "tenant"), ({**quota, "gpus": 1}, "gpus"), ({**quota, "gpu_milli": -1}, "gpu_milli: -1")):
+        with pytest.raises(gs.InvalidInput, match=words):
+            gs.admit(cluster, "big", quotas=[wrong])
+
+    cluster.to_json(tmp_path / "cluster.json")
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": [{**quota, "gpu_milli": 31_000}]}))
+    command = ["admit", str(tmp_path / "cluster.json"), "big", "--quotas", str(tmp_path / "quotas.json")]
+    bundle = str(tmp_path / "bundle.json")
+    assert cli.main([*command, "--save-bundle", bundle]) == 1
+    assert "not admitted: the quota of tenant 'ads' is 31 GPUs" in capsys.readouterr().out
+    assert cli.main(["replay-bundle", bundle]) == 0
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": 1}))
+    assert cli.main(command) == 2
+    assert 'expected a mapping with a list "quotas"' in capsys.readouterr().err

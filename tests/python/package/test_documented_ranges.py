@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What documentation says of the range of a keyword is what the library checks."""
+
+from __future__ import annotations
+
+import re
+
+from gpusched import _core
+
+
+def numbers_of(text: str) -> list[float]:
+    """The ends of a range as documentation writes it: `0 .. 10^9`, `>= 1`, `above 0, at most 10,000`."""
+    number = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?:\^\d+)?"
+    said = re.search(rf"({number}) (?:\.\.|to) ({number})|(?:>=?|at least|above|more than) ({number})(?:(?:,| and) at most ({number}))?", text)
+    assert said is not None, text
+    return [
+        float(base.replace(",", "")) if not power else (-1 if base[0] == "-" else 1) * float(base.lstrip("-")) ** int(power)
+        for end in said.groups()
+        if end is not None
+        for base, _, power in [end.partition("^")]
+    ]
+
+
+def test_documentation_gives_the_ranges_that_are_checked() -> None:
+    ranges = {
+        (function, keyword["name"]): (keyword["text"], keyword["range"])
+        for function, keywords in _core.keywords.items()
+        for keyword in keywords
+        if keyword["range"]
+    }
+    assert len(ranges) > 80
+    for where, (text, checked) in ranges.items():
+        told, ends = numbers_of(text), numbers_of(checked)
+        assert told == ends[: len(told)], (where, text, checked)

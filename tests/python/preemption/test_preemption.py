@@ -1,0 +1,514 @@
+"""gpusched.preemption and `gpusched preempt`."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node
+from gpusched import cli
+
+
+def machine(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "gpu_model": "RTX4090",
+        "gpu_count": 8,
+        "cpu_milli": 64000,
+        "memory_mib": 1000,
+        "hardware": "rtx4090x8",
+    }
+
+
+def task(name: str, gpus: list[int] | int, priority: int, node: str | None = None) -> dict[str, Any]:
+    count = gpus if isinstance(gpus, int) else len(gpus)
+    found: dict[str, Any] = {"name": name, "gpu_count": count, "cpu_milli": 8000 * count, "memory_mib": 1}
+    found |= {"priority": priority, "priority_class": "LP" if priority < 1000 else "HP"}
+    return found if node is None else found | {"node": node, "gpus": gpus}
+
+
+@pytest.fixture
+def cluster() -> gs.Cluster:
+    """The example of FlexTopo's section 2: twelve options for two GPUs, four of them across sockets."""
+    tasks = [task(f"c1{g}", [g], 100, "m1") for g in (4, 5, 6, 7)]
+    tasks += [task(f"c2{g}", [g], 100, "m2") for g in (2, 3, 6, 7)]
+    for node, blocks in (("m1", ([0, 1], [2, 3])), ("m2", ([0, 1], [4, 5]))):
+        tasks += [task(f"{node}-{b[0]}", b, 1000, node) for b in blocks]
+    tasks.append(task("waits", 4, 1000) | {"hardware_affinity": {"level": "socket", "qos": "guaranteed"}})
+    return gs.Cluster.from_json(document([machine("m1"), machine("m2")], tasks, now=50))
+
+
+def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
+    b = task("b", 2, 1000)
+    options = [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos="none")]
+    aligned = [
+        s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos="guaranteed")
+    ]
+    assert len(options) == 12 and len(aligned) == 8
+    assert all(s in options for s in aligned)
+
+    d = gs.preempt(cluster, "waits")
+    assert d is not None
+    assert (d.node, d.victims, d.gpus, d.topology) == ("m1", ["c14", "c15", "c16", "c17"], [4, 5, 6, 7], "socket")
+    assert d.score == 0.5 / 400 + 0.5 * 0.5
+    assert d.cost == 4 * 50 and d.priority_sum == 400 and d.proven
+    plan = gs.preemption.to_plan(d)
+    assert plan.evictions == d.victims and plan.placements[0].gpus == d.gpus
+    assert gs.verify.plan(cluster, plan).ok
+
+
+@pytest.mark.parametrize("policy", ["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"])
+def test_all_policies_agree_where_there_is_one_way(cluster: gs.Cluster, policy: Any) -> None:
+    d = gs.preempt(cluster, "waits", policy=policy)
+    assert d is not None and d.victims == ["c14", "c15", "c16", "c17"]
+    assert (d.score is None) == policy.startswith("spot")
+
+
+def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
+    assert gs.preempt(cluster, task("x", 5, 1000)) is None
+    why = gs.preemption.explain(cluster, task("x", 5, 1000) | {"cpu_milli": 1})
+    assert (why.node, why.obstacle, why.missing) == ("m1", "gpu", 1)
+    assert str(why).startswith("node 'm1' comes closest:")
+    assert gs.preemption.minimal_victim_sets(cluster, task("x", 5, 1000), "m1") == []
+    nothing = {"name": "y", "cpu_milli": 0, "memory_mib": 1, "gpu_count": 0}
+    fits = gs.preempt(cluster, nothing)
+    assert fits is not None and fits.victims == [] and fits.score is None
+    assert gs.preemption.minimal_victim_sets(cluster, nothing, "m1") == [[]]
+    # Spot tasks evict nobody, whatever their priority.
+    assert gs.preempt(cluster, task("z", 1, 999), policy="spot") is None
+    new = task("new", 1, 1000)
+    plan = gs.preemption.to_plan(gs.preempt(cluster, new))
+    assert gs.verify.plan(gs.allocation.with_task(cluster, new, task("newer", 1, 0)), plan).ok
+    with pytest.raises(TypeError, match="expected a dict"):
+        gs.allocation.with_task(cluster, "waits")  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="now: 9223372036854775807; expected -1000000000000 to 1000000000000"):
+        gs.preempt(cluster, "waits", now=2**63 - 1)
+    with pytest.raises(gs.InvalidInput, match=r"alpha: 2; expected 0 to 1"):
+        gs.preempt(cluster, "waits", alpha=2)
+    with pytest.raises(gs.InvalidInput, match="one of 'guaranteed', 'best_effort', 'none'"):
+        gs.preempt(cluster, "waits", qos="perhaps")  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="runs on node 'm1'"):
+        gs.preempt(cluster, "c14")
+
+
+def test_search_limits_are_told(cluster: gs.Cluster) -> None:
+    with pytest.warns(RuntimeWarning, match="search_limit was hit"):
+        gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
+    crowd = [dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)]
+    crowded = gs.Cluster.from_json(document([make_node("n0", cpu_milli=300_000, hardware=None)], crowd))
+    half = dict(task("half", 0, 100), cpu_milli=150_000)
+    with pytest.warns(RuntimeWarning, match="search_limit was hit: sets may be missing"):
+        sets = gs.preemption.minimal_victim_sets(crowded, half, "n0", search_limit=15_000)
+    assert len(sets) == 100 and {len(victims) for victims in sets} == {150}
+    b = task("b", 2, 1000)
+    for ask in (gs.preempt, lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k)):
+        with pytest.warns(RuntimeWarning, match="time_limit was hit: evictions may help all the same"):
+            assert ask(cluster, b, time_limit=0) is None
+        assert ask(cluster, b, time_limit=1000) == ask(cluster, b)
+    with pytest.raises(gs.InvalidInput, match="time_limit: -1"):
+        gs.preempt(cluster, b, time_limit=-1)
+    with pytest.raises(gs.InvalidInput, match="time_limit: 1; expected none"):
+        gs.preemption.OnlinePreemption(cluster, time_limit=1)
+
+
+def test_more_than_64_potential_victims() -> None:
+    crowd = [dict(task(f"c{i}", 0, 1), preemptible=True, node="n0", gpus=[]) for i in range(64)]
+    holder = dict(task("gpu", 8, 1), preemptible=True, node="n0", gpus=list(range(8)))
+    snapshot = gs.Cluster.from_json(document([make_node("n0")], [*crowd, holder, task("p", 4, 100)]))
+    for policy in ("imp", "exhaustive", "reprieve"):
+        found = gs.preempt(snapshot, "p", policy=policy)  # type: ignore[arg-type]
+        assert found is not None and found.victims == ["gpu"] and found.proven
+    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == [["gpu"]]
+    index = gs.preemption.OnlinePreemption(snapshot)
+    index.remove("c3")
+    index.place("c3", "n0", [])
+    assert index.decide("p") == gs.preempt(snapshot, "p")
+
+
+def test_decisions_are_data(cluster: gs.Cluster) -> None:
+    d = gs.preempt(cluster, "waits")
+    assert d is not None
+    for twin in (copy.deepcopy(d), copy.copy(d), pickle.loads(pickle.dumps(d))):
+        assert twin == d
+    assert "node='m1'" in repr(d)
+
+
+def test_the_index_follows_events(cluster: gs.Cluster) -> None:
+    index = gs.preemption.OnlinePreemption(cluster)
+    assert index.decide("waits") == gs.preempt(cluster, "waits")
+    index.fail_gpu("m1", 4)
+    assert index.decide("waits") is None
+    index.fail_gpu("m1", 4, False)
+    index.remove("m1-0")
+    index.remove("m1-2")
+    fits = index.decide("waits")
+    assert fits is not None and fits.victims == [] and fits.gpus == [0, 1, 2, 3]
+    index.place("m1-0", "m1", [0, 1])
+    d = index.decide("waits")
+    assert d is not None and d.victims
+    index.apply(d)
+    with pytest.raises(gs.InvalidInput, match="runs on node 'm1'"):
+        index.decide("waits")
+    index.fail_node("m1")
+    index.set_now(100)
+    assert index.decide("waits") is None
+    with pytest.raises(gs.InvalidInput, match="expected distinct GPUs of node 'm2'"):
+        index.place("m1-0", "m2", [8, 9])
+
+
+def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
+    b = task("b", 2, 1000)
+    asked = []
+
+    def cost(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        asked.append((victim.name, now))
+        assert "b" in [t.name for t in snapshot.tasks]
+        return 0.5 if victim.name in ("c23", "c27") else 9
+
+    for policy in ("spot", "spot_exact", "imp", "exhaustive"):
+        d = gs.preempt(cluster, b, policy=policy, qos="none", cost=cost)  # type: ignore[arg-type]
+        assert d is not None and d.victims == ["c23", "c27"] and d.cost == 1
+    assert {now for _, now in asked} == {50} and ("c14", 50) in asked
+    with_b = gs.allocation.with_task(cluster, b)
+    index = gs.preemption.OnlinePreemption(with_b, qos="none", cost=cost)
+    assert index.decide("b") == gs.preempt(with_b, "b", qos="none", cost=cost)
+    gang = gs.preemption.preempt_gang(with_b, ["b"], policy="spot", cost=cost)
+    assert gang is not None and gang.victims == ["c23", "c27"] and gang.cost == 1
+    # The default, written out.
+    default = gs.preempt(cluster, b, policy="spot")
+    assert gs.preempt(cluster, b, policy="spot", cost=gs.preemption.lost_work) == default
+
+    class Enough(Exception):
+        pass
+
+    def fail(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        raise Enough
+
+    for ask in (gs.preempt, lambda *a, **k: gs.preemption.OnlinePreemption(with_b, **k).decide("b")):
+        with pytest.raises(Enough):
+            ask(cluster, b, cost=fail)
+        for answer, message in (
+            (-1, "cost: -1; expected GPU-seconds, 0 to 7.2e13, for task 'c"),
+            (float("nan"), "cost: nan; expected GPU-seconds"),
+            ("much", "cost: 'much'; expected a number"),
+        ):
+            with pytest.raises(gs.InvalidInput, match=message):
+                ask(cluster, b, cost=lambda snapshot, victim, now, answer=answer: answer)
+    with pytest.raises(gs.InvalidInput, match="cost: 3; expected a callable"):
+        gs.preempt(cluster, b, cost=3)  # type: ignore[arg-type]
+
+
+def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
+    assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
+    assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60 and gs.preemption.lost_work(cluster, "c14", -5) == 0
+    assert gs.preemption.gang_lost_work(cluster, "c14") == 50  # a pod on its own
+    assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
+    assert gs.preemption.paper_score(400, 0.5) == gs.preemption.score(400, 0.5)
+    assert gs.preemption.paper_score(0, 0, alpha=1) == 1 < gs.preemption.paper_score(-1, 0, 1) == 1.5
+    assert [gs.preemption.priority_weight(p) for p in (7, 1, 0, -2)] == [7, 1, 0.5, 0.25]
+    assert gs.preemption.score(0.5, 0, alpha=1) == 1.5
+    with pytest.raises(gs.InvalidInput, match="nobody"):
+        gs.preemption.lost_work(cluster, "nobody")
+
+
+def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
+    index = gs.preemption.OnlinePreemption(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
+    assert index.shapes == 0
+    for name in ("waits", "b"):
+        index.decide(name)
+    assert index.shapes == 1 and index.proven
+    index.remove("m1-0")
+    index.fail_gpu("m1", 4)
+    index.fail_node("m2")
+    assert (index.failed_gpus("m1"), index.has_failed("m1"), index.has_failed("m2")) == ([4], False, True)
+    now = {t.name: t.node for t in index.cluster().tasks}
+    assert now["m1-0"] is None and now["m1-2"] == "m1" and now["m2-0"] is None
+    with pytest.raises(gs.InvalidInput, match="most_shapes: 0; expected at least 1"):
+        gs.preemption.OnlinePreemption(cluster, most_shapes=0)
+
+
+def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
+    cluster.to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "waits", "--policy", "exhaustive", "-o", plan]) == 0
+    out = capsys.readouterr().out
+    assert "waits goes to m1: GPUs 4, 5, 6, 7 (one socket)" in out and "evict c14" in out
+    assert json.loads(Path(plan).read_text())["evictions"] == ["c14", "c15", "c16", "c17"]
+    assert cli.main(["verify", snapshot, plan]) == 0
+    assert cli.main(["preempt", snapshot, "waits", "--qos", "none", "--policy", "spot"]) == 0
+    impossible = json.loads(Path(snapshot).read_text())
+    for node in impossible["nodes"]:
+        node.pop("hardware")
+    impossible["tasks"][-1].pop("hardware_affinity")
+    Path(snapshot).write_text(json.dumps(impossible))
+    capsys.readouterr()
+    assert cli.main(["preempt", snapshot, "waits"]) == 0
+    assert "(sockets not known)" in capsys.readouterr().out
+    impossible["tasks"][-1]["gpu_count"] = 8
+    Path(snapshot).write_text(json.dumps(impossible))
+    capsys.readouterr()
+    assert cli.main(["preempt", snapshot, "waits"]) == 1
+    assert "nobody is evicted: node 'm1' comes closest" in capsys.readouterr().out
+
+
+def two_switches() -> gs.Cluster:
+    """Two machines under each switch, full of LP tasks; those under `b` have worked less."""
+    nodes = [machine(name) | {"network": [f"switch-{name[0]}"]} for name in ("a1", "a2", "b1", "b2")]
+    starts = {"a1": 95, "a2": 0, "b1": 80, "b2": 80}
+    tasks = [task(f"lp-{n}", list(range(8)), 0, n) | {"start_time": at} for n, at in starts.items()]
+    wish = {"job": "waits", "network_affinity": {"level": 0, "mode": "required"}}
+    tasks += [task(f"pod{i}", 8, 1000) | wish for i in range(2)]
+    return gs.Cluster.from_json(document(nodes, tasks, now=100))
+
+
+def test_gangs_of_preemptors() -> None:
+    cluster = two_switches()
+    d = gs.preemption.preempt_gang(cluster, "waits", policy="spot_exact")
+    assert d is not None and d.victims == ["lp-b1", "lp-b2"]
+    assert (d.cost, d.lost_gangs) == (2 * 8 * 20, 2)
+    assert [(p.task, p.node, p.victims) for p in d.pods] == [("pod0", "b1", ["lp-b1"]), ("pod1", "b2", ["lp-b2"])]
+    assert d == gs.preemption.preempt_gang(cluster, ["pod0", "pod1"], policy="spot_exact")
+    assert pickle.loads(pickle.dumps(d)) == d and copy.deepcopy(d) == d
+    assert gs.verify.plan(cluster, gs.preemption.to_plan(d)).ok
+    # A job that is not in the snapshot.
+    group = {"gpu_count": 8, "cpu_milli": 64000, "memory_mib": 1, "priority": 500, "priority_class": "HP"}
+    job = {"name": "new", "mode": "required", "pods": [group | {"count": 2}]}
+    new = gs.preemption.preempt_gang(cluster, job, policy="spot")
+    assert new is not None and new.victims == ["lp-b1", "lp-b2"] and [p.task for p in new.pods] == ["new-0", "new-1"]
+    assert gs.verify.plan(gs.allocation.with_job(cluster, job), gs.preemption.to_plan(new)).ok
+    assert gs.preemption.explain_gang(cluster, job) == ""
+    # Three do not fit under one switch, and nobody is evicted for two of them.
+    three = job | {"pods": [group | {"count": 3}]}
+    assert gs.preemption.preempt_gang(cluster, three) is None
+    assert gs.preemption.explain_gang(cluster, three) == (
+        "domain 'switch-a' comes closest: it holds 2 of 3 pods, with evictions; 'new-2' finds no place beside them"
+    )
+    anywhere = gs.preemption.preempt_gang(cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs")
+    assert anywhere is not None and len(anywhere.victims) == 3
+    with pytest.raises(gs.InvalidInput, match="'pod0' is listed twice"):
+        gs.preemption.preempt_gang(cluster, ["pod0", "pod0"])
+    with pytest.raises(gs.InvalidInput, match="pods: none; expected at least one"):
+        gs.preemption.preempt_gang(cluster, [])
+    with pytest.raises(gs.InvalidInput, match="objective: 'x'; expected one of 'cost', 'lost_gangs'"):
+        gs.preemption.preempt_gang(cluster, "waits", objective="x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a job|a dict, or the name"):
+        gs.preemption.preempt_gang(cluster, 7)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="further, traffic"):
+        gs.preemption.preempt_gang(cluster, job | {"traffic": [[1.0]]})
+
+
+def test_the_command_for_gangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "p.json")
+    two_switches().to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "--job", "waits", "--policy", "spot", "-o", plan]) == 0
+    out = capsys.readouterr().out
+    assert "pod1 goes to b2: GPUs 0, 1, 2, 3, 4, 5, 6, 7" in out and "evict lp-b1\nevict lp-b2\n" in out
+    assert "lost work 320 GPU-seconds, of 2 gangs and single tasks" in out
+    assert cli.main(["verify", snapshot, plan]) == 0
+    assert cli.main(["preempt", snapshot, "pod0", "pod1", "--objective", "lost_gangs"]) == 0
+    assert cli.main(["preempt", snapshot, "pod0", "--objective", "cost"]) == 2
+    assert cli.main(["preempt", snapshot]) == 2
+    assert cli.main(["preempt", snapshot, "pod0", "--job", "waits"]) == 2
+    document_ = json.loads(Path(snapshot).read_text())
+    document_["tasks"][0]["locked"] = document_["tasks"][2]["locked"] = True
+    Path(snapshot).write_text(json.dumps(document_))
+    capsys.readouterr()
+    assert cli.main(["preempt", snapshot, "--job", "waits"]) == 1
+    assert "nobody is evicted: domain 'switch-a' comes closest: it holds 1 of 2 pods" in capsys.readouterr().out
+
+
+def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Cluster) -> None:
+    calls: list[str] = []
+
+    def meddle(snapshot: gs.Cluster, task: gs.model.Task, now: int) -> float:
+        for event in (
+            lambda: index.remove("c14"),
+            lambda: index.fail_node("m1"),
+            lambda: index.set_now(60),
+            lambda: index.decide("waits"),
+        ):
+            with pytest.raises(gs.InvalidInput, match="a decision is being made"):
+                event()
+        assert len(index.cluster().tasks) == len(snapshot.tasks)  # reading is harmless
+        calls.append(task.name)
+        if len(calls) == 1:
+            raise RuntimeError("not today")
+        return 1.0
+
+    index = gs.preemption.OnlinePreemption(cluster, cost=meddle, policy="exhaustive")
+    with pytest.raises(RuntimeError, match="not today"):
+        index.decide("waits")
+    assert index.shapes == 0  # what was not found out is not kept
+    decision = index.decide("waits")
+    assert decision == gs.preempt(cluster, "waits", cost=lambda *_: 1.0, policy="exhaustive")
+    assert calls
+    index.remove("c14")
+
+
+@pytest.mark.parametrize("answer", [None, "much", float("nan"), -1.0, 1e300, True])
+def test_costs_that_are_none(cluster: gs.Cluster, answer: Any) -> None:
+    with pytest.raises(gs.InvalidInput, match="cost: "):
+        gs.preempt(cluster, "waits", cost=lambda *_: answer, policy="exhaustive")
+
+
+def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
+    b = task("b", 2, 1000)
+    asked = []
+
+    def order(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> int:
+        asked.append((victim.name, now))
+        assert "b" in [t.name for t in snapshot.tasks]
+        return 0 if victim.name in ("c23", "c27") else 1
+
+    def cost(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> float:
+        return 1.0 if victim.name.startswith("c2") else 9.0
+
+    d = gs.preempt(cluster, b, policy=order, qos="none", cost=cost)
+    assert d is not None and d.victims == ["c23", "c27"] and d.cost == 2 and d.proven and d.score is not None
+    assert {now for _, now in asked} == {50}
+    with_b = gs.allocation.with_task(cluster, b)
+    gang = gs.preemption.preempt_gang(with_b, ["b"], policy=order, qos="none", cost=cost)
+    assert gang is not None and gang.victims == d.victims
+    assert gs.verify.plan(with_b, gs.preemption.to_plan(d)).ok
+
+    class Enough(Exception):
+        pass
+
+    def fail(snapshot: gs.Cluster, victim: gs.model.Task, now: int) -> int:
+        raise Enough
+
+    with pytest.raises(Enough):
+        gs.preempt(cluster, b, policy=fail)
+    with pytest.raises(gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"):
+        gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
+    with pytest.raises(gs.InvalidInput, match="policy: a victim order; expected imp or exhaustive"):
+        gs.preemption.OnlinePreemption(with_b, policy=order)
+    whole: Any = lambda *a: float(order(*a))  # noqa: E731
+    assert gs.preempt(cluster, b, policy=whole, qos="none", cost=cost) == d
+    other: Any = lambda victim: 1  # noqa: E731
+    for name in ("policy", "cost"):
+        told = rf"^{name}: .*; expected a function that is called as f\(cluster, task, now\)$"
+        keywords: dict[str, Any] = {name: other}
+        with pytest.raises(gs.errors.InvalidType, match=told):
+            gs.preempt(cluster, b, **keywords)
+    told = r"policy: 3; expected one of 'spot', 'spot_exact'.*, or a callable \(cluster, task, now\)$"
+    with pytest.raises(gs.InvalidInput, match=told):
+        gs.preempt(cluster, b, policy=3)  # type: ignore[arg-type]
+
+
+def two_machines(**budget: Any) -> gs.Cluster:
+    """m1 and m2, full of tasks of two GPUs each; those on m2 end earlier in the alphabet."""
+    tasks = [task(f"{n}-{g}", [g, g + 1], 10, n) | {"preemptible": True} for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    tasks.append(task("waits", 4, 1000))
+    found = document([machine("m1"), machine("m2")], tasks, now=50, version=2)
+    if budget:
+        found["budgets"] = [budget]
+    return gs.Cluster.from_json(found)
+
+
+def test_budgets_are_kept_unless_the_caller_says_otherwise() -> None:
+    everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    bound = two_machines(name="web", tasks=everywhere, allowed_down=1)
+    assert gs.preempt(bound, "waits") is None
+    why = gs.preemption.explain(bound, "waits")
+    assert (why.obstacle, why.missing) == ("disruption_budget", 1) and "'web' by 1 task" in str(why)
+    d = gs.preempt(bound, "waits", break_budgets=True)
+    assert d is not None and d.broken_budgets == {"web": 1} and len(d.victims) == 2
+    assert pickle.loads(pickle.dumps(d)) == d == copy.deepcopy(d)
+    checked = gs.verify.plan(bound, gs.preemption.to_plan(d))
+    assert not checked.ok and "budgets: 2 tasks of 'web' would be down, 1 may be" in checked.violations[0]
+    only_m1 = two_machines(name="web", tasks=everywhere[:4], allowed_down=1)
+    for break_budgets in (False, True):
+        d = gs.preempt(only_m1, "waits", break_budgets=break_budgets)
+        assert d is not None and d.node == "m2" and d.broken_budgets == {}
+
+
+def test_gangs_leave_whole_and_victims_run_again() -> None:
+    tasks = [task("x", [0, 1, 2, 3, 4, 5, 6, 7], 10, "m1") | {"job": "j"}, task("y", [0, 1], 10, "m2") | {"job": "j"}]
+    tasks = [t | {"preemptible": True} for t in tasks]
+    tasks.append(task("waits", 8, 1000))
+    nodes = [machine("m1"), machine("m2"), machine("m3") | {"gpu_count": 8, "schedulable": False}]
+    snapshot = document(nodes, tasks, now=50)
+    c = gs.Cluster.from_json(snapshot)
+    # It fits on neither, and only m1 has a victim large enough; m2 is empty but for y.
+    d = gs.preempt(c, "waits", policy="exhaustive", replace_victims=True)
+    assert d is not None and d.victims == ["x", "y"] and d.cost == 10 * 50
+    assert {(p.task, p.node) for p in d.replaced} in ({("x", "m2")}, set())
+    plan = gs.preemption.to_plan(d)
+    assert gs.verify.plan(c, plan).ok and set(plan.evictions) == {"x", "y"}
+    assert d.vacated_nodes == (["m2"] if d.node == "m1" else ["m1"])
+    index = gs.preemption.OnlinePreemption(c, policy="exhaustive", replace_victims=True)
+    assert index.decide("waits") == d
+    index.apply(d)
+    assert index.cluster().tasks["waits"].node == d.node
+
+
+def test_negative_priorities() -> None:
+    tasks = [task(f"t{g}", [g], -10, "m1") | {"preemptible": True} for g in range(8)]
+    snapshot = document([machine("m1")], [*tasks, task("waits", 1, 0)])
+    c = gs.Cluster.from_json(snapshot)
+    one = gs.preempt(c, "waits", policy="exhaustive")
+    paper = gs.preempt(c, "waits", policy="exhaustive", score="paper")
+    assert one is not None and one.victims == ["t0"]
+    assert paper is not None and len(paper.victims) == 8 and paper.score == gs.preemption.paper_score(-80, 0)
+    with pytest.raises(gs.InvalidInput, match="score"):
+        gs.preempt(c, "waits", score="best")  # type: ignore[arg-type]
+
+
+def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "plan.json")
+    everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    two_machines(name="web", tasks=everywhere, allowed_down=1).to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "waits"]) == 1
+    assert "break budgets: 'web' by 1 task" in capsys.readouterr().out
+    assert cli.main(["preempt", snapshot, "waits", "--break-budgets", "--score", "paper", "-o", plan]) == 0
+    assert "disruption budget web breaks by 1 task" in capsys.readouterr().out
+    tasks = [task("x", [0, 1], 10, "m1") | {"preemptible": True}]
+    tasks += [task("y", [2, 3, 4, 5, 6, 7], 2000, "m1"), task("z", [0, 1, 2, 3, 4, 5], 2000, "m2")]
+    tasks.append(task("waits", 2, 1000) | {"gpu_models": ["RTX4090"]})
+    found = document([machine("m1"), machine("m2") | {"gpu_model": "A100", "hardware": None}], tasks)
+    c = gs.Cluster.from_json(found)
+    c.to_json(snapshot)
+    assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
+    assert "evict x, which runs again on m2: GPUs 6, 7" in capsys.readouterr().out
+    assert cli.main(["verify", snapshot, plan]) == 0
+
+
+def test_demands_for_two_gpu_types_are_vectors() -> None:
+    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
+    node: dict[str, Any] = {"name": "n", "gpu_model": "H20", "gpu_count": 4, "cpu_milli": 64_000, "memory_mib": 1000}
+    node["devices"] = [{"device_class": "L20", "count": 4}]
+
+    def pod(name: str, h20: int, l20: int, started: int | None, held: list[int]) -> dict[str, Any]:
+        asked = {"name": name, "gpu_count": h20, "cpu_milli": 1, "memory_mib": 1, "priority_class": "HP" if started is None else "LP"}
+        if l20:
+            asked |= {"device_count": l20, "device_classes": ["L20"]}
+        return asked | {"priority": 9} if started is None else asked | {"node": "n", "gpus": held, "start_time": started}
+
+    running = [pod("a", 1, 0, 90, [0]), pod("b", 1, 2, 70, [1, 4, 5]), pod("c", 2, 0, 40, [2, 3]), pod("d", 0, 2, 10, [6, 7])]
+    snapshot = {**document([node], running, now=100), "version": 2}
+    cluster = gs.Cluster.from_json(snapshot)
+
+    def victims(h20: int, l20: int, policy: str = "spot") -> list[str] | None:
+        found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
+        return None if found is None else sorted(found.victims)
+
+    assert victims(1, 0) == ["a", "d"]  # a prefix in the order of C_t, which counts whole GPUs alone: "d" costs nothing
+    assert victims(1, 0, "spot_exact") == ["a"]
+    assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
+    assert victims(4, 0, "spot_exact") == ["a", "b", "c"]
+    assert victims(1, 4, "spot_exact") == ["b", "d"]
+    assert victims(1, 5) is None and victims(5, 1) is None
+    for h20 in range(5):
+        for l20 in range(5):
+            if h20 + l20 == 0:
+                continue
+            found = victims(h20, l20)
+            assert found is not None
+            freed = [sum(t.get(what, 0) for t in running if t["name"] in found) for what in ("gpu_count", "device_count")]
+            assert freed[0] >= h20 and freed[1] >= l20, (h20, l20, found)
