@@ -104,6 +104,10 @@ def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], pa
             ["--exempt: unknown node 'nowhere'", "--seed: -1", "--depth: 0", "--rounds: 0"],
         ),
         (
+            ["consolidate", "CLUSTER", "--policies", "node_order=fewest_pots"],
+            ["--policies: node_order: 'fewest_pots'; expected one of fewest_pods, "],
+        ),
+        (
             ["report", "CLUSTER", "--shapes", "0x8", "--job-gpus", "0"],
             ["--shapes[0]: gpus: 0; expected 1 to 64", "--job-gpus: 0; expected 1 to 100000000"],
         ),
