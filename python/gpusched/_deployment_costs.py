@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._core import did_you_mean
 from ._core import serving as core
 from ._documents import pointer_part
 from ._drawing.deployment_costs import draw_deployment_costs, draw_latency_costs
+from ._values import MOST_SEED, a_dict, a_list, fields, integer, number
 from ._views.tables import Kind, Table, format_table
 from .errors import InvalidInput, repr_text
 
@@ -22,6 +24,8 @@ COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("requests_per_s", "requests_per_dollar"), "number"),
 }
 SECONDS = 3600
+DEPLOYMENT_FIELDS = ("degrees", "disconnected", "max_gpus", "max_stages", "max_types", "memory_fraction", "min_tokens")
+ESTIMATE_FIELDS = ("efficiency", "max_batch", "memory_fraction", "profiles")
 
 
 class DeploymentCosts(Table):
@@ -44,7 +48,8 @@ class DeploymentCosts(Table):
         """The rows with these values, such as `gpu="H100"` or `workload="chat"`."""
         for name in values:
             if name not in self.columns:
-                raise InvalidInput(f"{name}: no column; expected one of {', '.join(self.columns)}")
+                near = did_you_mean(name, list(self.columns))
+                raise InvalidInput(f"{name}: no column; expected one of {', '.join(self.columns)}{near}")
         return self._part(at for at, row in enumerate(self) if all(row[name] == value for name, value in values.items()))
 
     def __str__(self) -> str:
@@ -82,18 +87,21 @@ def deployment_costs(
 
     Raises InvalidInput for malformed requests and options.
     """
-    if any(isinstance(percent, bool) or not isinstance(percent, int) or not 1 <= percent <= 100 for percent in percentiles):
-        raise InvalidInput(f"percentiles: {repr_text(list(percentiles))}; expected whole numbers from 1 to 100")
-    if not 0 < utilization <= 1:
+    listed = enumerate(a_list("deployment_costs", "percentiles", percentiles, "whole numbers from 1 to 100"))
+    percents = list(dict.fromkeys(integer(f"percentiles[{at}]", percent, 1, 100) for at, percent in listed))
+    part = number("utilization", utilization, 0, 1)
+    if part == 0:
         raise InvalidInput(f"utilization: {repr_text(utilization)}; expected a number above 0, up to 1")
-    whole = core.request_to_dict({"budget": 1.0, **request})
-    options = {**(deployments or {}), "max_types": 1}
-    memory = options.get("memory_fraction", 0.9)
+    requests, start = integer("simulated_requests", simulated_requests, 1, 10**7), integer("seed", seed, 0, MOST_SEED)
+    options = {**fields("deployment_costs", "deployments", deployments, DEPLOYMENT_FIELDS), "max_types": 1}
+    estimates = fields("deployment_costs", "estimate", estimate, ESTIMATE_FIELDS)
+    whole = core.request_to_dict({"budget": 1.0, **a_dict("deployment_costs", "request", request)})
+    memory = estimates.pop("memory_fraction", options.get("memory_fraction", 0.9))
     rows = []
     for model_name, model_fields in whole["models"].items():
-        fields = {**model_fields}
-        workloads = fields.pop("workloads")
-        model = core.language_model("Llama-3-8B", **fields)
+        size = {**model_fields}
+        workloads = size.pop("workloads")
+        model = core.language_model("Llama-3-8B", **size)
         for gpu_name, there in whole["gpus"].items():
             gpu = core.gpu_type("H100", **{name: value for name, value in there.items() if name in GPU_FIELDS})
             if not gpu.price:
@@ -103,24 +111,24 @@ def deployment_costs(
                 name = f"{gpu_name} {deployment.name.split()[-1]}"
                 for kind, shape in workloads.items():
                     tokens = shape["input"], shape["output"]
-                    served = core.estimate_throughput(model, [gpu], deployment, *tokens, memory_fraction=memory, **(estimate or {}))
+                    served = core.estimate_throughput(model, [gpu], deployment, *tokens, memory_fraction=memory, **estimates)
                     rate, price = served.requests_per_s, gpus * gpu.price
                     known: tuple[Any, ...] = (model_name, gpu_name, name, gpus, price, kind, rate, SECONDS * rate / price)
-                    if percentiles:
+                    if percents:
                         alone = one_replica(whole, model_name, gpu_name, name, kind, gpus, price, rate)
                         plan = core.plan_serving(alone, measured_only=True)
                         latency = core.simulate_latency(
                             alone,
                             plan,
-                            rate=utilization * rate,
-                            requests=simulated_requests,
-                            seed=seed,
-                            estimate=estimate,
+                            rate=part * rate,
+                            requests=requests,
+                            seed=start,
+                            estimate=estimates,
                             memory_fraction=memory,
                         )
-                        known += tuple(latency.percentile(percent) / SECONDS * price for percent in percentiles)
+                        known += tuple(latency.percentile(percent) / SECONDS * price for percent in percents)
                     rows.append(known)
-    return DeploymentCosts({**COLUMNS, **dict.fromkeys((f"dollars_p{percent}" for percent in percentiles), "number")}, rows)
+    return DeploymentCosts({**COLUMNS, **dict.fromkeys((f"dollars_p{percent}" for percent in percents), "number")}, rows)
 
 
 GPU_FIELDS = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "per_machine", "price", "source")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._core import serving as core
-from .errors import InvalidInput, repr_text
+from ._values import fields, integer, keywords, number, one_of
+from .errors import InvalidInput, InvalidType, repr_text
 
 Reals = npt.NDArray[np.float64]
+MOST_TOKENS, MOST_COUNT, MOST_TIME = 10**12, 10**15, 1e15
 
 
 class Shift(NamedTuple):
@@ -34,11 +38,13 @@ def shares_differ_by_chance(count: int, kinds: int, distance: float) -> float:
     (2^k - 2) exp(-2 n d^2) for k kinds: Weissman et al., "Inequalities for the L1 deviation of the empirical distribution", HP Labs 2003.
     Holds for every number of requests and all shares.
     """
+    count, kinds, distance = integer("count", count, 0, MOST_COUNT), integer("kinds", kinds, 1, 1000), number("distance", distance, 0, 1)
     return min(1.0, (2.0**kinds - 2) * math.exp(-2 * count * distance**2))
 
 
 def rate_differs_by_chance(count: int, expected: float) -> float:
     """At most how probable it is that a Poisson number is as far from its mean as this one, on its side: Chernoff's bound, both sides."""
+    count, expected = integer("count", count, 0, MOST_COUNT), number("expected", expected, 0, MOST_COUNT)
     if count == 0:
         return min(1.0, 2 * math.exp(-expected))
     if expected <= 0:
@@ -88,18 +94,12 @@ class WorkloadMonitor:
     ) -> None:
         self.request = core.request_to_dict(request)
         """What is expected now."""
-        for name, value, low, high in (
-            ("window_s", window_s, 1e-9, 1e9),
-            ("alpha", alpha, 1e-300, 1 - 1e-9),
-            ("least_shift", least_shift, 0.0, 1.0),
-            ("least_rate_shift", least_rate_shift, 0.0, 1e9),
-            ("persistence", persistence, 1, 10**6),
-            ("dwell_windows", dwell_windows, 0, 10**6),
-        ):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-                raise InvalidInput(f"{name}: {repr_text(value)}; expected a number from {low:g} to {high:g}")
-        self.window_s, self.alpha, self.least_shift, self.least_rate_shift = window_s, alpha, least_shift, least_rate_shift
-        self.persistence, self.dwell_windows = persistence, dwell_windows
+        self.window_s = number("window_s", window_s, 1e-9, 1e9)
+        self.alpha = number("alpha", alpha, 1e-300, 1 - 1e-9)
+        self.least_shift = number("least_shift", least_shift, 0, 1)
+        self.least_rate_shift = number("least_rate_shift", least_rate_shift, 0, 1e9)
+        self.persistence = integer("persistence", persistence, 1, 10**6)
+        self.dwell_windows = integer("dwell_windows", dwell_windows, 0, 10**6)
         workloads = [(model, kind, shape) for model, of in self.request["models"].items() for kind, shape in of["workloads"].items()]
         self.kinds = [(model, kind) for model, kind, _ in workloads]
         """(model, kind of requests), in the order of the request."""
@@ -112,14 +112,13 @@ class WorkloadMonitor:
         self._counts = np.zeros(len(self.kinds), np.int64)
         self._different: list[npt.NDArray[np.int64]] = []
         self._end: float | None = None
-        self._since = dwell_windows
+        self._since = self.dwell_windows
 
     def kind_of(self, input: int, output: int, model: str | None = None) -> tuple[str, str]:
         """The kind of requests, of this model or of all, whose lengths are nearest in proportion."""
+        self._check_model(model)
         among = [at for at, (of, _) in enumerate(self.kinds) if model in (None, of)]
-        if not among:
-            raise InvalidInput(f"model: {model!r}; expected one of {', '.join(dict.fromkeys(of for of, _ in self.kinds))}")
-        lengths = np.log((max(input, 1), max(output, 1)))
+        lengths = np.log((max(integer("input", input, 0, MOST_TOKENS), 1), max(integer("output", output, 0, MOST_TOKENS), 1)))
         return self.kinds[among[int(np.argmin(((self._logs[among] - lengths) ** 2).sum(axis=1)))]]
 
     def observe(self, time_s: float, kind: str, model: str | None = None) -> Shift | None:
@@ -128,10 +127,14 @@ class WorkloadMonitor:
         Returns a shift that was confirmed by the windows that had ended before it. Raises InvalidInput for kinds that the request does not
         have, kinds of several models without `model`, and times that decrease.
         """
+        self._check_model(model)
         found = [at for (of, name), at in self._at.items() if name == kind and model in (None, of)]
-        if len(found) != 1:
-            raise InvalidInput(f"kind: {kind!r}: {len(found)} kinds of requests have that name; expected one (of a model)")
-        if not math.isfinite(time_s) or (self._end is not None and time_s < self._end - self.window_s):
+        if not found:
+            one_of("kind", kind, dict.fromkeys(name for of, name in self.kinds if model in (None, of)))
+        if len(found) > 1:
+            of = " or ".join(repr(self.kinds[at][0]) for at in found)
+            raise InvalidInput(f"kind: {kind!r}: {len(found)} kinds of requests have that name; expected the model, {of}, too")
+        if self._end is not None and number("time_s", time_s, -MOST_TIME, MOST_TIME) < self._end - self.window_s:
             raise InvalidInput(f"time_s: {time_s!r}; expected a time that is not before the window")
         shift = self.advance(time_s)
         self._counts[found[0]] += 1
@@ -142,13 +145,18 @@ class WorkloadMonitor:
 
         Returns the shift that one of them confirmed, the last of several.
         """
+        now = number("time_s", time_s, -MOST_TIME, MOST_TIME)
         if self._end is None:
-            self._end = time_s + self.window_s
+            self._end = now + self.window_s
         shift = None
-        while time_s >= self._end:
+        while now >= self._end:
             shift = self._close() or shift
             self._end += self.window_s
         return shift
+
+    def _check_model(self, model: str | None) -> None:
+        if model is not None:
+            one_of("model", model, dict.fromkeys(of for of, _ in self.kinds))
 
     def _close(self) -> Shift | None:
         counts, self._counts = self._counts, np.zeros_like(self._counts)
@@ -220,9 +228,21 @@ def follow_workload(
     `request`, `plan`: the plan that runs, and what it was made for. `arrivals`: (time in seconds, kind of requests), as for
     `WorkloadMonitor.observe`. `monitor`: options of `WorkloadMonitor`. `options`: of `replan`, such as `slack=0.05`.
     """
-    watching = WorkloadMonitor(request, **(monitor or {}))
-    for time_s, kind in arrivals:
-        shift = watching.observe(time_s, kind)
+    keywords("follow_workload", options, (keyword["name"] for keyword in _core.keywords["serving.replan"]))
+    given = fields("follow_workload", "monitor", monitor, list(inspect.signature(WorkloadMonitor).parameters)[1:])
+    watching = WorkloadMonitor(request, **given)
+    if isinstance(arrivals, (str, Mapping)) or not isinstance(arrivals, Iterable):
+        raise InvalidType(f"follow_workload(): arrivals: {repr_text(arrivals)}; expected pairs of a time in seconds and a kind of requests")
+    return _follow(watching, plan, arrivals, options)
+
+
+def _follow(
+    watching: WorkloadMonitor, plan: core.ServingPlan, arrivals: Iterable[tuple[float, str]], options: dict[str, Any]
+) -> Iterator[tuple[Shift, core.ReplanResult]]:
+    for at, arrival in enumerate(arrivals):
+        if isinstance(arrival, str) or not isinstance(arrival, Sequence) or len(arrival) != 2:
+            raise InvalidInput(f"arrivals[{at}]: {repr_text(arrival)}; expected a time in seconds and a kind of requests")
+        shift = watching.observe(*arrival)
         if shift is not None and shift.request is not None:
             changed = core.replan(shift.request, plan, **options)
             if changed.plan.makespan is not None:

@@ -319,7 +319,7 @@ def _without_names_of_jobs(cluster: Cluster, options: Mapping[str, Any], describ
         out["job"] = jobs[0]
     else:
         fresh = iter(jobs)
-        by_name = {
+        by_name: dict[Any, Any] = {
             **dict(zip(whole.tasks.name, after.tasks.name, strict=True)),
             **dict(zip(whole.tasks.job, after.tasks.job, strict=True)),
         }
@@ -331,11 +331,12 @@ def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dic
     """The options with the names that `after` has for what `before` lists at the same place. A text that may name a job or a
     task means the job.
     """
-    nodes = dict(zip(before.nodes.name, after.nodes.name, strict=True))
-    tasks = dict(zip(before.tasks.name, after.tasks.name, strict=True))
-    jobs = dict(zip(before.tasks.job, after.tasks.job, strict=True))
+    nodes: dict[Any, Any] = dict(zip(before.nodes.name, after.nodes.name, strict=True))
+    tasks: dict[Any, Any] = dict(zip(before.tasks.name, after.tasks.name, strict=True))
+    jobs: dict[Any, Any] = dict(zip(before.tasks.job, after.tasks.job, strict=True))
     out = dict(options)
-    lists: dict[str, dict[Any, Any]] = {"clear": nodes, "exempt": nodes, "spare": tasks, "pods": tasks, "job": tasks, "jobs": {**tasks, **jobs}}
+    of_tasks = {"spare": tasks, "pods": tasks, "job": tasks, "jobs": {**tasks, **jobs}}
+    lists: dict[str, dict[Any, Any]] = {"clear": nodes, "exempt": nodes, **of_tasks}
     for field, known in lists.items():
         names = out.get(field)
         if isinstance(names, str) and field in ("pods", "job"):

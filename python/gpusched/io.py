@@ -89,3 +89,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name], __package__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

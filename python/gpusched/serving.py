@@ -54,6 +54,7 @@ from ._core.serving import (
 )
 from ._deployment_costs import DeploymentCosts, deployment_costs
 from ._drawing.cost_curve import draw_curve
+from ._values import a_dict, a_list
 from ._views.tables import Table, format_table
 from ._workload_monitor import (
     Shift,
@@ -62,7 +63,6 @@ from ._workload_monitor import (
     rate_differs_by_chance,
     shares_differ_by_chance,
 )
-from .errors import InvalidType, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,10 +193,8 @@ def curve(
     `{"ttft_p90_s": 0.5}`, each beside the targets of the options. `options` are those of `plan_serving`, but for `rate`,
     `goal`, `deadline`, `composition`, `routing` and `uniform_tp`.
     """
-    if isinstance(rates, (int, float)):
-        raise InvalidType(f"rates: {repr_text(rates)}; expected a list of numbers")
-    if isinstance(targets, Mapping):
-        raise InvalidType(f"targets: {repr_text(targets)}; expected a list of dicts")
+    rates = a_list("curve", "rates", rates, "numbers")
+    targets = [a_dict("curve", f"targets[{at}]", each) for at, each in enumerate(a_list("curve", "targets", targets, "dicts"))]
     return Curve(_core.curve(request, list(rates), [dict(target) for target in targets], **options))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ._core.sim import (
     simulate_harvest,
     simulate_host,
 )
+from ._values import MOST_SEED, a_dict, a_list, integer, keywords, one_of
 from ._views.tables import Kind, Table
 from .errors import InvalidInput
 
@@ -99,21 +100,26 @@ def compare_hosts(
 
     `variants`: names as in `simulate_host`; `seeds`: integers; `options`: those of `simulate_host`.
     """
-    chosen, numbers = list(variants), list(seeds)
+    listed = a_list("compare_hosts", "variants", variants, "names")
+    chosen: list[Any] = [one_of(f"variants[{at}]", name, get_args(HostVariant)) for at, name in enumerate(listed)]
+    numbers = [integer(f"seeds[{at}]", seed, 0, MOST_SEED) for at, seed in enumerate(a_list("compare_hosts", "seeds", seeds, "integers"))]
     if not numbers:
         raise InvalidInput("seeds: none; expected at least one")
+    keywords("compare_hosts", options, ("duration_s", "scenario", "overrides"))
+    if options.get("overrides") is not None:
+        options["overrides"] = a_dict("compare_hosts", "overrides", options["overrides"])
     # The controller's threshold may be another one; the target is the scenario's.
     settings = {k: v for k, v in (options.get("overrides") or {}).items() if k != "threshold_ms"}
     _, config = record_host(0, **{**options, "duration_s": 1.0, "overrides": settings})
     services = [tenant for tenant in config["host"]["tenants"] if tenant["protected"]]
     targets = "/".join(f"{tenant['tau_ms']:g}" for tenant in services)
-    hours = float(options.get("duration_s", 3600.0)) / 3600
     names = list(HOST_COLUMNS)[2:]
     numbers_of = (f"{name}{end}" for name in names for end in ("", "_low", "_high"))
     columns: dict[str, Kind] = {"variant": "text", "target_ms": "text", **dict.fromkeys(numbers_of, "number")}
     rows = []
     for variant in chosen:
         r = simulate_host(variant=variant, seeds=numbers, **options)
+        hours = float(options.get("duration_s", 3600.0)) / 3600
         values = (
             100 * r.miss_rate,
             r.p95_ms,
@@ -134,3 +140,7 @@ def __getattr__(name: str) -> Any:
     if name == "generate_asi_tables":  # at the first use
         return import_module("._asi.generate", __package__).generate_asi_tables
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -115,8 +115,8 @@ std::string key_of(const Node& node, const ControllerOptions& o) {
     put(t.phase, counter, t.seen.ema.known, 2 * t.seen.ema.value, t.seen.tail.on,
         std::min(t.seen.fresh.missing, o.stale_after));
     if (t.phase == Phase::hold) put(std::min(t.seen.fresh.fresh, 10));
-    put(t.flags.now.bits(), t.change.in_flight, t.episode.on, t.episode.throttled, t.told.suppressed,
-        t.trial.resumes);
+    put(t.flags.now.bits(), t.change.in_flight, t.change.abandoned, t.episode.on, t.episode.throttled,
+        t.told.suppressed, t.trial.resumes);
     put(t.admission_closed, t.frozen, t.flags.last, std::min(t.flags.same_windows, o.persistence));
     put(std::min(t.seen.good_windows, o.relax_after), std::min(t.seen.calm_windows, o.relax_after),
         t.lease.offender, t.episode.throttles > 0);
@@ -128,7 +128,8 @@ std::string key_of(const Node& node, const ControllerOptions& o) {
         t.episode.entered[1] >> 16);
     configuration(t.place.current);
     configuration(t.place.good);
-    if (t.phase == Phase::reconfig || t.change.in_flight) configuration(t.place.pending);
+    if (t.phase == Phase::reconfig || t.change.in_flight || t.change.abandoned)
+        configuration(t.place.pending);
     put(t.change.settle, t.change.settling);
     if (t.phase == Phase::suspect && t.flags.same_windows < o.persistence)
         put(t.flags.recent, t.told.unsteady);
@@ -195,7 +196,8 @@ Model explore(const ControllerOptions& o, const std::vector<int>& pressures, std
             break;
         }
         for (const auto& in : inputs) {
-            if (in.feedback > 0 && !nodes[at].state.tenants[0].change.in_flight) continue;
+            const auto& change = nodes[at].state.tenants[0].change;
+            if (in.feedback > 0 && !change.in_flight && !change.abandoned) continue;
             Node next = nodes[at];
             auto seen = window_of(next, in, o);
             if (in.feedback > 0) {

@@ -161,11 +161,12 @@ struct TenantPlaces {
 struct TenantChange {
     Lever lever = Lever::none;  ///< whose effect is being made or validated
     bool in_flight = false;     ///< asked for and not answered
-    bool disjoint = false;      ///< both instances can exist at once
-    double held_s = 0;          ///< time that requests may have waited for it
-    double outage_s = 0;        ///< and time that they did, as far as can be seen
-    std::int32_t settle = 0;    ///< windows to come in which what a pause held up is still on its way
-    bool settling = false;      ///< this window is one of them
+    bool abandoned = false;  ///< the operator resumed before the answer, which still says where the tenant is
+    bool disjoint = false;   ///< both instances can exist at once
+    double held_s = 0;       ///< time that requests may have waited for it
+    double outage_s = 0;     ///< and time that they did, as far as can be seen
+    std::int32_t settle = 0;  ///< windows to come in which what a pause held up is still on its way
+    bool settling = false;    ///< this window is one of them
 };
 
 /// The validation of a change.

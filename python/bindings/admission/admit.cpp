@@ -131,8 +131,7 @@ void bind_admission(py::module_& parent) {
         "admit",
         [keywords](const ClusterPtr& cluster, const AdmittedJob& job, const py::kwargs& given) {
             Problems problems;
-            JobToAdmit in{cluster};
-            collect(problems, [&] { in = job_to_admit(cluster, job); });
+            const auto in = job_to_admit(cluster, job);
             // Names become ids of the cluster that has the new pods: they shift those of the caller's.
             auto options = keywords.read("admit", given, problems, in.cluster.get());
             collect(problems, [&] { admission::validate(options, *in.cluster); });

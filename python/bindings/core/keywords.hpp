@@ -37,10 +37,21 @@ std::string range_of(const Rules&... rules) {
     return text;
 }
 
+/// Whether words give a range: a number behind what ranges are written with.
+inline bool tells_range(std::string_view text) {
+    constexpr std::string_view digits = "0123456789";
+    for (const std::string_view sign : {" .. ", ">= ", "> ", " to ", "at least ", "above "})
+        for (auto at = text.find(sign); at != text.npos; at = text.find(sign, at + 1)) {
+            auto number = text.substr(at + sign.size());
+            if (number.starts_with('-')) number.remove_prefix(1);
+            if (!number.empty() && digits.find(number.front()) != digits.npos) return true;
+        }
+    return false;
+}
+
 /// A keyword's documentation with its range, where the header's words do not give it: such as "Most rounds; at least 1."
 inline std::string with_range(std::string text, const std::string& range) {
-    for (const char* const told : {" .. ", ">= ", "> ", " to ", "at least ", "above "})
-        if (range.empty() || text.find(told) != text.npos) return text;
+    if (range.empty() || tells_range(text)) return text;
     const bool sentence = text.ends_with('.');
     if (sentence) text.pop_back();
     return text + (text.empty() ? "" : "; ") + range + (sentence ? "." : "");

@@ -13,7 +13,7 @@ from .._views.words import counted
 from ..errors import InvalidInput
 from ..model import Cluster
 from .arguments import FILES, Parser, library_option, names, shapes
-from .shared import OK, Problems, given, require_writable, save_figure, say, write_text
+from .shared import OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
 TASKS_SHOWN = 4
 """By name, of each node of a report."""
@@ -154,8 +154,6 @@ READERS: dict[str, tuple[Callable[..., io.ClusterReading], tuple[str, ...]]] = {
 def write_reading(reading: io.ClusterReading, output: str, report: str | None = None) -> None:
     """Writes the snapshot, and the reading report where it is asked for, then says what was read and how."""
     reading.cluster.to_json(output)
-    if report:
-        write_text(report, reading.report.to_json())
     say(describe(reading.cluster))
     for warning in reading.cluster.warnings():
         say(f"note: {warning}")
@@ -164,7 +162,7 @@ def write_reading(reading: io.ClusterReading, output: str, report: str | None = 
     say()
     say(f"wrote {output}")
     if report:
-        say(f"wrote {report}")
+        write_text(report, reading.report.to_json())
 
 
 def import_options(p: Parser) -> None:
@@ -197,11 +195,14 @@ def import_cluster(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=args.files)
     read, has = READERS[args.system]
     options = given(args, *has)
-    if wrong := sorted(given(args, *(name for _, others in READERS.values() for name in others)).keys() - options.keys()):
-        raise InvalidInput([f"--{name.replace('_', '-')}: not an option of import {args.system}" for name in wrong])
+    refuse(given(args, *(name for _, others in READERS.values() for name in others)).keys() - options.keys(), f"import {args.system}")
     reading = read(args.files, **options)
     write_reading(reading, args.output, args.report)
     return OK
+
+
+NOT_IN_CSV = {"nodes": 0, "job_gpus": 128, "cores_per_gpu": 12}
+"""Options of `report` for what its CSV does not hold, with their defaults."""
 
 
 def report_options(p: Parser) -> None:
@@ -214,18 +215,20 @@ def report_options(p: Parser) -> None:
         metavar="1x8,8x128",
         help="requests, GPUs x cores, or asi: the ASI paper's (default: the cluster's own, by what its tasks ask for)",
     )
-    p.add_argument("--nodes", field="most_nodes", type=int, default=0, metavar="N", help="for each request, name N nodes with GPUs that it cannot use, and their tasks")
+    p.add_argument("--nodes", field="most_nodes", type=int, default=NOT_IN_CSV["nodes"], metavar="N", help="for each request, name N nodes with GPUs that it cannot use, and their tasks")
     report("by", "rows for each of these (default: one row for the whole cluster)", choices=("gpu_model", "cluster"))
     every("max_gpus_per_node", "leave out nodes with more GPUs")
     every("include_cordoned", "GPUs of cordoned nodes are idle too")
     every("accounting", "who holds capacity: all tasks, or HP tasks alone as in the ASI paper's figures", choices=("all", "hp"))
-    p.add_argument("--job-gpus", field="gpus", type=int, default=128, metavar="N", help="size of the jobs counted per switch")
-    p.add_argument("--cores-per-gpu", type=int, default=12, metavar="N", help="what those jobs ask for")
+    p.add_argument("--job-gpus", field="gpus", type=int, default=NOT_IN_CSV["job_gpus"], metavar="N", help="size of the jobs counted per switch")
+    p.add_argument("--cores-per-gpu", type=int, default=NOT_IN_CSV["cores_per_gpu"], metavar="N", help="what those jobs ask for")
     p.add_argument("--csv", action="store_true", help="the table alone, as CSV")
     p.add_argument("--plot", metavar="OUT.png", help="also draw the causes")
 
 
 def report(args: argparse.Namespace) -> int:
+    if args.csv:
+        refuse((name for name, default in NOT_IN_CSV.items() if getattr(args, name) != default), "report --csv")
     require_writable(args.plot, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     problems = Problems()
@@ -338,6 +341,8 @@ def plot_options(p: Parser) -> None:
 def plot(args: argparse.Namespace) -> int:
     from .. import plotting
 
+    if args.what != "occupancy":
+        refuse(given(args, "gpus"), f"plot {args.what}")
     require_writable(args.output, inputs=[args.cluster])
     cluster = Cluster.from_json(args.cluster)
     if args.what == "occupancy":

@@ -9,7 +9,7 @@ import json
 from .. import io, kubernetes
 from .arguments import Parser, flag, library_option
 from .clusters import kubernetes_reading_options, write_reading
-from .shared import OK, given, require_writable, say, write_json, write_text
+from .shared import OK, given, refuse, require_writable, say, write_json, write_text
 
 OF_THE_API = ("kubeconfig", "context", "in_cluster", "allow_missing", "page_size", "timeout_s")
 
@@ -31,6 +31,8 @@ def snapshot_options(p: Parser) -> None:
 
 
 def snapshot(args: argparse.Namespace) -> int:
+    if args.raw:
+        refuse(given(args, "io.read_kubernetes"), "kube snapshot --raw")
     require_writable(args.output, args.report, inputs=[args.kubeconfig])
     taken = kubernetes.snapshot(**given(args, *OF_THE_API))
     say(str(taken))

@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..model import Cluster, Plan
 from .arguments import Parser, Together, choices, goal, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
-from .shared import FAILED, OK, Problems, given, require_writable, save_figure, say, write_text
+from .shared import FAILED, OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
 
 def scope_options(parser: Parser, function: str = "consolidation.consolidate") -> None:
@@ -43,8 +43,11 @@ def consolidate_options(p: Parser) -> None:
         help="go on from this earlier plan of the cluster: what is still right of it comes first, in a small part of the time (default: plan anew)",
     )
     option("preset", "policies: ipc (the paper's algorithm), fast or best (ours)")
-    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in consolidation.policy_names().items())
+    of_kinds = consolidation.policy_names()
+    known = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in of_kinds.items())
     option("policies", f"policies in place of some of the preset's: {known} (default: those of the preset)", type=choices, action=Together, metavar="KIND=NAME,...")
+    for kind in of_kinds:  # of which the library speaks by the kind alone
+        p.options.setdefault(kind, f"--policies: {kind}")
     option(
         "goal",
         "stop at so many empty nodes, like empty_nodes=3,gpu_model=H20, or slots for tasks of a shape, like count=2,gpu_count=8,cpu_milli=64000; usable_by=TASK or JOB counts nodes where that may run, else those without taints that others of their GPU model lack (default: none)",
@@ -134,7 +137,6 @@ def frontier(args: argparse.Namespace) -> int:
         from ..plotting import plot_frontier
 
         save_figure(args.plot, lambda: plot_frontier(found))
-        say(f"wrote {args.plot}")
     return OK
 
 
@@ -361,6 +363,8 @@ def warn_of_copies(plan: Plan, cluster: Cluster | None) -> None:
 
 
 def export(args: argparse.Namespace) -> int:
+    if args.to == "csv":
+        refuse(given(args, "cluster", "default_namespace"), "export --to csv")
     require_writable(args.output, inputs=[args.plan, args.cluster])
     plan = Plan.from_json(args.plan)
     if args.to == "csv":

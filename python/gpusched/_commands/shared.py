@@ -29,6 +29,12 @@ def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {field: value for field in fields if (value := getattr(args, field)) is not None}
 
 
+def refuse(options: Iterable[str], of: str) -> None:
+    """Raises InvalidInput for options, named as the parser stores them, that would be ignored."""
+    if wrong := [f"--{name.replace('_', '-')}: not an option of {of}" for name in sorted(options)]:
+        raise InvalidInput(wrong)
+
+
 class Problems:
     """Mistakes in the options of one call that different functions of the library find."""
 

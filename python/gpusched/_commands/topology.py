@@ -13,7 +13,7 @@ from ..errors import BackendError, InvalidInput
 from ..model import Cluster
 from .arguments import Parser, flag
 from .flextopo import OPTIONS, watch_options, watch_topology
-from .shared import OK, given, require_writable, say, write_text
+from .shared import OK, given, refuse, require_writable, say, write_text
 
 LABEL_TOPOLOGY = re.compile(r"""apiVersion["']?\s*:\s*["']?(kueue\.x-k8s\.io|kai\.scheduler)/""")
 
@@ -117,12 +117,9 @@ def topology_options(p: Parser) -> None:
 
 def topology_command(args: argparse.Namespace) -> int:
     watch = args.what == "watch"
-    others = ("dot", "cores", "node_labels") if watch else OPTIONS
-    for name in others:
-        if getattr(args, name):
-            raise InvalidInput(f"--{name.replace('_', '-')}: not an option of topology {args.what}")
+    refuse((name for name in (("dot", "cores", "node_labels") if watch else OPTIONS) if getattr(args, name)), f"topology {args.what}")
     if watch and args.nodes is not None:
-        raise InvalidInput("--no-nodes: not an option of topology watch")
+        refuse(["no_nodes"], "topology watch")
     return watch_topology(args) if watch else show_topology(args)
 
 

@@ -69,6 +69,7 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
     said = capsys.readouterr().out
     assert "6 nodes, 31 GPUs" in said
     assert "Job, licenses" in said
+    assert said.count(f"wrote {report}") == said.count(f"wrote {out}") == 1
     assert gs.Cluster.from_json(out) == gs.io.read_slurm(*files, array_tasks=2).cluster
     assert json.loads(report.read_text())["rows"]
     assert cli.main(["report", out]) == 0

@@ -166,9 +166,8 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
     CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first),
                       Catch::Matchers::ContainsSubstring("line 201: audit line"));
-    CHECK_THROWS_WITH(
-        replay_audit("{\"record\":\"x\"}\n", first),
-        Catch::Matchers::ContainsSubstring(
-            R"(line 0: audit record: /record: expected "start", "release", "outcome", "resume" or )"
-            R"("admission", found "x")"));
+    CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
+                      Catch::Matchers::ContainsSubstring(
+                          R"(line 0: audit record: /record: expected "start", "release", "outcome", )"
+                          R"("resume" or "admission", found "x")"));
 }

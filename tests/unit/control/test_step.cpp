@@ -224,6 +224,23 @@ TEST_CASE("failures: undone ones cool down, lost devices freeze until the operat
     CHECK(lost.t1().phase == Phase::cooldown);
 }
 
+TEST_CASE("an answer that comes after the operator resumed still says where the tenant is") {
+    Run run(only(Variant::mig));
+    while (run.actions.empty() && run.window < 20) run.go(1, slow);
+    REQUIRE(run.actions.size() == 1);
+    const auto change = run.actions[0];
+    run.go(1, [](Observation& seen) { seen.gpus[0].lost = true; });
+    REQUIRE(run.t1().phase == Phase::hold);
+    run.go(1, [](Observation& seen) { seen.operator_resume = true; });
+    CHECK(run.t1().place.current == change.before);
+    run.go(5);
+    CHECK(run.t1().place.current == change.after);
+    // Such an answer counts once.
+    run.go(3, [](Observation& seen) { seen.feedback[0] = {.finished = true}; });
+    CHECK(run.t1().place.current == change.after);
+    CHECK(!run.t1().change.abandoned);
+}
+
 TEST_CASE("stale telemetry holds, and an interrupted validation starts again") {
     Run run(only(Variant::placement));
     run.go(9, busy_root);

@@ -85,6 +85,7 @@ void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<N
     if (reader.kind(at) != json::Kind::array) return;  // which is reported already
     auto element = list.begin();
     reader.each_element(at, [&](std::uint32_t place) {
+        if (element == list.end()) return;  // documents of another format are not read
         const auto& name = (element++)->name;
         if (reader.kind(place) != json::Kind::object) return;
         const auto is = [&](const HostTenant& t) { return t.is_protected && t.name == name; };

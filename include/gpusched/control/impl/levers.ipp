@@ -367,6 +367,7 @@ GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice)
     t.change.disjoint = a.make_before_break;
     t.change.held_s = t.change.outage_s = 0;
     t.change.in_flight = true;
+    t.change.abandoned = false;
     enter(t, choice.after);
     to(i, Phase::reconfig, choice.row, enum_name(choice.lever), choice.loss);
     return true;

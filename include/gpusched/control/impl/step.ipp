@@ -51,7 +51,12 @@ GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
 GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& f = seen_.feedback[i];
-    if (!t.change.in_flight || !f.finished) return;
+    if (!f.finished) return;
+    if (!t.change.in_flight) {
+        if (t.change.abandoned && f.status == BackendStatus::ok) t.place.current = t.place.pending;
+        t.change.abandoned = false;
+        return;
+    }
     t.change.in_flight = false;
     if (f.status == BackendStatus::ok) {
         // What was remembered between the thresholds belongs to the old place.
@@ -144,6 +149,7 @@ GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
     if (t.frozen && seen_.operator_resume &&
         !seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)].lost) {
         // The operator vouches for the configuration that is read back.
+        t.change.abandoned = t.change.in_flight;
         t.frozen = t.change.in_flight = false;
         for (std::size_t g = 0; g < s_.layouts.size(); ++g)
             if (seen_.gpus[g].readable) s_.layouts[g] = seen_.gpus[g].layout;

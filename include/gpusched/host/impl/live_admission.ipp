@@ -8,7 +8,7 @@
 namespace GPUSCHED_NAMESPACE::host {
 
 /// As after the last window; closed to newcomers where nothing may be changed.
-GPUSCHED_INTERNAL ControllerState LiveController::Impl::state_for_newcomers() const {
+GPUSCHED_INLINE ControllerState LiveController::Impl::state_for_newcomers() const {
     auto state = runner->state();
     for (const auto& t : state.tenants) state.admission_open = state.admission_open && !t.frozen;
     if (released || options.flags.dry_run) state.admission_open = false;
@@ -16,7 +16,7 @@ GPUSCHED_INTERNAL ControllerState LiveController::Impl::state_for_newcomers() co
 }
 
 /// Has somebody who was admitted started, and writes down what became of it.
-GPUSCHED_INTERNAL void LiveController::Impl::start_newcomer(AdmissionAnswer& answer) {
+GPUSCHED_INLINE void LiveController::Impl::start_newcomer(AdmissionAnswer& answer) {
     const auto whom = "newcomer " + number_text(answer.newcomer.id);
     if (answer.place) {
         const Configuration at{.gpu = answer.place->gpu, .instance = answer.place->instance};
@@ -39,7 +39,7 @@ GPUSCHED_INTERNAL void LiveController::Impl::start_newcomer(AdmissionAnswer& ans
     audit.write(record);
 }
 
-GPUSCHED_INTERNAL void LiveController::Impl::admit_next() {
+GPUSCHED_INLINE void LiveController::Impl::admit_next() {
     auto answer = queue.next(state_for_newcomers(), runner->seen(), options);
     if (!answer) return;
     start_newcomer(*answer);

@@ -1,0 +1,72 @@
+"""Arguments of the functions that are written in Python, looked at as the extension module looks at its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from . import _core
+from .errors import InvalidInput, InvalidType, repr_text
+
+
+def a_list(called: str, name: str, value: Any, of: str) -> list[Any]:
+    """The elements of a list, an array or another iterable that is no text and no dict."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidType(f"{called}(): {name}: {repr_text(value)}; expected a list of {of}")
+    return list(value)
+
+
+def a_dict(called: str, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidType(f"{called}(): {name}: {repr_text(value)}; expected a dict")
+    return dict(value)
+
+
+def fields(called: str, name: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
+    """A dict, or None for one that is empty, which has these keys alone."""
+    found, names = a_dict(called, name, {} if value is None else value), list(known)
+    problems = [
+        f"{name}: unknown field {repr_text(key)}; expected {', '.join(names)}" + _core.did_you_mean(str(key), names)
+        for key in found
+        if key not in names
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    return found
+
+
+def keywords(called: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raises TypeError for keywords that a function does not have, as a call of one that lists them."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}" + _core.did_you_mean(name, names))
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        near = _core.did_you_mean(value, names) if isinstance(value, str) else ""
+        raise InvalidInput(f"{name}: {repr_text(value)}; expected one of {', '.join(map(repr, names))}{near}")
+    return value
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """A whole number of Python or numpy from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidInput(f"{name}: {repr_text(value)}; expected an integer from {low} to {high}")
+    found = int(value)
+    if not low <= found <= high:
+        raise InvalidInput(f"{name}: {repr_text(value)}; expected {low} to {high}")
+    return found
+
+
+def number(name: str, value: Any, low: float, high: float) -> float:
+    """A number of Python or numpy from `low` to `high`, which are finite."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+        raise InvalidInput(f"{name}: {repr_text(value)}; expected a number from {low:g} to {high:g}")
+    return float(value)
+
+
+MOST_SEED = 2**64 - 1

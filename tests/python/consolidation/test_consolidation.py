@@ -1,0 +1,820 @@
+"""Consolidation through Python: plans, bounds, explanations, options."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+from clusters import document, make_node, make_task, tiny_document
+
+
+def fig_15() -> gs.Cluster:
+    """The paper's Fig. 15 in spirit: the last task of `source` fits only after a chain of moves.
+
+    Every node has 4 GPUs. `source` holds 2, `b` has 1 free (locked rest), `c` 1 free; a task of 1 GPU on `b`
+    that accepts `c` must leave first.
+    """
+    nodes = [make_node(name, gpu_count=4) for name in ("source", "b", "c")]
+    tasks = [
+        make_task("two", node="source", gpus=[0, 1], gpu_count=2),
+        make_task("b-fixed", node="b", gpus=[0, 1], gpu_count=2, locked=True),
+        make_task("b-one", node="b", gpus=[2]),
+        make_task("c-fixed", node="c", gpus=[0, 1, 2], gpu_count=3, locked=True),
+    ]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+@pytest.mark.parametrize("preset", ["ipc", "fast", "best"])
+def test_presets_make_verified_plans(small: gs.Cluster, preset: Any) -> None:
+    plan = gs.consolidate(small, preset=preset)
+    report = gs.verify.plan(small, plan)
+    assert report.ok, report.violations
+    assert report.vacated_nodes == plan.vacated_nodes and len(plan.vacated_nodes) > 10
+    assert plan.stop_reason == "completed"
+    assert plan.stats["moves"] == len(plan.moves) and plan.stats["waves"] == plan.waves
+    assert plan.stats["vacated_nodes"] == len(plan.vacated_nodes)
+    assert plan.stats["vacated_gpus"] == report.vacated_gpus
+    after = gs.apply(small, plan)
+    for name, c in (("before", small), ("after", after)):
+        assert plan.stats[f"not_fully_occupied_{name}"] == gs.fragmentation.occupancy(c).not_fully_occupied
+    assert sorted(n.name for n in small.nodes if n.occupants and not after.nodes[n.name].occupants) == sorted(
+        plan.vacated_nodes
+    )
+    assert len(plan.vacated_nodes) <= plan.bound["vacated_nodes_at_most"]
+    assert plan.stats["vacated_gpus"] <= plan.bound["vacated_gpus_at_most"]
+    assert plan.bound["method"] == "counting"
+
+
+def test_a_chain_needs_depth(small: gs.Cluster) -> None:
+    """`two` fits on b only when `b-one` goes to c: a move nested in a move."""
+    cluster = fig_15()
+    assert gs.consolidate(cluster, preset="fast", depth=1).vacated_nodes == []
+    plan = gs.consolidate(cluster, depth=3)
+    assert plan.vacated_nodes == ["source"]
+    assert {(m.task, m.from_, m.to) for m in plan.moves} == {("two", "source", "b"), ("b-one", "b", "c")}
+    assert [m.task for m in plan.moves] == ["b-one", "two"] and plan.waves == 2
+    assert gs.verify.plan(cluster, plan).ok
+
+
+def test_the_plan_does_not_depend_on_threads(small: gs.Cluster) -> None:
+    first = gs.consolidate(small, preset="ipc", partition_size=50, threads=1, seed=2)
+    for threads in (2, 3, 8):
+        assert gs.consolidate(small, preset="ipc", partition_size=50, threads=threads, seed=2) == first
+    assert gs.consolidate(small, preset="ipc", partition_size=50, seed=3) != first
+
+
+@pytest.mark.parametrize("moves", [0, 1, 7])
+def test_the_move_budget_holds(small: gs.Cluster, moves: int) -> None:
+    plan = gs.consolidate(small, max_moves=moves)
+    assert len(plan.moves) <= moves
+    assert gs.verify.plan(small, plan).ok
+
+
+def test_exempt_and_clear(small: gs.Cluster) -> None:
+    free = gs.consolidate(small).vacated_nodes
+    plan = gs.consolidate(small, exempt=free[:5])
+    assert not set(plan.vacated_nodes) & set(free[:5])
+    assert not {m.to for m in plan.moves} & set(free[:5]) and not {m.from_ for m in plan.moves} & set(
+        free[:5]
+    )
+    cleared = gs.consolidate(small, clear=free[:5])
+    assert set(cleared.vacated_nodes) <= set(free[:5]) and cleared.vacated_nodes
+
+
+def test_a_time_limit_of_nothing_still_gives_a_valid_plan(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small, time_limit=0)
+    assert plan.stop_reason == "time_limit"
+    assert gs.verify.plan(small, plan).ok
+
+
+@pytest.mark.parametrize("objective", ["gpus", "nodes"])
+def test_objectives(small: gs.Cluster, objective: Any) -> None:
+    assert gs.verify.plan(small, gs.consolidate(small, objective=objective)).ok
+
+
+def test_policies_by_name(small: gs.Cluster) -> None:
+    names = gs.consolidation.policy_names()
+    assert "fewest_pods" in names["node_order"] and "by_gpu_model" in names["partitioner"]
+    preset = gs.consolidate(small)
+    assert gs.consolidate(small, policies={}) == preset
+    assert gs.consolidate(small, policies={"node_order": "least_demand_for_size"}) == preset
+    for kind, known in names.items():
+        for name in known:
+            assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
+    assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destinations": "group_order"}) != preset
+    with pytest.raises(gs.InvalidInput, match=r"node_order: 'fewest_pots'.*did you mean 'fewest_pods'"):
+        gs.consolidate(small, policies={"node_order": "fewest_pots"})
+    with pytest.raises(gs.InvalidInput, match=r"unknown field 'node_orders'.*did you mean 'node_order'"):
+        gs.consolidate(small, policies={"node_orders": "fewest_pods"})
+
+
+def test_bounds(small: gs.Cluster) -> None:
+    counting = gs.consolidation.bound(small)
+    assert counting == gs.consolidate(small).bound
+    assert set(counting) == {
+        "occupied_nodes_at_least",
+        "vacated_nodes_at_most",
+        "vacated_gpus_at_most",
+        "method",
+    }
+    occupied = int((small.nodes.occupants > 0).sum())
+    assert counting["occupied_nodes_at_least"] + counting["vacated_nodes_at_most"] == occupied
+    lp = gs.consolidation.bound(small, "lp")
+    assert lp["method"] == "lp"
+    assert lp["vacated_gpus_at_most"] <= counting["vacated_gpus_at_most"]
+    assert gs.consolidate(small, bound_method="none").bound["method"] == ""
+    with pytest.raises(gs.InvalidInput, match="method"):
+        gs.consolidation.bound(small, "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"preset": "x"}, "preset"),
+        ({"partition_size": 0}, "partition_size"),
+        ({"partition_size": -1}, "partition_size"),
+        ({"depth": 0}, "depth"),
+        ({"depth": 2.0}, "depth"),
+        ({"rounds": 0}, "rounds"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"time_limit": "x"}, "time_limit"),
+        ({"max_moves": -1}, "max_moves"),
+        ({"objective": "x"}, "objective"),
+        ({"bound_method": None}, "bound_method"),
+        ({"clear": ["nowhere"]}, "clear"),
+        ({"exempt": "n0"}, "exempt"),
+        ({"protect_core_members": "yes"}, "protect_core_members"),
+    ],
+)
+def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=field):
+        gs.consolidate(tiny, **options)
+
+
+def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
+    with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
+        gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        gs.consolidate(tiny, "best")  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        gs.consolidate("cluster")  # type: ignore[arg-type]
+
+
+def test_explanations_name_task_and_constraint(tiny: gs.Cluster) -> None:
+    plan = gs.consolidate(tiny)
+    fixed = gs.consolidation.explain(tiny, plan, "n1")
+    assert fixed.fate == "has_fixed" and ("fixed", "locked") in [(b.task, b.fixed_by) for b in fixed.blockers]
+    assert "fixed" in str(fixed) and "locked" in str(fixed)
+    assert gs.consolidation.explain(tiny, plan, "n0").fate == "vacated"
+    assert gs.consolidation.explain(tiny, plan.to_json(), "n2").fate == "empty"
+    assert pickle.loads(pickle.dumps(fixed)) == fixed
+    with pytest.raises(gs.InvalidInput, match="nowhere"):
+        gs.consolidation.explain(tiny, plan, "nowhere")
+
+
+def test_stuck_tasks_are_explained() -> None:
+    nodes = [make_node("a"), make_node("b")]
+    tasks = [
+        make_task("wide", node="a", gpus=list(range(6)), gpu_count=6),
+        make_task("full", node="b", gpus=list(range(5)), gpu_count=5),
+    ]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    explained = gs.consolidation.explain(cluster, gs.consolidate(cluster), "a")
+    assert explained.fate == "has_stuck"
+    assert [(b.task, b.obstacle, b.nodes_with_obstacle) for b in explained.blockers] == [("wide", "gpu", 1)]
+    change = explained.blockers[0].change
+    assert (change.node, change.gpu_milli, change.cpu_milli, change.closed_node) == ("b", 3000, 0, "")
+    assert str(explained).endswith("nearest is node 'b', which lacks 3 idle GPUs")
+    assert pickle.loads(pickle.dumps(change)) == change
+
+
+def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None:
+    plan = gs.consolidate(tiny, clear=["n0", "n1"])
+    left = gs.consolidation.explain_clear(tiny, plan, clear=["n0", "n1"])
+    assert [(why.node, why.fate) for why in left] == [("n0", "has_stuck"), ("n1", "has_fixed")]
+    assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
+    change = left[0].blockers[0].change
+    assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
+    assert str(left[0]).endswith("it would fit on node 'n1', which is to be cleared itself")
+    cleared = gs.consolidate(tiny, clear=["n0"])
+    assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
+    with pytest.raises(gs.InvalidInput, match="clear: absent"):
+        gs.consolidation.explain_clear(tiny, plan)
+
+
+def test_value_reports(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small)
+    value = gs.consolidation.value_report(small, plan)
+    assert (value.moves, value.waves, value.vacated_nodes) == (
+        len(plan.moves),
+        plan.waves,
+        len(plan.vacated_nodes),
+    )
+    assert value.moved_tasks == len({m.task for m in plan.moves})
+    assert sum(m.vacated_nodes for m in value.models) == value.vacated_nodes
+    assert value.vacated_gpus_per_move == pytest.approx(value.vacated_gpus / value.moves)
+    assert str(value.vacated_nodes) in str(value).replace(",", "")
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_place(tiny: gs.Cluster) -> None:
+    task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 4}
+    place = gs.place(tiny, task)
+    assert (
+        place is not None and place[0] == "n1" and place[1] == [4, 5, 6, 7]
+    )  # packing: the fullest that fits
+    assert gs.place(tiny, {**task, "gpu_count": 9}) is None
+    spread = gs.place(tiny, task, rankers=["least_allocated"])
+    assert spread is not None and spread[0] == "n2"
+    for options, field in (
+        ({"rankers": ["x"]}, "x"),
+        ({"rankers": []}, "ranker"),
+        ({"gpu_picker": "x"}, "x"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=field):
+            gs.place(tiny, task, **options)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="small"):
+        gs.place(tiny, {**task, "name": "small"})
+    with pytest.raises(gs.InvalidInput, match="on no node"):
+        gs.place(tiny, {**task, "gpus": [1]})
+
+
+def test_explain_and_bound_take_the_scope_of_the_plan() -> None:
+    nodes = [make_node(f"n{i}") for i in range(3)]
+    tasks = [make_task(f"t{i}", job="j", node=f"n{i}", gpus=[0]) for i in range(3)]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    scopes: list[tuple[dict[str, Any], str]] = [
+        ({"exempt": ["n0", "n1", "n2"]}, "exempt_node"),
+        ({"max_disrupted": 0}, "no_disruption"),
+    ]
+    for scope, reason in scopes:
+        plan = gs.consolidate(cluster, **scope)
+        assert plan.moves == ()
+        without = gs.consolidation.explain(cluster, plan, "n0")
+        told = gs.consolidation.explain(cluster, plan, "n0", **scope)
+        assert without.fate != "has_fixed" and told.fate == "has_fixed"
+        assert told.blockers[0].fixed_by == reason
+        assert gs.consolidation.bound(cluster, **scope)["vacated_nodes_at_most"] == 0
+        assert gs.consolidation.bound(cluster)["vacated_nodes_at_most"] == 2
+    with pytest.raises(gs.InvalidInput, match="max_disrupted"):
+        gs.consolidation.bound(cluster, max_disrupted=-1)
+
+
+def test_place_with_filters_pickers_and_functions(tiny: gs.Cluster) -> None:
+    task = {"name": "new", "cpu_milli": 8000, "memory_mib": 1000, "gpu_count": 2}
+    assert gs.place(tiny, task, rankers=["least_allocated"]) == ("n2", [0, 1])
+    assert gs.place(tiny, task, rankers=["least_allocated"], filters=["occupied"]) == ("n0", [0, 1])
+    for name in gs.allocation.gpu_picker_names():
+        assert gs.place(tiny, task, gpu_picker=name) is not None
+    for name in gs.allocation.filter_names():
+        assert gs.place(tiny, task, filters=[name]) is not None
+
+    seen: list[str] = []
+
+    def not_n1(cluster: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
+        seen.append(node.name)
+        assert task.name == "new" and cluster.tasks["new"] == task
+        return node.name != "n1"
+
+    assert gs.place(tiny, task, filters=[not_n1, "occupied"]) == ("n0", [0, 1])
+    assert seen == ["n0", "n1", "n2"]
+    last = gs.place(tiny, task, rankers=["first_fit", lambda c, t, n: c.nodes.index(n.name)])
+    assert last is not None and last[0] == "n2"
+    top = gs.place(tiny, task, gpu_picker=lambda c, t, n: n.idle_gpus[-t.gpu_count :])
+    assert top == ("n1", [6, 7])
+    workload = gs.fragmentation.Workload([{"gpu_count": 8}])
+    fgd = gs.place(tiny, task, rankers=["fgd"], workload=workload)
+    assert fgd == gs.place(tiny, task, rankers=["fgd"], workload=[{"gpu_count": 8}]) and fgd is not None
+    assert fgd[0] != "n2"  # the only node where a task of eight still starts
+
+
+def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
+    def fail(*_: object) -> Any:
+        raise RuntimeError("mine")
+
+    new = make_task("new")
+    about = r"\(<lambda>\)'s answer for task 'new' and node 'n\d'"
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"filters": ["x"]}, "filter: 'x'; expected one of"),
+        ({"rankers": []}, "rankers: 0 entries; expected at least 1"),
+        ({"filters": [3]}, "filters"),
+        ({"rankers": [None]}, "rankers"),
+        ({"gpu_picker": lambda c, t, n: [99]}, "gpu_picker's answer"),
+        ({"gpu_picker": lambda c, t, n: [0, 1]}, "gpu_picker's answer"),
+        ({"rankers": ["packing", lambda c, t, n: "best"]}, rf"rankers\[1\] {about}: 'best'; expected a whole"),
+        ({"rankers": [lambda c, t, n: float("nan")]}, rf"rankers\[0\] {about}: nan; expected a whole number"),
+        ({"rankers": [lambda c, t, n: True]}, "True; expected a whole number"),
+        ({"filters": [lambda c, t, n: None]}, rf"filters\[0\] {about}: None"),
+        ({"rankers": ["fgd"], "workload": []}, "workload"),
+    ]
+    for options, text in bad:
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.place(tiny, new, **options)
+    refused: list[tuple[str, Any]] = [
+        ("rankers", [lambda c: 1]),
+        ("filters", [lambda: True]),
+        ("gpu_picker", lambda c, t: [0]),
+    ]
+    for kind, other in refused:
+        told = rf"^{kind}.*given; expected a function that is called as f\(cluster, task, node\)$"
+        with pytest.raises(gs.errors.InvalidType, match=told):
+            gs.place(tiny, new, **{kind: other})
+
+    def array(*_: object) -> Any:
+        return np.array([1, 2])
+
+    def mistaken(cluster: gs.Cluster, task: gs.Task, node: gs.Node) -> Any:
+        none: Any = None
+        return 1 + none
+
+    with pytest.raises(gs.errors.InvalidType, match=r"^rankers\[0\] \(array\).*array\(\[1, 2\]\); expected a whole number"):
+        gs.place(tiny, new, rankers=[array])
+    with pytest.raises(TypeError, match="NoneType") as raised:  # of the function itself
+        gs.place(tiny, new, rankers=[mistaken])
+    assert not isinstance(raised.value, gs.InvalidInput)
+    last = gs.place(tiny, new, rankers=[lambda c, t, n: c.nodes.index(n.name)])
+    for number in (float, np.float32, np.int32):
+        ranker: Any = lambda c, t, n, number=number: number(c.nodes.index(n.name))  # noqa: E731
+        assert gs.place(tiny, new, rankers=[ranker]) == last
+    for options in ({"filters": [fail]}, {"rankers": [fail]}, {"gpu_picker": fail}):
+        with pytest.raises(RuntimeError, match="mine"):
+            gs.place(tiny, new, **options)
+
+
+def test_a_task_that_runs_is_not_placed(tiny: gs.Cluster) -> None:
+    running = make_task("new", node="n2", gpus=[0])
+    tasks: list[tuple[Any, str, str]] = [
+        ("small", "small", "n0"),
+        (tiny.tasks["small"], "small", "n0"),
+        (running, "new", "n2"),
+    ]
+    for task, name, node in tasks:
+        text = f"^task: '{name}'; expected a pending task; this one runs on node '{node}'$"
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.place(tiny, task)
+    with pytest.raises(gs.InvalidInput, match="expected a task of this cluster"):
+        gs.place(tiny, tiny.copy().tasks[0])
+
+
+def test_feasible_nodes(tiny: gs.Cluster) -> None:
+    new = make_task("new", gpu_count=5)
+    assert gs.allocation.feasible_nodes(tiny, new).tolist() == [0, 2]
+    assert gs.allocation.feasible_nodes(tiny, make_task("huge", gpu_count=9)).tolist() == []
+    # A task that runs is judged as if it moved.
+    assert gs.allocation.feasible_nodes(tiny, tiny.tasks["fixed"]).tolist() == [0, 1, 2]
+    assert tiny.nodes.gpu_count[gs.allocation.feasible_nodes(tiny, "small")].tolist() == [8, 8, 8]
+    with pytest.raises(TypeError, match="task: 3; expected a dict, the name of a pending task, or a Task"):
+        gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
+
+
+def test_find_obstacles(tiny: gs.Cluster) -> None:
+    new = make_task("new", gpu_count=5)
+    obstacles = gs.allocation.find_obstacles(tiny, new)
+    assert [i for i, obstacle in enumerate(obstacles) if obstacle == "none"] == [0, 2]
+    assert obstacles[1] == "gpu"
+    task = next(t for t in tiny.tasks if t.node is not None)
+    assert gs.allocation.find_obstacles(tiny, task, old_copy="stays") == gs.allocation.find_obstacles(tiny, task.name)
+    home = tiny.nodes.index(task.node)
+    assert gs.allocation.find_obstacles(tiny, task, old_copy="leaves")[home] == "none"
+    assert tiny.tasks[task.name].node == task.node  # the cluster is as it was
+    with pytest.raises(gs.InvalidInput, match="old_copy: 'left'; expected one of 'stays', 'leaves'"):
+        gs.allocation.find_obstacles(tiny, new, old_copy="left")
+
+
+def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)
+    assert sorted(raised.value.problems) == [
+        "depth: 0; expected 1 to 16",
+        "exempt: unknown node 'nowhere'",
+        f"max_moves: {2**70}; expected 0 to 9223372036854775807",
+        f"seed: {2**64}; expected 0 to 18446744073709551615",
+    ]
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.consolidation.explain(tiny, gs.consolidate(tiny), "here", max_disrupted=-1)
+    assert raised.value.problems == ["node: unknown node 'here'", "max_disrupted: -1; expected at least 0"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, "1 to 16"), (17, "1 to 16"), (2**31, "1 to 16"), ("x", "an integer from 1 to 16"), (1.5, "an integer from 1 to 16")],
+)
+def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object, expected: str) -> None:
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.consolidate(tiny, depth=value)  # type: ignore[arg-type]
+    assert raised.value.problems == [f"depth: {value!r}; expected {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(10**5000, "a value of type int", id="more digits than Python writes"),
+        pytest.param(-1, "-1", id="negative"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_told_with_their_range(
+    tiny: gs.Cluster, value: object, text: str
+) -> None:
+    with pytest.raises(gs.InvalidInput, match=f"^seed: {text}; expected 0 to 18446744073709551615$"):
+        gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="^seed: 1.5; expected an integer from 0 to 18446744073709551615$"):
+        gs.consolidate(tiny, seed=1.5)  # type: ignore[arg-type]
+    if value == 10**5000:
+        text = "^time_limit: a value of type int; expected a number up to"
+        with pytest.raises(gs.InvalidInput, match=text):
+            gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
+
+
+def test_place_honours_wishes() -> None:
+    """n0 holds a member of the job, n1 has its hardware described; n2 is the fullest."""
+    wish = {"level": 1, "mode": "preferred"}
+    nodes = [make_node(f"n{i}", network=["c", f"s{i}"]) for i in range(3)]
+    nodes[1]["hardware"] = "a100x8"
+    tasks = [
+        make_task("member", job="j", node="n0", gpus=[0], network_affinity=wish),
+        make_task("running", node="n1", gpus=[0, 1, 2], gpu_count=3),
+        make_task("full", node="n2", gpus=list(range(5)), gpu_count=5),
+    ]
+    cluster = gs.Cluster.from_json(document(nodes, tasks))
+    new = make_task("new", job="j", gpu_count=2, network_affinity=wish)
+    assert gs.place(cluster, new) == ("n2", [5, 6])
+    assert gs.place(cluster, new, rankers=["network_wish", "packing"]) == ("n0", [1, 2])
+    close = make_task("close", gpu_count=2, hardware_affinity={"level": "numa", "qos": "best_effort"})
+    assert gs.place(cluster, close, rankers=["hardware_wish", "packing"]) == ("n1", [4, 5])
+    careless = make_task("careless", gpu_count=2)
+    assert gs.place(cluster, careless, filters=[lambda c, t, n: n.name == "n1"]) == ("n1", [3, 4])
+
+
+def keys_of_the_preset(cluster: gs.Cluster) -> list[int]:
+    """`least_demand_for_size`, as the library computes it: with whole numbers alone."""
+    roots = [next(r for r in range(3000, 0, -1) if r**3 <= gpus * 10**9) for gpus in range(1, 17)]
+    keys = []
+    for node in cluster.nodes:
+        used = 1000 * node.gpu_count - node.gpu_free_milli
+        demand = used + (node.cpu_milli - node.cpu_free_milli) // 16 + 1000 * node.occupants
+        keys.append(demand * 1000 // roots[node.gpu_count - 1] if node.gpu_count else 2**62 - 1)
+    return keys
+
+
+def test_a_node_order_in_python_is_asked_once_a_round(small: gs.Cluster) -> None:
+    seen: list[gs.Cluster] = []
+
+    def order(cluster: gs.Cluster) -> Any:
+        seen.append(cluster)
+        return np.array(keys_of_the_preset(cluster))
+
+    before = small.copy()
+    for threads in (1, 2, 8):
+        seen.clear()
+        plan = gs.consolidate(small, policies={"node_order": order}, threads=threads)
+        assert plan == gs.consolidate(small, threads=threads)
+        # In every round of every start; later rounds of a start find the moves of earlier ones.
+        assert len(plan.rounds) <= len(seen) <= 3 * (len(plan.rounds) + 1)
+        assert seen[0] == small and seen[1] != small
+    assert small == before
+    # Lists, whole numbers in floating point, and numbers beyond 32 bits will do.
+    for f in (keys_of_the_preset, lambda c: np.array(keys_of_the_preset(c), dtype=float)):
+        assert gs.consolidate(small, policies={"node_order": f}).moves
+    backwards = gs.consolidate(small, policies={"node_order": lambda c: -np.arange(len(c.nodes))})
+    assert backwards != plan and gs.verify.plan(small, backwards).ok
+
+
+def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) -> None:
+    for name, f in (("unit", lambda c: np.ones(len(c.nodes), dtype=int)), ("gpus", lambda c: c.nodes.gpu_count)):
+        by_function = gs.consolidate(small, policies={"weight": f})
+        assert by_function == gs.consolidate(small, policies={"weight": name})
+    asked: list[gs.Cluster] = []
+
+    def one_group(cluster: gs.Cluster) -> list[int]:
+        asked.append(cluster)
+        return [0] * len(cluster.nodes)
+
+    plan = gs.consolidate(small, policies={"partitioner": one_group, "node_order": "fewest_pods"}, preset="fast")
+    assert asked == [small] and plan.moves and gs.verify.plan(small, plan).ok
+    # Nodes in no group neither leave nor receive.
+    chosen = [0 if i < 200 else -1 for i in range(len(small.nodes))]
+    plan = gs.consolidate(small, policies={"partitioner": lambda c: chosen})
+    inside = {node.name for node, group in zip(small.nodes, chosen) if group == 0}
+    assert plan.moves and {move.to for move in plan.moves} <= inside
+
+
+@pytest.mark.parametrize("kind", ["node_order", "partitioner", "weight"])
+def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str) -> None:
+    n = len(small.nodes)
+    field = rf"policies\.{kind}'s answer"
+    every = rf"expected an array or a list of {n} whole numbers, one for each node of cluster\.nodes"
+    for answer, message in (
+        (None, rf"{field}: None; {every}"),
+        (3, rf"{field}: 3; {every}"),
+        ([1, 2], rf"{field}: 2 numbers; expected {n}, one for each node of cluster\.nodes$"),
+        (np.zeros(n - 1), rf"{field}: {n - 1} numbers; expected {n}, one for each node of cluster\.nodes$"),
+        (np.zeros((n, 1)), rf"{field}: an array of shape \({n}, 1\); {every}"),
+        (np.zeros(n, dtype=bool), every),
+        ([[1], [1, 2]], every),
+        (np.r_[np.zeros(n - 1), np.nan], rf"{field} for node '.*': nan; expected a whole number; scale"),
+        (np.r_[0.5, np.zeros(n - 1)], rf"{field} for node '.*': 0\.5; expected a whole number"),
+        (np.r_[np.inf, np.zeros(n - 1)], rf"{field} for node '.*': inf; expected a whole number"),
+        (["a"] * n, rf"{field} for node '.*': .*'a'.*; expected a whole number"),
+        ([2**70] + [0] * (n - 1), rf"{field} for node '.*': {2**70}; expected "),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
+    if kind == "weight":
+        with pytest.raises(gs.InvalidInput, match=rf"{field} for node '.*': -1; expected 0 to "):
+            gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
+
+    class Enough(Exception):
+        pass
+
+    def fail(cluster: gs.Cluster) -> Any:
+        raise Enough(kind)
+
+    # InvalidType where it is asked within the search; the others are asked while all of `policies` is checked.
+    with pytest.raises(gs.InvalidInput, match=rf"^policies\.{kind}: .*; expected a function that is called as f\(cluster\)$"):
+        gs.consolidate(small, policies={kind: lambda: [0] * n})
+    for threads in (1, 4):
+        with pytest.raises(Enough, match=kind):
+            gs.consolidate(small, policies={kind: fail}, threads=threads)
+    assert gs.consolidate(small).moves  # nothing is left behind
+
+
+def test_policies_that_cannot_be_functions_say_so(small: gs.Cluster) -> None:
+    with pytest.raises(gs.InvalidInput, match=r"policies\.ejection: .*; expected a name: policies of this kind are asked within"):
+        gs.consolidate(small, policies={"ejection": lambda c: []})
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.consolidate(small, policies={"node_order": 3, "picker": print})  # type: ignore[dict-item]
+    assert len(caught.value.problems) == 2
+
+
+def test_a_price_trades_gpus_for_moves(small: gs.Cluster) -> None:
+    everything, some = gs.consolidate(small), gs.consolidate(small, price=2500)
+    assert some.stats["price"] == 2500
+    assert 0 < some.stats["vacated_gpus"] < everything.stats["vacated_gpus"]
+    assert some.stats["value_milli"] == 1000 * some.stats["vacated_weight"] - 2500 * some.stats["relocation_cost"]
+    with pytest.raises(gs.errors.InvalidInput, match="price: -1; expected 0 to 1000000000"):
+        gs.consolidate(small, price=-1)
+
+
+def test_a_node_may_be_too_dear(small: gs.Cluster) -> None:
+    plan = gs.consolidate(small, price=4000)
+    fates = {gs.consolidation.explain(small, plan, name, price=4000).fate for name in small.nodes.name}
+    assert "too_dear" in fates
+    without = {gs.consolidation.explain(small, plan, name).fate for name in small.nodes.name}
+    assert "too_dear" not in without
+
+
+def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
+    frontier = gs.frontier(small, points=5)
+    assert len(frontier) == len(frontier.points) and list(frontier) == frontier.points
+    assert frontier[0] == frontier.points[0] and frontier[-1] == frontier.points[-1]
+    with pytest.raises(IndexError, match="point 99; there are"):
+        frontier[99]
+    assert frontier.bound_method == "counting"
+    assert frontier.stop_reason == "completed"
+    table = frontier.to_pandas()
+    assert len(table) == len(frontier.points) > 3
+    assert table.relocation_cost.is_monotonic_increasing
+    assert table.vacated_weight.is_monotonic_increasing
+    assert (table.vacated_weight <= table.weight_at_most).all()
+    assert (table.value_milli <= table.value_at_most_milli).all()
+    assert [point.vacated_gpus_at_most for point in frontier.points] == list(table.weight_at_most)
+    assert {point.vacated_gpus_at_most for point in gs.frontier(small, points=2, objective="nodes").points} == {None}
+    for point in frontier.points:
+        assert gs.verify.plan(small, point.plan).ok
+        assert len(point.plan.moves) == point.moves
+    with pytest.raises(gs.errors.InvalidInput, match="points: 0; expected 1 to 1000"):
+        gs.consolidation.frontier(small, points=0)
+
+
+def test_a_goal_is_reached_by_few_moves() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    already = gs.consolidate(cluster, goal={"empty_nodes": 1, "gpu_model": "A100"})
+    assert (already.stats["goal_before"], already.goal_reached, len(already.moves)) == (1, True, 0)
+    more = gs.consolidate(cluster, goal={"empty_nodes": 2})
+    assert (more.stats["goal_after"], more.goal_reached, more.vacated_nodes) == (2, True, ["n0"])
+    assert gs.verify.plan(cluster, more).ok
+    # Slots for eight GPUs: only empty nodes have them. The locked task stays.
+    goal = {"slots": {"gpu_count": 8}, "count": 3}
+    out_of_reach = gs.consolidate(cluster, goal=goal)
+    assert (out_of_reach.stats["goal_after"], out_of_reach.goal_reached, out_of_reach.goal) == (2, False, goal)
+    assert gs.consolidate(cluster, goal={"slots": {"gpu_count": 8, "cpu_milli": 1000}}).goal_reached
+    without = gs.consolidate(cluster)
+    assert (without.goal, without.goal_reached) == (None, None)
+
+
+def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    plan = gs.consolidate(cluster, goal={"empty_nodes": 2})
+    document = plan.to_json()
+    assert (document["version"], document["goal"], document["goal_reached"]) == (2, {"empty_nodes": 2}, True)
+    for again in (gs.Plan.from_json(document), pickle.loads(pickle.dumps(plan))):
+        assert (again.goal, again.goal_reached, again) == (plan.goal, True, plan)
+    wrong = gs.verify.plan(cluster, {**document, "goal_reached": False})
+    assert wrong.violations == ["goal_reached: is false, but there are 2 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ({}, "goal: neither empty_nodes nor slots"),
+        ({"empty_nodes": 0}, "empty_nodes: 0; expected at least 1"),
+        ({"empty_nodes": "3"}, "goal.empty_nodes: '3'; expected an integer"),
+        ({"empty_node": 3}, "goal: unknown field 'empty_node'.*did you mean 'empty_nodes'"),
+        ({"slots": {"gpus": 8}}, "goal.slots: unknown field 'gpus'"),
+        ({"slots": {}}, "goal: slots: nothing is asked for"),
+        ({"slots": 8}, "goal.slots: 8; expected a dict"),
+        ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
+        ({"empty_nodes": 1, "count": 2}, "goal: count: 2; expected none beside empty_nodes"),
+        ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
+        (3, "goal: 3; expected a dict"),
+    ],
+)
+def test_each_mistake_in_a_goal_is_named(goal: object, message: str) -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    with pytest.raises(gs.InvalidInput, match=message):
+        gs.consolidate(cluster, goal=goal)  # type: ignore[arg-type]
+
+
+def test_moves_of_anybody_become_a_plan() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    ordered = gs.order_into_waves(cluster, [("small", "n1"), ("fixed", "n0")])
+    assert [(move.task, move.to) for move in ordered.plan.moves] == [("small", "n1")]
+    assert ordered.plan.vacated_nodes == ["n0"] and gs.verify.plan(cluster, ordered.plan).ok
+    assert [(why.task, why.to_node, why.fate, why.fixed_by) for why in ordered.dropped] == [("fixed", "n0", "task_stays", "locked")]
+    assert "task 'fixed' must stay (locked)" in str(ordered.dropped[0])
+    # GPUs that are named are taken, and no others.
+    free = cluster.nodes["n1"].idle_gpus[-1]
+    named = gs.order_into_waves(cluster, [("small", "n1", [free])])
+    assert named.plan.moves[0].gpus == [free]
+    held = cluster.tasks["fixed"].gpus[0]
+    taken = gs.order_into_waves(cluster, [["small", "n1", [held]]])
+    assert not taken.plan.moves and "are in use" in str(taken.dropped[0])
+    empty = gs.order_into_waves(cluster, [("small", "n2")])
+    assert empty.dropped[0].closed_by == "empty"
+    plan = gs.consolidate(cluster)
+    again = gs.order_into_waves(cluster, plan.moves)
+    assert again.plan.moves == plan.moves and not again.dropped
+    with pytest.raises(gs.InvalidInput) as error:
+        gs.order_into_waves(cluster, [("nobody", "nowhere"), ("small",), ("small", "n1", [99])])
+    assert len(error.value.problems) == 4
+    bare = small({"a": 2, "b": 0}, [{"name": "t", "node": "a", "gpu_count": 0}])
+    with pytest.raises(gs.InvalidInput, match="expected none, because node 'b' has no GPUs"):
+        gs.order_into_waves(bare, [("t", "b", [0])])
+
+
+def test_a_move_that_was_not_made_is_explained() -> None:
+    cluster = gs.Cluster.from_json(tiny_document())
+    plan = gs.consolidate(cluster)
+
+    def ask(task: str, node: str) -> gs.consolidation.MoveExplanation:
+        return gs.explain_move(cluster, task, node, plan=plan, price=100)
+
+    back = ask("small", "n0")
+    assert (back.fate, back.closed_by) == ("node_closed", "emptied")
+    assert (back.cost, back.weight, back.value_milli) == (-1, -8, -8000 + 100)
+    assert "task 'small' cannot move to node 'n0'" in str(back)
+    assert ask("small", "n1").fate == "is_there"
+    assert ask("small", "n2").closed_by == "empty"
+    assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
+    with pytest.raises(gs.InvalidInput, match="task: "):
+        ask("nobody", "n0")
+    before = gs.explain_move(cluster, "small", "n1")
+    assert (before.fate, before.from_node, before.weight, before.cost) == ("possible", "n0", 8, 1)
+    assert str(gs.explain_move(cluster, "small", "n0")) == "task 'small' is on node 'n0' already"
+
+
+def to_clear() -> gs.Cluster:
+    """The task of `a` fits on `empty` alone, as long as that of `b` stays, which fits on `c`."""
+    nodes = [make_node(name) for name in ("a", "b", "c", "empty")]
+    tasks = [
+        make_task("red", node="a", gpus=[0, 1, 2, 3, 4, 5], gpu_count=6),
+        make_task("blue", node="b", gpus=[0, 1, 2, 3], gpu_count=4),
+        make_task("fixed", node="c", gpus=[0, 1, 2, 3], gpu_count=4, locked=True),
+    ]
+    return gs.Cluster.from_json(document(nodes, tasks))
+
+
+def test_empty_nodes_are_opened_at_a_price() -> None:
+    cluster = to_clear()
+    nothing = gs.consolidate(cluster, max_moves=0)
+    assert not gs.consolidate(cluster, clear=["a"], exempt=["b"]).moves
+    plan = gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=700)
+    assert plan.vacated_nodes == ["a"] and plan.opened_nodes == ["empty"]
+    assert gs.verify.plan(cluster, plan).ok
+    assert plan.stats["opened_nodes"] == 1 and plan.stats["opened_gpus"] == 8
+    assert plan.stats["value_milli"] == 8000 - 700 * 8
+    assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
+    with pytest.raises(gs.InvalidInput, match="open_price: 700; expected at least 1000 where clear"):
+        gs.consolidate(cluster, open_price=700)
+    assert gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate == "too_dear"
+    closed = gs.consolidation.bound(cluster)
+    opened = gs.consolidation.bound(cluster, open_price=1000)
+    assert opened["vacated_gpus_at_most"] >= closed["vacated_gpus_at_most"]
+
+
+def tenants_apart(cluster: gs.Cluster) -> Any:
+    return (
+        [int(task.name == "blue") for task in cluster.tasks],
+        np.array([float(node.name == "c") for node in cluster.nodes]),
+        [[True, True], [True, False]],
+    )
+
+
+def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
+    cluster = to_clear()
+    nothing = gs.consolidate(cluster, max_moves=0)
+    plan = gs.consolidate(cluster)
+    assert [move.to for move in plan.moves] == ["c"]
+    assert not gs.consolidate(cluster, rule=tenants_apart).moves
+    checked = gs.verify.plan(cluster, plan, rule=lambda task, node: (task, node) != ("blue", "c"))
+    assert checked.violations == ["wave 0, move #0 of task 'blue' from 'b' to 'c': rule: refuses it"]
+    assert gs.verify.plan(cluster, plan, rule=lambda task, node: True).ok
+    assert not gs.consolidation.frontier(cluster, rule=tenants_apart).points
+    assert not gs.consolidate(cluster, goal={"empty_nodes": 2}, rule=tenants_apart).goal_reached
+    assert gs.consolidate(cluster, goal={"empty_nodes": 2}).goal_reached
+    move = gs.explain_move(cluster, "blue", "c", rule=tenants_apart)
+    assert move.fate == "refused" and "rule 'tenants_apart' refuses it" in str(move)
+    why = gs.consolidation.explain(cluster, nothing, "b", clear=["b"], exempt=["a"], rule=tenants_apart)
+    assert why.blockers[0].nodes_refused == 1
+
+
+def test_what_a_rule_answers_is_checked() -> None:
+    cluster = to_clear()
+    good = tenants_apart(cluster)
+    for answer, message in (
+        (None, "rule's answer: None; expected three arrays"),
+        (good[:2], "rule's answer: .*; expected three arrays"),
+        (([0], good[1], good[2]), "rule's classes of tasks: 1 number; expected 3, one for each task of cluster.tasks"),
+        (([0, 0, 2], good[1], good[2]), "rule's classes of tasks: 2; expected 0 to 1"),
+        ((good[0], [0, 0, 0, -1], good[2]), "rule's classes of nodes: -1; expected 0 to 1"),
+        ((good[0], good[1], [[1, 1], [1, 0]]), "rule's table: an array of shape .*; expected a table of bools"),
+        ((good[0], good[1], [True, False]), "rule's table: an array of shape"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.consolidate(cluster, rule=lambda c, answer=answer: answer)
+    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+        gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+        gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
+
+
+def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
+    """Nodes by their GPUs, and tasks without cores."""
+    document = {
+        "format": "gpusched.cluster",
+        "version": 1,
+        "nodes": [
+            {"name": name, "gpu_count": gpus, "cpu_milli": 8000, "memory_mib": 8000, **({"gpu_model": "A"} if gpus else {})}
+            for name, gpus in nodes.items()
+        ],
+        "tasks": [{"cpu_milli": 0, "memory_mib": 0, "gpus": list(range(task["gpu_count"])), **task} for task in tasks],
+    }
+    return gs.Cluster.from_json(document)
+
+
+def test_ordered_moves_vacate_no_node_that_receives_in_an_earlier_pass() -> None:
+    apart = [{"group": "y", "level": "node", "limit": 1}]
+    cluster = small(
+        {"n2": 8, "n3": 2, "n4": 2},
+        [
+            {"name": "t0", "node": "n2", "gpu_count": 0, "anti_affinity": apart},
+            {"name": "t1", "node": "n3", "gpu_count": 2},
+            {"name": "t5", "node": "n4", "gpu_count": 1, "anti_affinity": apart},
+        ],
+    )
+    ordered = gs.order_into_waves(cluster, [("t1", "n4"), ("t0", "n4"), ("t5", "n2")])
+    assert gs.verify.plan(cluster, ordered.plan).violations == []
+
+
+def test_ordered_moves_leave_nobody_where_nobody_wants_them() -> None:
+    cluster = small(
+        {"A": 1, "B": 2, "H": 2},
+        [
+            {"name": "t1", "node": "A", "gpu_count": 1},
+            {"name": "b", "node": "B", "gpu_count": 2},
+            {"name": "h", "node": "H", "gpu_count": 1},
+        ],
+    )
+    ordered = gs.order_into_waves(cluster, [("t1", "B"), ("b", "A")])
+    assert not ordered.plan.moves and [move.task for move in ordered.dropped] == ["t1", "b"]
+
+
+def test_nodes_that_are_worth_nothing_are_not_opened_for_nothing() -> None:
+    cluster = small({"c0": 0, "c1": 0}, [{"name": "a", "node": "c0", "gpu_count": 0}])
+    assert not gs.consolidate(cluster, open_price=1000).moves
+    assert not gs.consolidate(cluster, open_price=1000, objective="nodes").moves
+
+
+def test_daemons_stay_because_they_are_daemons() -> None:
+    cluster = small(
+        {"A": 4, "B": 4},
+        [
+            {"name": "d", "node": "A", "gpu_count": 0, "daemon": True},
+            {"name": "a", "node": "A", "gpu_count": 1},
+            {"name": "b", "node": "B", "gpu_count": 1},
+        ],
+    )
+    assert "must stay (daemon)" in str(gs.explain_move(cluster, "d", "B"))

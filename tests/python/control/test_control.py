@@ -1,0 +1,504 @@
+"""gpusched.control, the simulated host, and the commands `control`, `simulate-host` and `replay-audit`."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+from control_documents import config, window
+from gpusched import cli
+
+
+def test_layout_counts_are_the_golden_ones() -> None:
+    five = ["1g", "2g", "3g", "4g", "7g"]
+    a100, a30 = gs.control.mig_layout("A100-80GB"), gs.control.mig_layout("A30-24GB")
+    counts = [
+        (a100.count_layouts(profiles=p), a100.count_layouts(profiles=p, maximal=True))
+        for p in (five, [*five, "1g.2mem"], [])
+    ]
+    assert counts == [(298, 19), (723, 78), (2319, 239)]
+    assert a100.count_layouts(profiles=five, multisets=True) == 38
+    assert (a30.count_layouts(profiles=["1g", "2g", "4g"]), a30.count_layouts(maximal=True)) == (26, 17)
+    assert len(a100.all_layouts(profiles=five)) == 298
+    assert "A30-24GB" in gs.control.mig_devices()
+
+
+def test_layouts_are_values() -> None:
+    empty = gs.control.mig_layout("A100-40GB")
+    one = empty.create("2g", 0).create("1g", 2)
+    assert empty.instances == [] and one.instances == [("2g", 0), ("1g", 2)]
+    assert one == gs.control.mig_layout("A100-40GB", [("1g", 2), ("2g", 0)])
+    assert one == copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
+    assert one != empty and repr(one) == "mig_layout('A100-40GB', [('2g', 0), ('1g', 2)])"
+    assert one.destroy("1g", 2).instances == [("2g", 0)]
+    assert one.least_fragmenting("3g") == 4 and one.least_fragmenting("7g") is None
+    assert one.enlargements("2g", 0) == [("3g", 4)]
+    alone = gs.control.mig_layout("A100-40GB", [("2g", 0)]).enlargements("2g", 0, largest_first=True)
+    assert [key for key, _ in alone] == ["7g", "4g", "3g", "3g"]
+    assert one.largest_free_block == 5
+    assert one.profiles[0].key == "1g" and one.profiles[0].starts == [0, 1, 2, 3, 4, 5, 6]
+    target = empty.create("3g", 4).create("1g", 2)
+    here = one
+    for kind, profile, start in one.transition_to(target):
+        here = here.create(profile, start) if kind == "create" else here.destroy(profile, start)
+    assert here == target
+    for bad in (
+        lambda: one.create("2g", 0),
+        lambda: one.create("9g", 0),
+        lambda: one.create("2g", 9),
+        lambda: one.destroy("3g", 4),
+        lambda: one.transition_to(gs.control.mig_layout("A30-24GB")),
+        lambda: gs.control.mig_layout("X"),
+        lambda: one.count_layouts(profiles=["x"]),
+    ):
+        with pytest.raises(gs.InvalidInput):
+            bad()
+
+
+def test_a_controller_decides_and_its_log_replays() -> None:
+    controller = gs.control.Controller(config())
+    actions = [a for _ in range(10) for a in controller.step(window(25.0, 15e9))]
+    assert actions[0].kind == "throttle_io" and actions[0].target == "T2"
+    assert str(actions[0]) == "T1: limit block I/O of T2 to 500 MB/s for 30 s"
+    assert actions[0] == pickle.loads(pickle.dumps(actions[0]))
+    assert controller.state["T1"]["phase"] == "guarded"
+    assert controller.admission_open
+    replay = gs.control.replay_audit(controller.audit_log, config())
+    assert (replay.windows, replay.actions, replay.first_difference) == (10, 1, -1)
+    other = gs.control.replay_audit(controller.audit_log, config(options={"persistence": 4}))
+    assert other.first_difference == 0 and other.expected != other.found
+    again = gs.control.Controller(controller.config)
+    assert again.config == controller.config
+    assert len(controller.take_log().splitlines()) == 10 and controller.audit_log == ""
+
+
+def test_events_say_why() -> None:
+    controller = gs.control.Controller(config())
+    events = []
+    for _ in range(4):
+        controller.step(window(25.0, 15e9))
+        events += controller.events
+    assert [(e.row, e.before, e.after) for e in events] == [("tail_high", "observe", "suspect"), ("throttle", "suspect", "guarded")]
+    assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
+
+
+def test_a_layout_instead_of_a_host() -> None:
+    layout = gs.control.mig_layout("A100-80GB", [("2g", 2)])
+    controller = gs.control.Controller({"options": {"dwell": 64}}, mig=layout)
+    assert controller.state["T1"]["profile"] == "2g" and controller.state["T1"]["slice"] == 2
+    assert controller.config["host"]["gpus"][0]["device"] == "A100-80GB"
+    assert controller.step({"tenants": {"T1": {"p99_ms": 3, "count": 100}}}) == []
+    assert gs.control.Controller(mig=gs.control.mig_layout("A30-24GB")).state["T1"]["profile"] == "1g"
+    with pytest.raises(gs.InvalidInput, match="where `options` has a host"):
+        gs.control.Controller(config(), mig=layout)
+
+
+def test_dry_runs_wish_and_do_nothing() -> None:
+    controller = gs.control.Controller(config(flags={"dry_run": True}))
+    wished = []
+    for _ in range(10):
+        assert controller.step(window(25.0, 15e9)) == []
+        wished += controller.wished
+    assert [a.kind for a in wished] == ["throttle_io"]
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ({"tenants": {"T9": {}}}, "the name of a tenant"),
+        ({"tenants": {"T1": {"p99_ms": "x"}}}, "/tenants/T1/p99_ms"),
+        ({"surprise": 1}, "unknown field"),
+        ({"tenants": {"T1": {"p99_ms": float("nan")}}}, "finite"),
+        ("nonsense", "signals:"),
+    ],
+)
+def test_bad_observations(observation: Any, message: str) -> None:
+    controller = gs.control.Controller(config())
+    with pytest.raises(gs.InvalidInput, match=message):
+        controller.step(observation)
+    assert controller.audit_log == ""
+
+
+def test_the_simulated_host() -> None:
+    static = gs.sim.simulate_host(variant="static", seeds=range(2), duration_s=900)
+    full = gs.sim.simulate_host(variant="full", seeds=range(2), duration_s=900)
+    assert len(static) == 2 and np.all(static.throughput == 1) and np.all(static.structural_actions == 0)
+    assert np.all(full.miss_rate <= static.miss_rate) and np.all(full.p99_ms <= static.p99_ms)
+    assert np.all(static.arrived == full.arrived)
+    assert full.miss_rate.shape == (2,) and not full.miss_rate.flags.writeable
+    again = gs.sim.simulate_host(variant="full", seeds=[1], duration_s=900)
+    assert again.p99_ms[0] == full.p99_ms[1]
+    rows = gs.sim.simulate_host(
+        seeds=[0],
+        duration_s=200,
+        overrides={"classes": [(1.0, 4e6, 6.0)], "mmpp_rates": (20, 30), "pause_mode": "shed", "dwell": 64},
+    )
+    assert rows.arrived[0] < full.arrived[0]
+
+
+def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) -> None:
+    table = gs.sim.compare_hosts(["static", "full"], seeds=range(3), duration_s=900)
+    run = gs.sim.simulate_host(variant="full", seeds=range(3), duration_s=900)
+    static, full = table
+    assert (static.variant, full.variant, full.target_ms) == ("static", "full", "15")
+    for name, x in (
+        ("miss_pct", 100 * run.miss_rate),
+        ("p99_ms", run.p99_ms),
+        ("above_pct", run.violation_s / 9),
+        ("served_pct", 100 * run.throughput),
+        ("work_pct", 100 * run.system_throughput),
+        ("guards_per_h", 4.0 * (run.throttles + run.quota_changes)),
+    ):
+        assert full[name] == pytest.approx(x.mean()) and full[f"{name}_low"] == pytest.approx(x.min())
+        assert full[f"{name}_high"] == pytest.approx(x.max())
+    assert static.served_pct == static.work_pct == 100 and static.changes_per_h == 0
+    one = {"seeds": [0], "duration_s": 60}
+    assert gs.sim.compare_hosts(["static"], overrides={"tau_ms": 12.0, "threshold_ms": 10.0}, **one)[0].target_ms == "12"
+    assert gs.sim.compare_hosts(["static"], scenario="two_services", **one)[0].target_ms == "15/15"
+    with pytest.raises(gs.InvalidInput, match="seeds: none"):
+        gs.sim.compare_hosts(["static"], seeds=[])
+
+    command = ["simulate-host", "--variants", "static", "full", "--seeds", "3", "--duration-s", "900"]
+    assert cli.main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["figure", "static", "full"]
+    told = {line.split()[0]: line for line in lines[2:-1]}
+    assert list(told) == list(gs.sim.HOST_COLUMNS)[1:]
+    assert lines[-1].startswith("means of 3 seeds and, in brackets, the lowest and the highest of them; ")
+    assert f"{full.p99_ms:.1f} [{full.p99_ms_low:.1f}, {full.p99_ms_high:.1f}]" in told["p99_ms"]
+
+
+def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
+    docs = (Path(__file__).resolve().parents[3] / "docs" / "control.md").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit):
+        cli.main(["simulate-host", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, text in gs.sim.HOST_COLUMNS.items():
+        assert f"{name}: {text}" in shown and f"| `{name}` | {text} |" in docs
+    columns = gs.sim.compare_hosts(["static"], seeds=[0], duration_s=60).columns
+    assert {name.removesuffix("_low").removesuffix("_high") for name in columns} == set(gs.sim.HOST_COLUMNS)
+
+
+def test_settings_of_the_controller_are_overridden() -> None:
+    """E3: each reaches the controller, and the threshold leaves the target of the requests as it is."""
+    _, plain = gs.sim.record_host(duration_s=2)
+    assert plain["options"]["quota_levels"] == [50] and plain["options"]["io_levels_mb_s"] == [500]  # as docs/control.md says
+    changed = {"persistence": 5, "window_s": 1.0, "dwell": 64, "quota_levels": [90, 60], "io_levels_mb_s": [400, 100]}
+    _, config = gs.sim.record_host(duration_s=2, overrides={**changed, "threshold_ms": 12.5})
+    assert {name: config["options"][name] for name in changed} == changed
+    assert config["host"]["tenants"][0]["tau_ms"] == 12.5
+
+    def run(**overrides: Any) -> gs.sim.HostResult:
+        return gs.sim.simulate_host(variant="full", seeds=[0], duration_s=900, overrides=overrides)
+
+    def missed_of_static(**overrides: Any) -> int:
+        r = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=900, overrides=overrides)
+        return int(r.missed[0])
+
+    # Nobody acts, so only the target decides what is missed, and a threshold alone changes nothing.
+    assert missed_of_static() == missed_of_static(threshold_ms=12.0) < missed_of_static(tau_ms=12.0)
+    never = run(threshold_ms=1000.0)
+    assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
+    assert run().structural_actions[0] > 0 == run(persistence=1000).structural_actions[0]
+    for overrides, message in (
+        ({"threshold_ms": 0.0}, "threshold_ms: 0; expected more than 0"),
+        ({"persistence": 0}, "persistence: 0"),
+        ({"quota_levels": [40]}, "quota_levels"),
+        ({"io_levels_mb_s": [600]}, "io_levels_mb_s"),
+        ({"persistance": 3}, "did you mean 'persistence'"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.sim.simulate_host(seeds=[0], duration_s=60, overrides=overrides)
+
+
+def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["simulate-host", "--sensitivity", "--variants", "full", "--seeds", "2", "--duration-s", "200"]
+    assert cli.main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    header, rows = lines[0].split(), [line for line in lines if line.startswith("full")]
+    assert header[:4] == ["variant", "setting", "value", "miss_pct"]
+    assert "as it is" in rows[0] and len(rows) == 1 + 4 + 4 + 2 + 3 + 3 + 3
+    for name, value in (("persistence", 10), ("window_s", 1), ("dwell", 512), ("threshold_ms", 18)):
+        one = gs.sim.simulate_host(variant="full", seeds=range(2), duration_s=200, overrides={name: value})
+        row = next(line.split() for line in rows if line.split()[1:3] == [name, str(value)])
+        assert float(row[3]) == pytest.approx(float(np.mean(100 * one.miss_rate)), abs=0.01)
+        assert float(row[4]) == pytest.approx(float(np.mean(one.p99_ms)), abs=0.01)
+    assert cli.main([*command, "--audit", "log.jsonl"]) == 2
+    assert "--sensitivity: goes without" in capsys.readouterr().err
+
+
+def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    full = gs.control.variant_flags("full")
+    assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
+    assert gs.control.variant_flags("paper_largest") == {**gs.control.variant_flags("paper"), "largest_first": True}
+    assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
+    assert gs.control.variant_flags("no_placement") == {**full, "place": False}
+    assert gs.control.variant_flags("no_mig") == {**full, "mig": False}
+    log, config = gs.sim.record_host(0, variant="paper", duration_s=1800)
+    assert gs.control.replay_audit(log, config).first_difference == -1
+    done = [action for line in log.splitlines() for action in json.loads(line)["actions"]]
+    joined = [a for a in done if a["kind"] == "reconfigure" and a["after"][3] < a["before"][3]]
+    assert joined and not [a for a in done if a["kind"] == "set_quota"]
+    run = gs.sim.simulate_host(variant="paper", seeds=[0], duration_s=1800)
+    assert run.quota_changes[0] >= len(joined)
+
+    command = ["simulate-host", "--variants", "paper", "no_mig", "--seeds", "1", "--duration-s", "300"]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["figure", "paper", "no_mig"]
+
+
+def test_hosts_of_any_size() -> None:
+    one = {"seeds": [0], "duration_s": 300}
+    run = gs.sim.simulate_host(variant="static", scenario="two_hosts", **one)
+    assert run.services[0] == 2 and run.slice_s[0] == pytest.approx(2 * 2 * 300)
+    crowded = {"trios": 4, "neighbours": True}
+    run = gs.sim.simulate_host(variant="full", scenario="two_hosts", overrides=crowded, **one)
+    assert run.services[0] == 8
+    table = gs.sim.compare_hosts(["static"], scenario="two_hosts", overrides={"t2_weight": 5.0}, **one)
+    assert table[0].above_pct <= 100
+    _, config = gs.sim.record_host(0, scenario="two_hosts", overrides=crowded, duration_s=2)
+    assert len(config["host"]["gpus"]) == 8
+    assert [t["name"] for t in config["host"]["tenants"] if t["protected"]] == ["T1", "T1-2", "T1-3", "T1-4"]
+    with pytest.raises(gs.InvalidInput, match="trios: 3; expected at most one per root"):
+        gs.sim.simulate_host(overrides={"trios": 3}, **one)
+
+
+def test_ours_and_llm_mode() -> None:
+    full = gs.sim.simulate_host(variant="full", seeds=[3], duration_s=1800)
+    ours = gs.sim.simulate_host(variant="ours", seeds=[3], duration_s=1800)
+    assert ours.miss_rate[0] < full.miss_rate[0] and ours.violation_s[0] < full.violation_s[0]
+    assert ours.structural_actions[0] <= full.structural_actions[0]
+    assert ours.slice_s[0] > full.slice_s[0]  # what it takes
+    assert gs.control.variant_flags("ours") == {**gs.control.variant_flags("full"), "predict": True}
+    log, options = gs.sim.record_host(3, variant="ours", duration_s=900)
+    assert gs.control.replay_audit(log, options).first_difference == -1
+    both = gs.sim.simulate_host(variant="static", seeds=[3], duration_s=300, scenario="two_services")
+    assert both.slice_s[0] == pytest.approx(2 * 2 * 300)
+
+    rows = gs.sim.read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,9,8\n")
+    assert rows == [(0.0, 9, 8)]
+    trace = [(float(k), 100, 10) for k in range(50)]
+    run = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=60, scenario="llm", overrides={"llm_requests": trace})
+    assert abs(run.arrived[0] - 20 * 60) <= 1  # from the first moment to the last
+    assert 0 < run.decoded[0] <= run.completed[0]
+    with pytest.raises(gs.InvalidInput, match="column 'TIMESTAMP' is missing"):
+        gs.sim.read_llm_trace("a,b\n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"overrides": {"llm_requests": [(0, 1)]}},
+        {"overrides": {"llm_requests": [(0, 1, -1)]}},
+        {"variant": "x"},
+        {"scenario": "x"},
+        {"overrides": {"x": 1}},
+        {"overrides": {"classes": [(0.5, 1, 1)]}},
+        {"overrides": {"pause_mode": "x"}},
+        {"overrides": [1]},
+        {"duration_s": 0},
+        {"seeds": [-1]},
+    ],
+)
+def test_bad_simulations(options: dict[str, Any]) -> None:
+    with pytest.raises(gs.InvalidInput):
+        gs.sim.simulate_host(**options)
+
+
+def test_queueing_formulas() -> None:
+    assert gs.sim.kingman_wait(0.5, 1, 1, 10) == 10
+    assert gs.sim.is_stable([1e9, 5e9], [float("inf"), 1e9], 3e9, 1, 2)
+    assert not gs.sim.is_stable([1e9, 5e9], [float("inf"), 5e9], 3e9, 1, 2)
+    with pytest.raises(gs.InvalidInput):
+        gs.sim.kingman_wait(2, 1, 1, 1)
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, file, dry = (str(tmp_path / name) for name in ("log.jsonl", "config.json", "dry.jsonl"))
+    simulate = ["simulate-host", "--variants", "static", "full", "--seeds", "1", "--duration-s", "900"]
+    assert cli.main([*simulate, "--audit", log, "--config-output", file]) == 0
+    assert "means of 1 seed;" in capsys.readouterr().out
+    assert cli.main(["replay-audit", log, "--config", file]) == 0
+    assert "450 windows" in capsys.readouterr().out
+
+    # Signals of a host that nobody controls.
+    signals = str(tmp_path / "static.jsonl")
+    Path(signals).write_text(gs.sim.record_host(0, variant="static", duration_s=900)[0])
+    assert cli.main(["control", "--config", file, "--signals", signals, "--dry-run", "--audit", dry]) == 0
+    out = capsys.readouterr().out
+    assert "would act: T1: enlarge from GPU 0 2g at 0 to GPU 0 3g at 4, cores 0-3 (no pause" in out
+    assert "suspect -> cooldown (row 12, cause unknown): dry run: would reconfigure" in out
+    assert "none carried out" in out
+    assert cli.main(["replay-audit", dry, "--config", file, "--dry-run"]) == 0
+    assert cli.main(["replay-audit", dry, "--config", file]) == 1
+    assert "came out otherwise" in capsys.readouterr().out
+
+    changed = Path(log).read_text().replace('"done":1', '"done":0', 1)
+    Path(log).write_text(changed)
+    assert cli.main(["replay-audit", log, "--config", file]) == 1
+
+
+def summary_of(config: dict[str, Any], lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    file, signals = tmp_path / "host.json", tmp_path / "signals.jsonl"
+    file.write_text(json.dumps(config))
+    signals.write_text("".join(line.rstrip("\n") + "\n" for line in lines))
+    assert cli.main(["control", "--config", str(file), "--signals", str(signals), "--dry-run"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    return out[next(k for k, line in enumerate(out) if ", target " in line) :]
+
+
+def numbers(line: str) -> list[float]:
+    return [float(x) for x in re.findall(r"-?[0-9]+(?:\.[0-9]+)?", line.replace(",", ""))]
+
+
+def test_a_dry_run_ends_with_a_summary_to_judge_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Time above the target as recorded and by estimate, actions by kind, cost."""
+    options = {"duration_s": 1800, "overrides": {"serial_fraction": 0.65}}
+    log, _ = gs.sim.record_host(0, variant="static", **options)
+    _, full = gs.sim.record_host(0, variant="full", **options)
+    head, above, mean, wished, cost, last = summary_of(full, log.splitlines(), tmp_path, capsys)
+    p99 = np.array([json.loads(line)["observation"]["tenants"][0][3] for line in log.splitlines()], dtype=float)
+    p99 = p99[np.isfinite(p99)]
+    assert head.startswith(f"T1, target 15 ms: {len(p99)} windows")
+    before, after = numbers(above)
+    assert before == pytest.approx(100 * np.mean(p99 > 15), abs=0.06) and after <= before
+    recorded, estimated = numbers(mean.split(":")[1])
+    assert recorded == pytest.approx(p99.mean(), abs=0.01) and estimated < recorded - 0.3
+    assert "change of instance" in wished or "changes of instance" in wished
+    assert "0 pauses" in cost and last.endswith("none carried out")
+    # What really happens when it acts is on the same side.
+    static, acted = (gs.sim.simulate_host(variant=v, seeds=[0], **options) for v in ("static", "full"))
+    assert acted.violation_s[0] < static.violation_s[0]
+
+    # A configuration with every lever off, such as that of the variant static, wishes nothing and says why.
+    _, off = gs.sim.record_host(0, variant="static", **options)
+    assert summary_of(off, log.splitlines(), tmp_path, capsys)[3] == (
+        "  actions wished: none, because every lever is off (flags guard_io, guard_mps, place, mig, pin)"
+    )
+
+    # Nothing wished: nothing changes, and nothing costs.
+    quiet = [json.dumps({**window(8), "window": k, "time_s": 2.0 * k}) for k in range(50)]
+    head, above, _, wished, cost, _ = summary_of(config(), quiet, tmp_path, capsys)
+    assert numbers(above) == [0, 0] and wished.endswith("actions wished: none")
+    assert "0 pauses, 0 s in all, about 0 requests lost; block I/O of others limited for 0 s" in cost
+    # Windows without a p99 are told, and a recording of nothing else has no figures.
+    unknown = [json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(20)]
+    assert summary_of(config(), unknown, tmp_path, capsys)[0] == "T1, target 15 ms: no window with a p99"
+    assert "20 windows without a p99 left out" in summary_of(
+        config(), [*quiet, *(json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(50, 70))], tmp_path, capsys
+    )[0]
+
+
+def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
+    run = ["control", "--config", str(file), "--signals", str(signals), "--dry-run"]
+    assert cli.main(run) == 2 and "cannot be opened" in capsys.readouterr().err
+    file.write_text("nonsense")
+    assert cli.main(run) == 2 and "not a JSON document" in capsys.readouterr().err
+    file.write_text(json.dumps(config(options={"dwel": 1})))
+    assert cli.main(run) == 2 and "/options/dwel: unknown field" in capsys.readouterr().err
+    file.write_text(json.dumps(config()))
+    assert cli.main(run) == 2 and "cannot be read" in capsys.readouterr().err
+    signals.write_text(json.dumps(window(20)) + "\n{}x\n")
+    assert cli.main(run) == 2 and "line 2" in capsys.readouterr().err
+    signals.write_bytes(b'{"window": 9223372036854775807}\n{}\n{"x": "\xff"}\n')
+    assert cli.main(run) == 2 and "line 3: signals:1:9: not a JSON document" in capsys.readouterr().err
+    assert cli.main(run[:-1]) == 2 and "--dry-run" in capsys.readouterr().err
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
+    file.write_text(json.dumps(config()).replace("T1", "\u00dc1"), encoding="utf-8")
+    signals.write_text(json.dumps(window(20)).replace("T1", "\u00dc1"), encoding="utf-8")
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii"))
+    assert cli.main(["control", "--config", str(file), "--signals", str(signals), "--dry-run"]) == 0
+    assert b"\\xdc1: suspect" in out.getvalue()
+
+
+def test_timeline(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from gpusched import plotting
+
+    log, options = gs.sim.record_host(0, duration_s=2400)
+    ax = plotting.plot_control(log, options)
+    labels = ax.get_legend_handles_labels()[1]
+    assert "instance changed" in labels
+    assert len(ax.lines[0].get_xdata()) == len(log.splitlines())
+    stays = [text.get_text() for text in ax.texts if text.get_text().startswith("GPU")]
+    assert stays[0] == "GPU 0 2g@0" and len(stays) == len(ax.patches) >= 2
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text() != "target"]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    left, bottom = ax.transData.transform((ax.get_xlim()[0], ax.get_ylim()[0]))
+    assert all(box.x0 >= left - 1 and box.y0 >= bottom - 1 for box in boxes)  # inside the axes
+    heights = {line.get_label(): set(line.get_ydata()) for line in ax.lines if not line.get_label().startswith("_")}
+    assert all(len(at) == 1 for at in heights.values()) and len(set.union(*heights.values())) == len(heights)
+    assert plotting.plot_control(log, options, "T1", ax) is ax
+    for bad in (lambda: plotting.plot_control(log, options, "T2"), lambda: plotting.plot_control("", options)):
+        with pytest.raises(gs.InvalidInput):
+            bad()
+    assert cli.main(["simulate-host", "--variants", "full", "--seeds", "1", "--duration-s", "600", "--plot",
+                     str(tmp_path / "t.png")]) == 0
+    assert (tmp_path / "t.png").stat().st_size > 1000
+    matplotlib.pyplot.close("all")
+
+
+def test_the_schema_agrees_with_the_reader() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    here = Path(__file__).resolve().parents[3] / "docs" / "schema" / "gpusched.control.v1.schema.json"
+    schema = json.loads(here.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+
+    def accepted(document: dict[str, Any]) -> bool:
+        try:
+            gs.control.Controller(document)
+        except gs.InvalidInput:
+            return False
+        return True
+
+    complete = gs.control.Controller(config()).config
+    validator.validate(complete)
+    # Defaults and fields are the library's.
+    for part, where in (("flags", "flags"), ("options", "options")):
+        fields = schema["$defs"][where]["properties"]
+        assert set(fields) == set(complete[part])
+        for name, field in fields.items():
+            assert field["default"] == complete[part][name], name
+    assert set(schema["$defs"]["host"]["properties"]["gpus"]["items"]["properties"]["device"]["enum"]) == set(
+        gs.control.mig_devices()
+    )
+    # Every number just inside and just outside its range.
+    for name, field in schema["$defs"]["options"]["properties"].items():
+        rule = {**schema["$defs"].get(field.get("$ref", "").removeprefix("#/$defs/"), {}), **field}
+        tries: list[Any] = ["x", None, [["x"]]]
+        for bound in ("minimum", "maximum", "exclusiveMinimum"):
+            if bound in rule:
+                tries += [rule[bound], rule[bound] - 1, rule[bound] + 1]
+        for value in tries:
+            if name.endswith(("_high", "_low")) and isinstance(value, (int, float)) and value > 0:
+                continue  # the schema does not see that low is below high
+            # The schema does not see that a lease is no shorter than a window.
+            beside = {"window_s": {"lease_s": 300}, "lease_s": {"window_s": 0.1}}.get(name, {})
+            document = config(options={name: value, **beside})
+            assert validator.is_valid(document) == accepted(document), (name, value)
+    for change in (
+        {"surprise": 1},
+        {"version": 2},
+        {"host": {}},
+        {"host": {**complete["host"], "gpus": []}},
+        {"host": {**complete["host"], "tenants": [{"name": "a", "protected": True}]}},
+        {"host": {**complete["host"], "tenants": [{"name": ""}]}},
+    ):
+        document = {**config(), **change}
+        assert not validator.is_valid(document) and not accepted(document), change

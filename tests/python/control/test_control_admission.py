@@ -1,0 +1,97 @@
+"""gpusched.control: where a newcomer may go, and the queue of those who wait."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import gpusched as gs
+import pytest
+from control_documents import config, window
+from gpusched.control import AdmissionQueue, Newcomer, find_place
+
+
+def quiet(windows: int = 10, p99: float = 8.0, pcie: float = 0.0) -> gs.control.Controller:
+    controller = gs.control.Controller(config())
+    for _ in range(windows):
+        controller.step(window(p99, pcie))
+    return controller
+
+
+def test_a_place_beside_what_is_there() -> None:
+    place = find_place(quiet(), Newcomer(profile="2g"))
+    assert place is not None
+    assert (place.profile, 0 <= place.slice <= 4, place.worst_ratio < 1) == ("2g", True, True)
+    layout = gs.control.mig_layout("A100-40GB", [("2g", 0)] if place.gpu == 0 else [])
+    assert layout.can_create(place.profile, place.slice)
+    # T1's root is busy: the other one is better, and a tail at its target lets nobody in.
+    busy = find_place(quiet(pcie=6e9), Newcomer(profile="2g"))
+    assert busy is not None and busy.gpu == 1
+    assert find_place(quiet(p99=16.0), Newcomer(profile="2g")) is None
+
+
+def test_who_cannot_come_waits_in_turn() -> None:
+    controller, queue = quiet(), AdmissionQueue(2)
+    first = queue.offer(controller, Newcomer(id=1))
+    assert first.verdict == "admitted" and first.place is not None and first.newcomer.id == 1
+    full = quiet(p99=16.0)
+    verdicts = [queue.offer(full, Newcomer(id=i, service_class=c)).verdict for i, c in ((2, 1), (3, 1), (4, 1), (5, 0))]
+    assert verdicts == ["queued", "queued", "rejected", "queued"]
+    assert [n.id for n in queue.waiting] == [5, 2, 3] and len(queue) == 3
+    assert queue.next(full) is None
+    assert queue.withdraw(2) and not queue.withdraw(2)
+    assert queue.next(controller) is None  # one in a window, and that was the first
+    answers = []
+    for _ in range(3):
+        controller.step(window(8.0, 0.0))
+        answers.append(queue.next(controller))
+    assert [a and (a.newcomer.id, a.verdict) for a in answers] == [(5, "admitted"), (3, "admitted"), None]
+    # A target that it misses by itself is no matter of waiting.
+    hopeless = queue.offer(controller, Newcomer(tau_ms=5, alone_ms=6))
+    assert (hopeless.verdict, hopeless.place) == ("rejected", None)
+
+
+def test_newcomers_are_values() -> None:
+    one = Newcomer(id=3, profile="2g", tau_ms=12.5, alone_ms=8.0)
+    assert one == copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
+    assert one != Newcomer(id=3)
+    assert "id=3" in repr(one) and Newcomer().profile == "1g"
+    answer = AdmissionQueue().offer(quiet(), one)
+    assert pickle.loads(pickle.dumps(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"profile": "9g"}, "profile: '9g'"),
+        ({"pcie_bytes_per_s": float("nan")}, "pcie_bytes_per_s"),
+        ({"tau_ms": -1, "alone_ms": 1e9}, "alone_ms"),
+        ({"tau_ms": 15}, "alone_ms: 0; expected above 0 where there is a target"),
+    ],
+)
+def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> None:
+    queue = AdmissionQueue()
+    for call in (lambda: queue.offer(quiet(), Newcomer(**keywords)), lambda: find_place(quiet(), Newcomer(**keywords))):
+        with pytest.raises(gs.InvalidInput, match=message):
+            call()
+    assert len(queue) == 0
+
+
+def test_bad_calls() -> None:
+    with pytest.raises(gs.InvalidInput, match="id: 1.5"):
+        Newcomer(id=1.5)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidInput, match="profile: '.ud800'; expected text, found half of a surrogate pair"):
+        Newcomer(profile="\ud800")
+    with pytest.raises(gs.InvalidInput, match="document: '.ud800'"):
+        gs.control.Controller("\ud800")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
+        Newcomer(profil="1g")  # type: ignore[call-arg]
+    with pytest.raises(gs.InvalidInput, match="capacity"):
+        AdmissionQueue(100_001)
+    with pytest.raises(gs.InvalidInput, match="capacity"):
+        AdmissionQueue(-1)
+    fresh = gs.control.Controller(config())
+    for call in (lambda: find_place(fresh, Newcomer()), lambda: AdmissionQueue().next(fresh)):
+        with pytest.raises(gs.InvalidInput, match="no window yet"):
+            call()

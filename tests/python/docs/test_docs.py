@@ -1,0 +1,133 @@
+"""The examples of the documentation run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def pages_with(language: str) -> list[object]:
+    found = [pytest.param(page, id=page.name) for page in PAGES if blocks(page, language)]
+    assert found
+    return found
+
+
+@pytest.fixture(scope="session")
+def asi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pyarrow")
+    folder: Path = tmp_path_factory.mktemp("asi")
+    gs.sim.generate_asi_tables(folder, servers=60)
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path: Path, asi: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the examples read."""
+    gs.sim.generate_cluster(nodes=50).to_json(tmp_path / "cluster.json")
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,96000,100000,4,T4\n")
+    pods = "".join(f"p{i},1000,1000,1,1000\n" for i in range(6))
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + pods)
+    dump = runpy.run_path(str(ROOT / "examples" / "kubernetes_dump.py"))["dump"]
+    (tmp_path / "all.json").write_text(json.dumps(dump()))
+    samples = ROOT / "tests" / "golden" / "io"
+    for sample in sorted((samples / "slurm").glob("*.*")):
+        shutil.copy(sample, tmp_path)
+    with zipfile.ZipFile(tmp_path / "snapshot.zip", "w") as archive:
+        archive.write(samples / "kai" / "snapshot.json", "snapshot.json")
+    (tmp_path / "tables").symlink_to(asi)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python_runs(page: Path, work: Path) -> None:
+    """The blocks of a page, one after the other, as a reader would try them."""
+    names: dict[str, object] = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    if page.name == "python.md":  # the policy of the page places what fits
+        result = names["result"]
+        assert isinstance(result, gs.sim.ReplayResult) and len(result.unplaced) == 2
+
+
+@pytest.mark.parametrize("page", pages_with("sh"))
+def test_shell_runs(page: Path, work: Path) -> None:
+    """Blocks marked `sh` are sessions with the console script; they take seconds."""
+    script = 'gpusched() { "$PYTHON" -m gpusched "$@"; }\n'  # as the installed script is
+    printed: set[str] = set()
+    for block in blocks(page, "sh"):
+        run = subprocess.run(
+            ["bash", "-e", "-c", script + block],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHON": sys.executable},
+        )
+        assert (run.returncode, run.stderr) == (0, ""), block
+        assert run.stdout
+        printed |= set(run.stdout.splitlines())
+    shown = [line for block in blocks(page, "text") for line in block.splitlines()]
+    assert [line for line in shown if line not in printed] == []
+
+
+def test_the_map_of_old_names_names_what_there_is() -> None:
+    """Headers of the tables: those on the left are gone, those on the right are there; so are the names of Python."""
+    text = (ROOT / "docs" / "changes-0.1.md").read_text(encoding="utf-8")
+    headers, python = text.split("## Names in C++")[0], text.split("## Names in Python")[1].split("## Tests")[0]
+    checked = 0
+    for old, new in re.findall(r"^\| (`.*) \| (.*) \|$", headers, re.M):
+        for path in re.findall(r"`([\w/]+\.hpp)`", new):
+            assert (ROOT / "include" / "gpusched" / path).is_file(), path
+        for path in re.findall(r"`([\w/]+\.hpp)`", old):
+            if not old.startswith("`simulate_harvest`"):  # of that header only a part moved
+                assert not (ROOT / "include" / "gpusched" / path).exists(), path
+            folder = re.match(r"`(\w+)/` with the same file names", new)
+            if folder:
+                assert (ROOT / "include" / "gpusched" / folder[1] / path.split("/")[1]).is_file(), path
+            checked += 1
+    assert checked > 20
+    for name in re.findall(r"`gs\.([\w.]+)`", "".join(row.split("|")[2] for row in python.splitlines() if row.startswith("| "))):
+        found: object = gs
+        for part in name.split("."):
+            found = getattr(found, part)
+
+
+def test_the_walks_name_functions_where_they_are() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\| \d+\. .* \| `([^`]+)` \| `([^`]+)` \|$", text, re.M)
+    assert len(steps) == len(re.findall(r"^\| \d+\.", text, re.M)) > 30
+    for name, where in steps:
+        path = ROOT / where if where.startswith("python/") else ROOT / "include" / "gpusched" / where
+        assert re.search(rf"(struct|class) {re.escape(name)}\b|\b{re.escape(name)}\(", path.read_text(encoding="utf-8")), (name, where)
+
+
+def test_the_python_page_lists_all_figures_and_counts_its_classes() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(plot_\w+)", text, re.M)) == set(gs.plotting.__all__)
+    table = text.split("| class | because |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| `gs\.([\w.]+)` \|", table, re.M)
+    assert f" {['Six', 'Seven', 'Eight', 'Nine'][len(rows) - 6]}\nclasses are not data" in text
+
+
+def test_the_python_page_says_what_only_python_has() -> None:
+    """Functions and classes of modules that are written in Python, none of which C++ has."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in ("bundles", "WorkloadMonitor", "follow_workload", "deployment_costs", "compare_hosts", "FlexTopoAgent", "read_asi_hour"):
+        assert any(name in row for row in re.findall(r"^\| only in Python \|.*$", text, re.M)), name

@@ -1,0 +1,64 @@
+"""The examples run: the quick start, and every notebook's code, cell after cell."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gpusched as gs
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+def test_the_quick_start(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    gs.sim.generate_cluster(nodes=1000, seed=4).to_json(cluster)
+    command = [
+        sys.executable,
+        str(EXAMPLES / "quickstart.py"),
+        str(cluster),
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    last = run.stdout.splitlines()[-1]
+    numbers = re.fullmatch(
+        r"vacated ([\d,]+) nodes / ([\d,]+) GPUs, at least ([\d.]+) % of the proven bound, plan verified",
+        last,
+    )
+    assert numbers, last
+    plan = gs.Plan.from_json(tmp_path / "out" / "plan.json")
+    assert int(numbers[1].replace(",", "")) == len(plan.vacated_nodes)
+    assert gs.verify.plan(gs.Cluster.from_json(cluster), plan).ok
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return
+    assert {p.name for p in (tmp_path / "out").glob("*.png")} == {
+        "fragmentation.png",
+        "occupancy.png",
+        "waves.png",
+    }
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    matplotlib.use("Agg")
+    notebook = json.loads(path.read_text())
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code and not any(cell.get("outputs") for cell in notebook["cells"]), (
+        "commit notebooks without outputs"
+    )
+    monkeypatch.chdir(EXAMPLES)  # as Jupyter has it
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, cell in enumerate(code):
+        exec(compile(cell, f"{path.name}[{number}]", "exec"), names)
+    matplotlib.pyplot.close("all")

@@ -1,0 +1,445 @@
+"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from control_host import HERE, TWO_G, Host
+from gpusched import cli
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def load(host: Host) -> Iterator[Callable[..., None]]:
+    """Latencies and disk traffic, as long as the test runs."""
+    stop = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def work(p99: float, read: int) -> None:
+        while not stop.wait(0.02):
+            with open(host.folder / "t1.log", "a", encoding="utf-8") as file:
+                file.write(f"+5\n{p99}\n" + "1\n" * 4)
+            host.tick(read)
+
+    def begin(p99: float, read: int = 0) -> None:
+        threads.append(threading.Thread(target=work, args=(p99, read)))
+        threads[-1].start()
+
+    yield begin
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_limits_begin_and_end_with_sigterm(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000_000)
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    config = host.config(flags={"place": False, "mig": False})
+    running = host.start(config, "--audit", str(audit), "--config-output", str(effective))
+    wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
+    assert len(json.loads(host.read("journal.json"))["leases"]) == 1
+    running.send_signal(signal.SIGTERM)
+    out, _ = running.communicate(timeout=30)
+    assert running.returncode == 0, out
+    assert "throttle_io of T2: ok" in out and "release_io of T2: ok" in out and "limits ended" in out
+    assert "guard_mps is off: no MPS daemon answers" in out and "GPU 0: 2 instances by nvidia-smi" in out
+    host.require_known()
+    replay = gs.control.replay_audit(audit.read_text(encoding="utf-8"), effective.read_text(encoding="utf-8"))
+    assert replay.first_difference == -1 and replay.actions == 2
+
+
+def test_a_killed_controllers_limit_ends_with_the_next_start(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000_000)
+    config = host.config(flags={"place": False, "mig": False})
+    running = host.start(config)
+    wait_for(lambda: "rbps=500000000" in host.read("cg/t2/io.max"))
+    config["live"]["lock_wait_s"] = 0
+    second = host.run(config, "--windows", "1")
+    assert second.returncode != 0 and "another controller has this journal" in second.stderr
+    running.kill()
+    running.communicate(timeout=30)
+    assert "rbps=500000000" in host.read("cg/t2/io.max")
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    assert "1 limits of a controller that is gone ended" in again.stdout
+    host.require_known()
+
+
+def test_an_instance_is_enlarged_and_the_next_start_finds_it(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    words = "reconfigure of T1: ok"
+    out = host.run_until(host.config(flags={"rollback": False}), words)
+    assert out.returncode == 0 and words in out.stdout
+    now = host.require_known()
+    assert (now["profile"], now["slice"]) != ("2g", 0)
+    assert host.read("moves").splitlines()[-1] == f"{now['gpu']} {now['profile']} {now['slice']}"
+    again = host.run(host.config(), "--windows", "0")
+    assert f"T1: as_recorded, GPU {now['gpu']} {now['profile']} at {now['slice']}" in again.stdout
+    assert host.require_known() == now
+
+
+def test_sigkill_in_the_middle_of_changes(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    config = host.config(flags={"rollback": False})
+    state = json.loads(host.read("smi.json"))
+    journal = host.folder / "journal.json"
+    for k in range(4):
+        host.gpus(state["gpus"], delay_s=0.05)
+        journal.unlink(missing_ok=True)
+        running = host.start(config)
+        wait_for(lambda: journal.exists() and "pending" in host.read("journal.json"))
+        time.sleep(0.2 * k)
+        running.kill()
+        running.communicate(timeout=30)
+        again = host.run(config, "--windows", "0")
+        assert again.returncode == 0, again.stderr
+        host.require_known()
+        found = [line for line in again.stdout.splitlines() if line.startswith("T1: ") and ", GPU " in line]
+        assert found[0].split(",")[0] in ("T1: as_recorded", "T1: restored", "T1: completed")
+
+
+def test_somebody_else_who_is_quicker_keeps_the_instance(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], []], intrude=True)
+    words = "reconfigure of T1: insufficient_resources"
+    out = host.run_until(host.config(flags={"rollback": False}), words)
+    assert out.returncode == 0 and words in out.stdout
+    state = json.loads(host.read("smi.json"))
+    assert not state["forbidden"]
+    assert [i["id"] for gpu in state["gpus"] for i in gpu if not i["mine"]] == [77]
+    assert sum(i["mine"] for gpu in state["gpus"] for i in gpu) == 1
+    assert host.run(host.config(), "--windows", "0").returncode == 0
+
+
+def test_gpus_by_pci_address(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    # nvidia-smi counts them the other way round.
+    pci = ["0000:af:00.0", "0000:3b:00.0"]
+    state = json.loads(host.read("smi.json"))["gpus"]
+    host.gpus(state[::-1], pci=pci)
+    config = host.config(flags={"rollback": False})
+    config["live"]["pci"] = pci[::-1]
+    words = "reconfigure of T1: ok"
+    out = host.run_until(config, words)
+    assert out.returncode == 0 and words in out.stdout
+    assert "T1: as_configured, GPU 0 2g at 0" in out.stdout
+    assert not json.loads(host.read("smi.json"))["forbidden"]
+
+
+def test_a_program_that_moves_the_tenant_and_fails(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    move = host.folder / "move.py"
+    move.write_text(
+        "import json, os, sys\n"
+        "path = os.environ['FAKE_SMI_STATE']\n"
+        "state = json.load(open(path))\n"
+        "gpu, profile, start = sys.argv[1:]\n"
+        "for g, instances in enumerate(state['gpus']):\n"
+        "    for i in instances:\n"
+        "        i['client'] = i['mine'] and (g, i['start']) == (int(gpu), int(start))\n"
+        "json.dump(state, open(path, 'w'))\n"
+        "print('warming up\\nout of memory')\n"
+        "sys.exit((gpu, start) != ('0', '0'))\n",
+        encoding="utf-8",
+    )
+    host.script("move-t1", f'exec "{sys.executable}" -S "{move}" "$@"')
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
+    words = "program 'move-t1' ended with code 1: out of memory"
+    out = host.run_until(host.config(flags={"rollback": False, "guard_io": False}), words)
+    assert out.returncode == 0 and words in out.stdout
+    state = json.loads(host.read("smi.json"))
+    assert not state["forbidden"]
+    assert [(i["start"], i["client"]) for i in state["gpus"][0]] == [(0, True)]
+    assert "-> hold" not in out.stdout
+
+
+def test_what_a_program_says_need_not_be_utf8(host: Host, load: Callable[..., None]) -> None:
+    load(40.0)
+    host.script("move-t1", "printf 'm\\366glich \\377\\n'; exit 3")
+    host.gpus([[host.gi(TWO_G, 1, 0, 2, True)], [host.gi(0, 3, 0, 8, False)]])
+    words = r"program 'move-t1' ended with code 3: m\xf6glich \xff"
+    out = host.run_until(host.config(flags={"rollback": False, "guard_io": False}), words)
+    assert out.returncode == 0 and words in out.stdout
+
+
+def test_files_that_are_read_are_not_written(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.write("config.json", json.dumps(host.config()))
+    config, signals = str(host.folder / "config.json"), str(host.folder / "signals.jsonl")
+    host.write("signals.jsonl", "{}\n")
+    before = host.read("config.json")
+    for options in (
+        ["--audit", config],
+        ["--config-output", config],
+        ["--audit", config, "--signals", signals, "--dry-run"],
+        ["--audit", signals, "--signals", signals, "--dry-run"],
+    ):
+        assert cli.main(["control", "--config", config, *options]) == 2
+        assert "is also read by this command" in capsys.readouterr().err
+    assert (host.read("config.json"), host.read("signals.jsonl")) == (before, "{}\n")
+
+
+def test_dry_runs_change_nothing(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000_000)
+    before = host.read("smi.json")
+    out = host.run_until(host.config(), "would T1: ", "--dry-run")
+    assert out.returncode == 0 and "would T1: " in out.stdout
+    assert host.read("smi.json") == before and host.read("cg/t2/io.max") == ""
+    assert not (host.folder / "journal.json").exists()
+
+
+def test_an_unknown_state_is_not_controlled(host: Host) -> None:
+    host.gpus([[], []])
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3
+    assert "'T1': missing" in out.stderr
+    (host.folder / "journal.json").write_text("{", encoding="utf-8")
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "journal" in out.stderr
+    (host.folder / "journal.json").write_bytes(b'{"boot": "\xff"}')
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "ill-formed UTF-8 byte" in out.stderr and r"\xff" in out.stderr
+    (host.folder / "journal.json").unlink()
+    (host.folder / "proc/sys/kernel/random/boot_id").unlink()
+    out = host.run(host.config(), "--windows", "1")
+    assert out.returncode == 3 and "boot_id" in out.stderr
+
+
+def test_failures_that_may_be_over_the_next_time_have_another_code(host: Host) -> None:
+    out = host.run(host.config(), "--windows", "2", "--audit", "/dev/full")
+    assert out.returncode == 1 and "audit log: cannot be written" in out.stderr
+
+
+def test_the_log_of_several_starts_replays(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000_000)
+    audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
+    config = host.config(flags={"place": False, "mig": False})
+    config["options"]["release_on_disable"] = False
+    arguments = ("--audit", str(audit), "--config-output", str(effective))
+    for windows in ("6", "5"):
+        assert host.run(config, "--windows", windows, *arguments).returncode == 0
+        audit.write_bytes(audit.read_bytes() + b'{"config":"00')  # the next one died in the middle of a line
+    config["options"]["persistence"] = 2
+    assert host.run(config, "--windows", "3", *arguments).returncode == 0
+    log = audit.read_text(encoding="utf-8")
+    replay = gs.control.replay_audit(log, effective.read_text(encoding="utf-8"))
+    assert replay.first_difference == -1 and replay.windows >= 14
+    assert '{"record":"release"}' in log
+    assert '{"record":"outcome","kind":"throttle_io","target":"T2","status":"ok"}' in log
+    signals = host.folder / "dry.jsonl"
+    config.pop("live")
+    for _ in range(2):
+        dry = host.run(config, "--dry-run", "--signals", str(audit), "--audit", str(signals))
+        assert dry.returncode == 2 and "line" in dry.stderr  # torn lines are told
+    whole = "".join(f"{line}\n" for line in log.splitlines() if not line.startswith('{"config":"00{')
+                    and line != '{"config":"00')  # fmt: skip
+    audit.write_text(whole, encoding="utf-8")
+    signals.unlink()
+    for _ in range(2):
+        assert host.run(config, "--dry-run", "--signals", str(audit), "--audit", str(signals)).returncode == 0
+    config["flags"]["dry_run"] = True
+    again = gs.control.replay_audit(signals.read_text(encoding="utf-8"), config)
+    assert (again.first_difference, again.windows) == (-1, 2 * replay.windows)
+    signals.write_text("", encoding="utf-8")
+    host.write("config.json", json.dumps(config))
+    assert cli.main(["replay-audit", str(signals), "--config", str(host.folder / "config.json")]) == 1
+
+
+def test_one_controller_per_host_and_dry_runs_beside_it(host: Host) -> None:
+    config = host.config()
+    config["live"]["lock_wait_s"] = 0
+    first = gs.host.LiveController(config)
+    other = json.loads(json.dumps(config))
+    other["live"]["journal"] = str(host.folder / "other.json")
+    with pytest.raises(gs.BackendError, match="another controller has these control groups"):
+        gs.host.LiveController(other)
+    gs.host.LiveController({**config, "flags": {"dry_run": True}})
+    del first
+
+
+def test_a_program_of_the_tenant_that_outlives_the_controller_is_waited_for(
+    host: Host, load: Callable[..., None]
+) -> None:
+    load(40.0)
+    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"')
+    config = host.config(flags={"rollback": False, "guard_io": False})
+    running = host.start(config)
+    note = host.folder / "journal.json.program"
+    wait_for(lambda: (host.folder / "moves").exists() and note.read_text(encoding="utf-8") != "")
+    running.kill()
+    running.communicate(timeout=30)
+    config["live"]["lock_wait_s"] = 0
+    early = host.run(config, "--windows", "0")
+    assert early.returncode == 1 and "is at work (process " in early.stderr
+    config["live"]["lock_wait_s"] = 30
+    again = host.run(config, "--windows", "0")
+    assert again.returncode == 0, again.stderr
+    moves = [line.split()[0] for line in host.read("moves").splitlines()]
+    assert moves == ["start", "end"] * (len(moves) // 2)
+    host.require_known()
+
+
+def test_a_caller_that_ignores_sigchld(host: Host) -> None:
+    command, environment = host.command(host.config(), "--windows", "1")
+    ignoring = f"import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv({command[0]!r}, {command!r})"
+    out = subprocess.run(
+        [sys.executable, "-c", ignoring], env=environment, text=True, capture_output=True, timeout=60, check=False
+    )
+    assert out.returncode == 0 and "GPU 0: 2 instances by nvidia-smi" in out.stdout
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(gs.BackendError, match="SIGCHLD is ignored"):
+            gs.host.LiveController(host.config()).start()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mig": "x"}, 'configuration: /live/mig: expected "none", "nvidia-smi" or "nvml", found "x"'),
+        ({"journal": ""}, "/live/journal: missing"),
+        ({"surprise": 1}, "/live/surprise: unknown field"),
+        ({"pci": ["a"]}, "/live/pci: 1 elements"),
+        ({"mig": "nvml"}, "/live/nvml_library: empty"),
+        ({"tenants": {}}, "/live/tenants/T1/latency: missing"),
+        ({"tenants": {"T9": {}}}, "name of a tenant"),
+        ({"tenants": {"T1": {"latency": {"file": "a", "socket": "b"}}}}, "exactly one of"),
+        ({"tenants": {"T1": {"latency": {"prometheus": "a"}}}}, "/latency/metric: missing"),
+        ({"tenants": {"T2": {"cgroup": "../x"}}}, "a folder below"),
+        ({"tenants": {"T2": {"disks": ["sda"]}}}, "major:minor"),
+        ({"tenants": {"T2": {"disks": ["a:b c=d"]}}}, "major:minor"),
+        ({"tenants": {"T1": {"cgroup": "t"}, "T2": {"cgroup": "t/x"}}}, "a group of its own"),
+        ({"command_limit_s": 0}, "/live/command_limit_s: expected a number above 0, at most 600, found 0"),
+        ({"layout_every": 0}, "/live/layout_every: expected an integer from 1 to 1000, found 0"),
+        ({"numa_disks": [[], []]}, "at most one per NUMA node"),
+        ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
+        ({"admission": {"capacity": -1}}, "/live/admission/capacity: expected an integer from 0 to 100000, found -1"),
+        ({"admission": {"stop": []}}, "/live/admission"),
+    ],
+)
+def test_bad_configurations(host: Host, change: dict[str, Any], message: str) -> None:
+    config = host.config()
+    config["live"].update(change)
+    with pytest.raises(gs.InvalidInput) as caught:
+        gs.host.LiveController(config)
+    assert message in str(caught.value)
+
+
+def test_recorded_signals_need_a_dry_run(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    config = host.config()
+    del config["live"]
+    host.write("config.json", json.dumps(config))
+    assert cli.main(["control", "--config", str(host.folder / "config.json")]) == 2
+    assert "a section `live`" in capsys.readouterr().err
+    with pytest.raises(gs.InvalidInput, match="/live: missing"):
+        gs.host.LiveController(config)
+
+
+def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    path = HERE.parents[1] / "docs" / "schema" / "gpusched.control.v1.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(host.config())
+
+    def accepted(config: dict[str, Any]) -> bool:
+        try:
+            gs.host.LiveController(config)
+        except gs.InvalidInput:
+            return False
+        return True
+
+    fields = schema["$defs"]["live"]["properties"]
+    for name, field in fields.items():
+        for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
+            config = host.config()
+            config["live"][name] = value
+            seen_by_the_reader_alone = ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "nvml_library")
+            if name in seen_by_the_reader_alone and validator.is_valid(config):
+                continue  # lengths and names are seen by the reader alone
+            assert validator.is_valid(config) == accepted(config), (name, value)
+
+
+def test_newcomers_are_admitted_and_started(
+    host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
+    host.script("start", f'echo "$@" >> "{host.folder}/started"; [ "$1" != 13 ]')
+    config = host.config(flags={"place": False, "mig": False})
+    config["live"]["admission"] = {"capacity": 2, "start": ["start", "{id}", "{gpu}", "{profile}", "{slice}"]}
+    audit = host.folder / "audit.jsonl"
+    controller = gs.host.LiveController(config, audit=str(audit))
+    controller.start()
+    with pytest.raises(gs.InvalidInput, match="offer: no window yet"):
+        controller.offer(gs.control.Newcomer(id=1))
+    load(8.0)
+
+    def window() -> list[str]:
+        time.sleep(0.1)
+        return controller.window()
+
+    for _ in range(10):
+        window()
+    answer = controller.offer(gs.control.Newcomer(id=7, profile="1g"))
+    assert answer.verdict == "admitted" and answer.place is not None
+    assert host.read("started").splitlines() == [f"7 {answer.place.gpu} 1g {answer.place.slice}"]
+    # One in a window; the next comes with the next one, the third is one too many.
+    verdicts = [controller.offer(gs.control.Newcomer(id=n)).verdict for n in (8, 13, 9)]
+    assert verdicts == ["queued", "queued", "rejected"] and [n.id for n in controller.waiting] == [8, 13]
+    assert controller.take_answers() == []
+    said = window() + window()
+    assert [(a.newcomer.id, a.verdict, a.place is None) for a in controller.take_answers()] == [
+        (8, "admitted", False),
+        (13, "rejected", True),  # its program failed
+    ]
+    assert any(line.startswith("newcomer 8: admitted, GPU ") for line in said)
+    assert "program 'start' ended with code 1" in said and "newcomer 13: rejected" in said
+    assert not controller.waiting and not controller.withdraw(8)
+    controller.release()
+    assert controller.offer(gs.control.Newcomer(id=21)).verdict == "queued"
+    assert controller.withdraw(21)
+    log = audit.read_text(encoding="utf-8")
+    records = [json.loads(line) for line in log.splitlines() if line.startswith('{"record":"admission"')]
+    assert [(r["id"], r["verdict"]) for r in records] == [
+        (7, "admitted"), (8, "queued"), (13, "queued"), (9, "rejected"), (8, "admitted"), (13, "rejected"), (21, "queued"),
+    ]  # fmt: skip
+    assert records[0]["gpu"] == answer.place.gpu and "gpu" not in records[1]
+    assert gs.control.replay_audit(log, controller.config).first_difference == -1
+
+
+def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
+    controller = gs.host.LiveController(host.config(flags={"dry_run": True}))
+    controller.start()
+    load(8.0)
+    for _ in range(10):
+        time.sleep(0.1)
+        controller.window()
+    assert controller.offer(gs.control.Newcomer(id=1)).verdict == "queued"
+    time.sleep(0.1)
+    controller.window()
+    assert controller.take_answers() == [] and len(controller.waiting) == 1

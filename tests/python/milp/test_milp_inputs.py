@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models and their results pickled, and input that is odd, huge, tiny or wrong."""
+
+import copy
+import math
+import pickle
+
+import gpusched as gs
+import numpy as np
+import pytest
+from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, spot_example
+
+pytest.importorskip("scipy")
+milp = gs.milp
+
+
+def same_model(a, b):
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality", "value", "row_index", "row_group"):
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert type(a) is type(b) and repr(a) == repr(b)
+    assert (a.row_names, a.col_names, a.group_names) == (b.row_names, b.col_names, b.group_names)
+    assert a.to_mps() == b.to_mps()
+
+
+def test_models_and_results_pickle():
+    def back(thing):
+        assert copy.copy(thing) is thing and copy.deepcopy(thing) is thing  # nothing here ever changes
+        return pickle.loads(pickle.dumps(thing))
+
+    for form, more in (("copies", {}), ("rates", {}), ("mccormick", {}), ("fixed_makespan", {"makespan": 30})):
+        m = milp.serving_plan(*EXAMPLE, form=form, **more)
+        again = back(m)
+        same_model(m, again)
+        x = m.solve().x
+        assert again.decode(x) == m.decode(x)
+        assert np.array_equal(again.encode(*m.decode(x)), m.encode(*m.decode(x)))
+        assert again.makespan_of(0.5) == m.makespan_of(0.5)
+    same_model(m.lp_relaxation(), back(m.lp_relaxation()))
+    soft = m.elastic(["coverage"])
+    same_model(soft, back(soft))
+    s = m.solve()
+    again = back(s)
+    assert np.array_equal(again.x, s.x) and (again.status, again.objective, again.bound) == (s.status, s.objective, s.bound)
+    assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
+    plan = milp.solve_serving_plan(*EXAMPLE)
+    again = back(plan)
+    for name in ("status", "makespan", "bound", "cost", "optimal", "rented", "replicas", "assignment", "solver"):
+        assert getattr(again, name) == getattr(plan, name), name
+    spot = milp.spot_schedule(spot_example(), [2], 7, 1)
+    pods = spot.decode(spot.solve().x)
+    same_model(spot, back(spot))
+    assert back(spot).schedule_value(pods) == spot.schedule_value(pods)
+    tasks = [{"name": "a", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0]},
+             {"name": "b", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": [0], "locked": True},
+             {"name": "p", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 3}]  # fmt: skip
+    c = cluster(tasks)
+    for form in ("plain", "classes"):
+        moves = milp.consolidation(c, form=form)
+        same_model(moves, back(moves))
+        x = moves.solve().x
+        assert back(moves).decode(x) == moves.decode(x)
+    packing = milp.priority_packing(c)
+    assert (back(packing).placement, back(packing).steps) == (packing.placement, packing.steps)
+    joint = milp.joint_allocation(c, [{"name": "a", "pods": 2, "gpus": 1}], level="node")
+    same_model(joint, back(joint))
+    assert back(joint).decode(joint.solve().x) == joint.decode(joint.solve().x)
+
+
+def test_a_pickle_that_is_cut_is_refused():
+    m = milp.serving_plan(*EXAMPLE)
+    state = m.__getstate__()
+    fresh = type(m).__new__(type(m))
+    with pytest.raises(gs.InvalidInput, match="the pickled state of ServingMilp: expected more members"):
+        fresh.__setstate__(state[:-1])
+    with pytest.raises(gs.InvalidInput, match="the pickled state of ServingMilp: an array is cut"):
+        fresh.__setstate__((*state[:3], state[3][:-1], *state[4:]))
+    with pytest.raises(gs.InvalidInput, match="entries of"):
+        fresh.__setstate__((*state[:6], state[6][:-8], *state[7:]))
+
+
+def test_states_of_other_versions_are_refused(tiny):
+    """Of plain structs, records, views and objects with a state of their own."""
+    plan = gs.consolidate(tiny)
+    report = gs.verify.plan(tiny, plan)
+    for thing in (report, tiny.nodes[0], tiny.nodes, plan, gs.topology.NetworkTree(tiny)):
+        state = thing.__getstate__()
+        fresh = type(thing).__new__(type(thing))
+        for wrong in (state[:-1], (*state, 1), ("x",) * len(state)):
+            with pytest.raises(gs.InvalidInput, match=f"the pickled state of {type(thing).__name__}: "):
+                fresh.__setstate__(wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, r"solver's answer: None; expected a dict with status, x, bound"),
+        ([], r"solver's answer: \[\]; expected a dict"),
+        ({}, "solver's answer: status is missing"),
+        ({"status": "great"}, "solver's answer.status: 'great'; expected one of"),
+        ({"status": "optimal", "x": "abc"}, "solver's answer.x"),
+        ({"status": "optimal", "x": np.zeros((2, 2))}, "solver's answer.x"),
+        ({"status": "optimal", "bound": "x"}, "solver's answer.bound: 'x'; expected a number"),
+        ({"status": "failed", "message": 3}, "solver's answer.message: 3; expected a string"),
+    ],
+)
+def test_malformed_answers_of_a_solver(answer, message):
+    with pytest.raises(gs.InvalidInput, match=message):
+        milp.serving_plan(*EXAMPLE).solve(solver=lambda model, options: answer)
+
+
+def test_vectors_that_are_no_numbers():
+    m = milp.serving_plan(*EXAMPLE)
+    for value in (math.nan, math.inf):
+        with pytest.raises(gs.InvalidInput, match="expected finite numbers"):
+            m.decode([value] * 22)
+    assert m.decode([-1] * 22) == ({}, {})
+    for share in (math.nan, -0.1, 1.1):
+        with pytest.raises(gs.InvalidInput, match="share: .*; expected 0 to 1"):
+            m.encode({"t1": 1}, {"t1": {"w1": share}})
+
+
+@pytest.mark.parametrize("method", ["milp", "binary_search"])
+def test_units_do_not_matter(method):
+    """Requests and money may be tiny, huge, or both at once."""
+    for requests in (1e-290, 1e-12, 1.0, 1e12, 1e290):
+        for money in (1e-290, 1.0, 1e290):
+            w = {"w1": 80 * requests, "w2": 20 * requests}
+            prices = {name: price * money for name, price in EXAMPLE[2].items()}
+            plan = milp.solve_serving_plan(CONFIGS, w, prices, EXAMPLE[3], 8 * money, method=method)
+            assert plan.status == "optimal" and plan.optimal
+            assert plan.makespan / requests == pytest.approx(BEST, rel=1e-4)
+            assert plan.cost / money == pytest.approx(8)
+            cheap = milp.solve_serving_plan(CONFIGS, w, prices, EXAMPLE[3], 8 * money, deadline=60 * requests)
+            assert cheap.status == "optimal" and cheap.cost / money == pytest.approx(4)
+    plan = milp.solve_serving_plan(*EXAMPLE[:4], 1e308, method=method)
+    assert plan.optimal and plan.cost == 16
+    plan = milp.solve_serving_plan(CONFIGS, {"w1": 1e15, "w2": 1}, *EXAMPLE[2:], method=method)
+    assert plan.optimal
+    assert milp.solve_serving_plan(*EXAMPLE, deadline=1e300).cost == 2
+    with pytest.raises(gs.InvalidInput, match="cost: inf"):
+        milp.solve_serving_plan(CONFIGS, EXAMPLE[1], {**EXAMPLE[2], "t2": 1.7e308}, *EXAMPLE[3:])
+    with pytest.raises(gs.InvalidInput, match="seconds for 'w1': inf"):
+        tiny = [{"name": "a", "gpus": {"t1": 1}, "throughput": {"w1": 1e-300}}]
+        milp.solve_serving_plan(tiny, {"w1": 1e300}, *EXAMPLE[2:])
+
+
+def test_a_billion_gpus():
+    many = dict.fromkeys(EXAMPLE[3], 10 ** 9)
+    plan = milp.solve_serving_plan(*EXAMPLE[:3], many, 1e9, mip_gap=1e-6, time_limit=20)
+    assert plan.status == "optimal" and plan.cost <= 1e9
+    assert plan.makespan == pytest.approx(plan.bound, rel=1e-5)
+    with pytest.raises(gs.InvalidInput, match="expected at most 10000000 with form 'copies'"):
+        milp.serving_plan(*EXAMPLE[:3], many, 1e9)
+    assert milp.serving_plan(*EXAMPLE[:3], many, 1e9, form="rates").shape == (18, 13)
+
+
+@pytest.mark.parametrize("method", ["milp", "binary_search"])
+def test_nothing_at_all(method):
+    for arguments in (([], {}, {}, {}, 0), ([], {"w": 0}, {"g": 1}, {"g": 1}, 1), (CONFIGS, {"w1": 0}, *EXAMPLE[2:])):
+        plan = milp.solve_serving_plan(*arguments, method=method)
+        assert plan.status == "optimal" and plan.optimal and plan.makespan == 0 and plan.cost == 0
+    assert milp.solve_serving_plan([], {"w": 1}, {"g": 1}, {"g": 1}, 1, method=method).status == "infeasible"
+
+
+def test_packing_models_of_fractions():
+    def task(name, share, **more):
+        return {"name": name, "gpu_count": 1, "gpu_share_milli": share, "cpu_milli": 0, "memory_mib": 0, **more}
+
+    c = cluster([task("a", 600, node="n0", gpus=[2]), task("b", 400), task("d", 500), task("e", 500), task("f", 1000)])
+    m = milp.packing_model(c, 0)
+    full = m.encode({"b": "n0", "d": "n0", "e": "n0", "f": "n0"})
+    assert m.evaluate(full).feasible() and m.evaluate(full).objective == 4
+    assert full[m.index["card"][0, 0, 2]] == 1 and full[m.index["used"][0]].sum() == 1
+    assert m.decode(full) == {"a": "n0", "b": "n0", "d": "n0", "e": "n0", "f": "n0"}
+    assert m.decode(m.solve().x)["f"] is not None
+    for bad, messages in (
+        ({"a": "n1", "b": "n9"}, ["unknown node 'n9'"]),
+        ({"a": "n1", "x": "n0", "y": None}, ["unknown task 'x'", "unknown task 'y'"]),
+        ({"a": "n1"}, ["task 'a': placement: 'n1'; expected 'n0', where it stays"]),
+        ({"a": None, "b": "n1"}, ["task 'a': placement: no node; expected 'n0', where it stays"]),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            m.encode(bad)
+        assert len(caught.value.problems) == len(messages)
+        assert all(message in problem for message, problem in zip(messages, caught.value.problems))
+    with pytest.raises(gs.InvalidInput) as caught:
+        milp.packing_model(c, "high", ["many"], allow_moves=3)
+    assert len(caught.value.problems) == 3
+    with pytest.raises(gs.InvalidInput, match="entries of placed: 1; expected at most 0"):
+        milp.packing_model(c, 0, [-1])
+
+
+def told(call, *arguments):
+    with pytest.raises(gs.InvalidInput) as caught:
+        call(*arguments)
+    return caught.value.problems
+
+
+def test_every_mistake_of_a_problem_is_told():
+    configs, workloads, prices, availability, budget = EXAMPLE
+    assert told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8") == [
+        "prices['t1']: 'x'; expected a number",
+        "availability['t1']: 1.5; expected an integer from -2147483648 to 2147483647",
+        "workloads['w1']: 'many'; expected a number",
+        "workloads['w2']: None; expected a number",
+        "budget: '8'; expected a number",
+    ]
+    wrong = [
+        3,
+        {"naem": "a", "gpus": {"t1": 1}, "throughput": {}},
+        {"name": "b", "gpus": {"t1": 0.5, "t2": True}, "throughput": {"w1": "x"}, "model": 3},
+        {"name": "c", "gpus": {"t9": 1, "t8": 1}, "throughput": {"nobody": -1}},
+    ]
+    assert told(milp.serving_plan, wrong, workloads, prices, availability, budget) == [
+        "configs[0]: 3; expected a dict",
+        "configs[1]: name is missing",
+        "configs[1]: unknown field 'naem'; expected gpus, model, name, throughput; did you mean 'name'?",
+        "configs[2].model: 3; expected a string",
+        "configuration 'b': gpus['t1']: 0.5; expected an integer from -2147483648 to 2147483647",
+        "configuration 'b': gpus['t2']: True; expected an integer from -2147483648 to 2147483647",
+        "configuration 'b': throughput['w1']: 'x'; expected a number",
+        "prices: no price of GPU type 't9', which configuration 'c' uses",
+        "prices: no price of GPU type 't8', which configuration 'c' uses",
+        "configuration 'c': throughput of 'nobody': expected a number >= 0",
+    ]
+    named = [{**c, "model": model} for c, model in zip(CONFIGS, ["a", "b", "c", "a"])]
+    assert told(milp.serving_plan, named, *EXAMPLE[1:]) == [
+        "workloads: expected a dict per model, since configurations name several models"
+    ]
+
+
+def test_every_mistake_of_tasks_and_jobs_is_told():
+    problems = told(milp.spot_schedule, [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}], [2, "a"], "long", None, "odd")
+    assert problems[:4] == [
+        "tasks[0].arrival: 'x'; expected an integer from -2147483648 to 2147483647",
+        "tasks[0]: checkpoints is missing",
+        "tasks[1]: 3; expected a dict",
+        "tasks[2]: unknown field 'typo'; expected arrival, checkpoints, gpus, hp, max_delay, name, pods",
+    ]
+    assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]
+    c = cluster([])
+    assert told(milp.joint_allocation, c, [{"pods": "x", "gpus": 0.5}, {"pods": [{"gpu_count": "y"}]}, "z"]) == [
+        "jobs[0].pods: 'x'; expected an integer from -2147483648 to 2147483647",
+        "jobs[0].gpus: 0.5; expected an integer from -2147483648 to 2147483647",
+        "jobs[1].pods[0]: count is missing",
+        "jobs[1].pods[0].gpu_count: 'y'; expected an integer from -2147483648 to 2147483647",
+        "jobs[2]: 'z'; expected a dict",
+    ]
+    model = milp.joint_allocation(c, [{"name": "a", "pods": 1}], level="node")
+    assert told(model.encode, {"a": {"n0": "x", "n9": 1}, "b": {}}) == [
+        "allocation: pods: 'x'; expected an integer from -2147483648 to 2147483647",
+        "allocation: switch: there is no 'n9'",
+        "allocation: job: there is no 'b'",
+    ]
+
+
+def test_a_packing_model_whose_pickle_was_changed_is_refused():
+    c = cluster([{"name": "b", "gpu_count": 1, "gpu_share_milli": 400, "cpu_milli": 0, "memory_mib": 0}])
+    m = milp.packing_model(c, 0)
+    for entry in (-4, -3, -2):  # tasks, untouched, card_milli; the last is the cluster
+        state = list(m.__getstate__())
+        state[entry] = type(state[entry])()
+        other = type(m).__new__(type(m))
+        other.__setstate__(tuple(state))
+        for call in (lambda: other.encode({"b": "n0"}), lambda: other.decode([0] * m.shape[1])):  # noqa: B023
+            with pytest.raises(gs.InvalidInput, match="cluster: 3 nodes and 1 tasks; expected the one that the model was made of"):
+                call()

@@ -1,0 +1,229 @@
+"""Calls that no caller means to make: they end in an error, never in the interpreter."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gpusched as gs
+import pytest
+from clusters import document, make_node, make_task, tiny_document
+
+EVERYTHING_WITH_NONE = """
+import faulthandler, inspect, itertools, signal, sys
+import gpusched as gs
+faulthandler.enable()
+signal.alarm(100)
+node = {"gpu_model": "A", "gpu_count": 2, "cpu_milli": 1000, "memory_mib": 10}
+task = {"cpu_milli": 1, "memory_mib": 1, "gpu_count": 1}
+c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1,
+    "nodes": [{"name": "n0", **node}, {"name": "n1", **node}],
+    "tasks": [{"name": "t0", "node": "n0", "gpus": [0], **task}, {"name": "t1", **task}]})
+p = gs.consolidate(c)
+arguments = [(None,), (None, None), (None, None, None), (c, None), (c, None, None), (None, p), (None, "t1"),
+             (None, p, "n0"), (c, p, None), (c, "t1", None), (c, "t1", "n0", None), (p, None)]
+modules = [gs, *(value for name, value in sorted(vars(gs).items()) if inspect.ismodule(value) and name[0] != "_")]
+modules = [m for m in modules if m.__name__.startswith("gpusched")]
+seen, calls = set(), 0
+for module in modules:
+    for name in module.__all__:
+        things = [getattr(module, name)]
+        if inspect.isclass(things[0]):
+            things += [getattr(things[0], method) for method in dir(things[0]) if not method.startswith("__")]
+        for thing in things:
+            if not callable(thing) or id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            for given in arguments:
+                print(module.__name__, name, getattr(thing, "__name__", ""), len(given), file=sys.stderr, flush=True)
+                try:
+                    thing(*given)
+                except Exception:
+                    pass
+                calls += 1
+print(calls)
+"""
+
+
+def test_none_ends_no_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", EVERYTHING_WITH_NONE], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert int(run.stdout.splitlines()[-1]) > 1000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c, p: gs.consolidate(None),
+        lambda c, p: gs.apply(None, p),
+        lambda c, p: gs.place(None, "small"),
+        lambda c, p: gs.allocate(None, "j"),
+        lambda c, p: gs.sim.replay(None),
+        lambda c, p: gs.fragmentation.report(None),
+        lambda c, p: gs.consolidation.explain(None, p, "n0"),
+        lambda c, p: gs.topology.NetworkTree(None),
+        lambda c, p: gs.milp.consolidation(None),
+        lambda c, p: gs.io.plan_to_pod_migration_jobs(p, None),
+    ],
+)
+def test_none_as_a_cluster_is_a_type_error(tiny: gs.Cluster, call: Callable[[Any, Any], Any]) -> None:
+    plan = gs.consolidate(tiny)
+    with pytest.raises(TypeError):
+        call(tiny, plan)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_protocol_of_pickle(tiny: gs.Cluster, protocol: int) -> None:
+    plan = gs.consolidate(tiny)
+    for thing in (
+        tiny,
+        plan,
+        plan.moves[0],
+        gs.consolidation.explain(tiny, plan, "n0"),
+        gs.control.mig_layout("A100-80GB").profiles[0],
+        gs.milp.consolidation(tiny),
+        gs.topology.HardwareGraph.preset("a100x8"),
+    ):
+        again = pickle.loads(pickle.dumps(thing, protocol))
+        assert type(again) is type(thing)
+        if isinstance(thing, (gs.Cluster, gs.Plan)):
+            assert again == thing
+    assert pickle.loads(pickle.dumps(tiny.nodes[1], protocol)).name == "n1"
+    assert len(pickle.loads(pickle.dumps(tiny.tasks, protocol))) == 2
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(gs.preemption.OnlinePreemption(tiny), protocol)
+
+
+def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
+    waiting, found = [gs.Cluster.__mro__[-2]], 0
+    while waiting:
+        of = waiting.pop()
+        waiting += of.__subclasses__()
+        if of.__module__.startswith("gpusched"):
+            found += 1
+            assert "__reduce_ex__" in vars(of), of
+    assert found > 50
+
+
+NO_DATA = {"OnlinePreemption", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks", "Autoscaler"}
+
+
+def classes_of(scope: Any) -> Iterator[type]:
+    for thing in vars(scope).values():
+        if isinstance(thing, ModuleType) and thing.__name__.startswith("gpusched"):
+            yield from classes_of(thing)
+        elif isinstance(thing, type):
+            yield thing
+
+
+def test_all_classes_are_data_but_those_that_the_page_names() -> None:
+    found = {of.__name__: of for of in classes_of(gs._core)}
+    assert len(found) > 60
+    for name, of in found.items():
+        own = {method for base in of.__mro__ if base.__module__.startswith("gpusched") for method in vars(base)}
+        assert "__repr__" in own, name
+        assert ({"__setstate__", "__eq__"} <= own) == (name not in NO_DATA), name
+    page = (Path(__file__).resolve().parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `gs\.\w+\.(\w+)` \| it ", page, re.M)) == NO_DATA
+
+
+def test_results_that_went_through_a_pickle_are_equal(tiny: gs.Cluster) -> None:
+    model = gs.milp.consolidation(tiny)
+    trace = gs.sim.generate_spot_trace(hours=4, nodes=20)
+    results = [
+        model,
+        model.lp_relaxation(),
+        model.elastic(),
+        gs.milp.priority_packing(tiny, solver="cbc") if "cbc" in gs.milp.available_solvers() else tiny,
+        gs.milp.spot_schedule([{"pods": 1, "gpus": 1, "checkpoints": [1]}], [8], 2, 0.5),
+        gs.sim.simulate_host(seeds=[0], duration_s=60),
+        gs.sim.replay_spot(trace),
+        gs.topology.NetworkTree(tiny),
+    ]
+    if gs.milp.available_solvers():
+        results.append(model.solve())
+        results.append(model.solve(time_limit=0.0))
+    for result in results:
+        again = pickle.loads(pickle.dumps(result))
+        assert again == result and again is not result, result
+        assert copy.deepcopy(result) == result
+        assert result != 3 and repr(result)
+    assert model != model.lp_relaxation() and model != gs.milp.consolidation(tiny, form="classes")
+    assert gs.sim.simulate_host(seeds=[0], duration_s=60) != gs.sim.simulate_host(seeds=[1], duration_s=60)
+    assert tiny.nodes == tiny.nodes and tiny.nodes != tiny.copy().nodes and tiny.nodes != tiny.tasks
+
+
+def test_a_read_plan_equals_the_plan_that_was_written(tiny: gs.Cluster, tmp_path: Path) -> None:
+    plan = gs.consolidate(tiny)
+    plan.to_json(tmp_path / "plan.json")
+    assert gs.Plan.from_json(plan.to_json()) == plan == gs.Plan.from_json(tmp_path / "plan.json")
+    assert plan.stop_reason == "completed" and gs.Plan.from_json(plan.to_json()).stop_reason is None
+
+
+def test_a_path_with_a_nul_names_no_file(tiny: gs.Cluster, tmp_path: Path) -> None:
+    plan = gs.consolidate(tiny)
+    tiny.to_json(tmp_path / "cluster.json")
+    plan.to_json(tmp_path / "plan.json")
+    before = sorted(tmp_path.iterdir())
+    for call, name in (
+        (tiny.to_json, "new"),
+        (plan.to_json, "new"),
+        (gs.milp.consolidation(tiny).write_mps, "new"),
+        (gs.milp.consolidation(tiny).write_lp, "new"),
+        (gs.Cluster.from_json, "cluster.json"),
+        (gs.Plan.from_json, "plan.json"),
+        (lambda path: gs.verify.plan(path, plan), "cluster.json"),
+        (gs.io.read_hwloc, "cluster.json"),
+    ):
+        with pytest.raises(gs.InvalidInput, match="NUL"):
+            call(f"{tmp_path / name}\0 of another name")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_json_cannot_hold_is_told_with_everything_else() -> None:
+    bad = document(
+        [make_node("n0", gpu_model="half \ud800")], [make_task("t", move_cost=10**5000)], now=float("inf")
+    )
+    bad["x-keys"] = {"\udfff": 1, 10**5000: {"in": "\ud801"}}
+    with pytest.raises(gs.InvalidInput) as raised:
+        gs.Cluster.from_json(bad)
+    found = raised.value.problems
+    assert len(found) == 6
+    assert "<dict>: /nodes/0/gpu_model: 'half \\ud800'; expected text, found half of a surrogate pair" in found
+    assert "<dict>: /tasks/0/move_cost: an integer of 16610 bits; expected at most 1024" in found
+    assert "<dict>: /now: inf; expected a finite number" in found
+    assert "<dict>: /x-keys: key '\\udfff'; expected text, found half of a surrogate pair" in found
+    assert "<dict>: /x-keys: key an integer of 16610 bits; expected at most 1024" in found
+    assert "<dict>: /x-keys/(a long number)/in: '\\ud801'; expected text, found half of a surrogate pair" in found
+    for problem in found:
+        problem.encode()  # can be printed
+
+
+def test_every_mapping_is_a_document(tiny: gs.Cluster) -> None:
+    from types import MappingProxyType
+
+    text = copy.deepcopy(tiny_document())
+    text["nodes"] = [MappingProxyType(node) for node in text["nodes"]]
+    assert gs.Cluster.from_json(MappingProxyType(text)) == tiny
+    text["tasks"][0]["labels"] = MappingProxyType({"a": {1}})
+    with pytest.raises(gs.InvalidInput, match="^<dict>: /tasks/0/labels/a: .1. of type set; expected a list$"):
+        gs.Cluster.from_json(MappingProxyType(text))
+
+
+def test_figures_need_no_import_of_their_own() -> None:
+    lines = (
+        "import sys, gpusched as gs",
+        "assert 'gpusched.plotting' not in sys.modules and 'plotting' in dir(gs)",
+        "assert callable(gs.plotting.plot_waves) and 'matplotlib' not in sys.modules",
+        "assert not hasattr(gs, 'nothing_of_the_kind')",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

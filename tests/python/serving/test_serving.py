@@ -1,0 +1,435 @@
+"""The serving planner in Python and on the console."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gpusched as gs
+import pytest
+from gpusched import cli, serving
+from jsonschema import Draft202012Validator
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
+
+
+def request(budget: float = 15, **models: Any) -> dict[str, Any]:
+    return {
+        "budget": budget,
+        "gpus": {
+            "H100": {"available": 8},
+            "A40": {"available": 12, "price": 0.6},
+            "mine": {"type": "L40S", "available": 4, "price": 1.1, "network_gb_s": 12.5},
+        },
+        "models": models
+        or {
+            "Llama-3-8B": {
+                "workloads": {
+                    "long": {"input": 2455, "output": 18, "requests": 700},
+                    "chat": {"input": 496, "output": 510, "requests": 300},
+                }
+            }
+        },
+    }
+
+
+def needs_solver() -> None:
+    try:
+        import highspy  # noqa: F401
+    except ImportError:
+        if not gs.milp.available_solvers():
+            pytest.skip("no solver")
+
+
+def test_catalogue_deployments_and_estimates() -> None:
+    h100 = serving.gpu_type("H100")
+    assert (h100.tflops, h100.memory_gb, h100.price) == (989, 80, None)
+    assert serving.gpu_type("4090").price == 0.53
+    assert serving.gpu_type("H100", price=3.5).price == 3.5
+    assert copy.deepcopy(h100) == h100 == pickle.loads(pickle.dumps(h100))
+    model = serving.language_model("Llama-3-70B")
+    assert model.parameters == 70553706496
+    found = serving.enumerate_deployments(model, [h100], [4], max_stages=2)
+    assert [d.name for d in found] == ["H100 2x1", "H100 1x2", "H100 2x2", "H100 1x4"]
+    fast = serving.estimate_throughput(model, [h100], found[3], 1000, 100)
+    slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 0.3})
+    assert fast.requests_per_s > slow.requests_per_s > 0
+    table = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
+    assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
+    for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
+        with pytest.raises(gs.InvalidInput):
+            serving.estimate_throughput(model, [h100], found[3], 1000, 100, **bad)
+
+
+def test_plan_ablations_and_deadline() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    assert plan.status == "optimal" and plan.optimal and plan.makespan is not None
+    assert plan.cost <= 15 and sum(r["cost"] for r in plan.replicas) == pytest.approx(plan.cost)
+    assert plan.cost_per_request == pytest.approx(plan.cost * plan.makespan / 3600 / 1000)
+    for workload in ("long", "chat"):
+        assert sum(r["share"].get(workload, 0) for r in plan.replicas) == pytest.approx(1)
+    busy = [
+        (r["share"].get("long", 0) * 700 / r["requests_per_s"]["long"]
+         + r["share"].get("chat", 0) * 300 / r["requests_per_s"]["chat"]) / r["count"]
+        for r in plan.replicas
+    ]  # fmt: skip
+    assert max(busy) == pytest.approx(plan.makespan, rel=1e-6)
+    for options in ({"composition": "uniform"}, {"uniform_tp": True}, {"routing": "round_robin"}):
+        other = serving.plan_serving(request(), **options)
+        assert other.makespan is not None and other.makespan >= plan.makespan * (1 - 2e-3)
+    cheap = serving.plan_serving(request(), deadline=2 * plan.makespan)
+    assert cheap.makespan is not None and cheap.makespan <= 2 * plan.makespan * (1 + 1e-6)
+    assert cheap.cost < plan.cost
+    none = serving.plan_serving(request(budget=0.1))
+    assert none.status == "infeasible" and none.makespan is None and none.replicas == []
+    bad = request()
+    del bad["gpus"]["mine"]["price"]
+    bad["models"]["Llama-3-8B"]["workloads"]["chat"]["requests"] = -1
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(bad)
+    assert len(caught.value.problems) == 2
+    with pytest.raises(gs.InvalidInput, match="/requets: unknown field"):
+        serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {
+            "w": {"input": 1, "output": 1, "requests": 1, "requets": 1}}}))  # fmt: skip
+
+
+def test_plans_pickle() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    again = pickle.loads(pickle.dumps(plan))
+    assert serving.plan_to_dict(again) == serving.plan_to_dict(plan)
+    assert serving.simulate_latency(request(), again) == serving.simulate_latency(request(), plan)
+    changed = serving.replan(request(6), again)
+    back = pickle.loads(pickle.dumps(changed))
+    assert serving.plan_to_dict(back.plan, back) == serving.plan_to_dict(changed.plan, changed)
+    none = pickle.loads(pickle.dumps(serving.plan_serving(request(0.1))))
+    assert none.status == "infeasible" and none.makespan is None
+
+
+def test_profiles_from_csv(tmp_path: Path) -> None:
+    prefill, decode = tmp_path / "prefill.csv", tmp_path / "decode.csv"
+    prefill.write_text("tokens,ms\n0,0\n1000,500\n")
+    decode.write_text("1,100\n")
+    profile = serving.read_layer_profile(prefill, decode, "Llama-3-70B", "H100", degree=4)
+    assert profile == {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
+    found = next(d for d in serving.enumerate_deployments(model, [h100], [4]) if d.name == "H100 1x4")
+    rate = serving.estimate_throughput(model, [h100], found, 1000, 1, profiles=[profile]).requests_per_s
+    assert rate == pytest.approx(1 / 40, rel=1e-3)
+    assert serving.plan_serving(request(), estimate={"profiles": [profile]}).makespan
+    decode.write_text("1,-1\n")
+    with pytest.raises(gs.InvalidInput, match=r"decode\.csv:1: time: expected a finite number >= 0, found '-1'"):
+        serving.read_layer_profile(prefill, decode, "m", "g")
+    with pytest.raises(gs.BackendError, match="cannot be opened"):
+        serving.read_layer_profile(prefill, tmp_path / "none.csv", "m", "g")
+
+
+def test_replan() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    same = serving.replan(request(), plan)
+    assert (same.starts, same.stops) == (0, 0)
+    changed = request()
+    changed["models"]["Llama-3-8B"]["workloads"]["long"]["requests"] = 100
+    changed["models"]["Llama-3-8B"]["workloads"]["chat"]["requests"] = 900
+    changed["gpus"]["A40"]["available"] = 3
+    free = serving.replan(changed, plan)
+    kept = serving.replan(changed, plan.replicas, max_starts=0)
+    assert kept.starts == 0 and kept.makespan_kept == pytest.approx(kept.plan.makespan)
+    assert free.makespan_free is not None and kept.plan.makespan is not None
+    assert free.makespan_free <= kept.plan.makespan * (1 + 2e-3)
+
+
+def test_what_no_start_gives_is_known_when_the_search_used_up_the_time() -> None:
+    pytest.importorskip("highspy")
+    import time
+
+    from gpusched._solvers import highs
+
+    limits = []
+
+    def slow(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+        found = highs(model, {**options, "time_limit": 10.0})
+        limits.append(math.inf if options["time_limit"] is None else options["time_limit"])
+        time.sleep(0.6 if len(limits) == 1 else 0.0)
+        return found if limits[-1] > 0 else {"status": "time_limit"}
+
+    plan = serving.plan_serving(request())
+    same = serving.replan(request(), plan, solver=slow, time_limit=0.5)
+    assert same.makespan_kept == pytest.approx(plan.makespan) and same.starts == 0
+
+
+def test_plans_name_their_solver_and_cbc_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    if "cbc" not in gs.milp.available_solvers():
+        pytest.skip("no CBC")
+    plan = serving.plan_serving(request(), solver="cbc", time_limit=5)
+    fewer = request()
+    fewer["gpus"]["H100"]["available"] = 1
+    changed = serving.replan(fewer, plan, solver="cbc", slack=0.05, time_limit=5)
+    assert plan.solver == changed.plan.solver == "cbc"
+    assert capfd.readouterr() == ("", "")  # of the process, not of Python alone
+
+
+def test_latency() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    burst = serving.simulate_latency(request(), plan, requests=20000)
+    assert burst.makespan / 20 == pytest.approx(plan.makespan, rel=0.25)
+    assert burst.percentile(100) == pytest.approx(burst.makespan) and len(burst.latency) == 20000
+    half = serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
+    assert half == serving.simulate_latency(request(), plan, rate=plan.requests_per_s / 2, seed=3)
+    assert 0 < half.percentile(50) <= half.percentile(99) < burst.percentile(99)
+    with pytest.raises(gs.InvalidInput):
+        serving.simulate_latency(request(), plan, requests=0)
+
+
+def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
+    options: dict[str, Any] = {"rate": plan.requests_per_s / 2, "requests": 2000}
+    expected = serving.simulate_latency(request(), plan, **options)
+    document = json.loads(json.dumps(serving.plan_to_dict(plan)))
+    before = copy.deepcopy(document)
+    assert serving.simulate_latency(request(), document, **options) == expected and document == before
+    assert serving.simulate_latency(request(), plan.replicas, **options) == expected
+    # By name: stages and throughputs are those that the planner would find.
+    served = [{name: r[name] for name in ("model", "deployment", "count", "share")} for r in plan.replicas]
+    assert serving.simulate_latency(request(), served, **options) == expected
+    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the request.
+    kinds = {"long": 1.0, "chat": 1.0}
+    mine = {"model": "Llama-3-8B", "deployment": "H100 1x1", "count": 2, "share": kinds}
+    alone = serving.simulate_latency(request(), [mine], **options)
+    slower = serving.simulate_latency(request(), [{**mine, "requests_per_s": {"chat": 0.5}}], **options)
+    assert slower.kinds[1].percentile(50) > alone.kinds[1].percentile(50)
+    row = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 0.5}
+    also = {**row, "workload": "long", "requests_per_s": 50.0}
+    measured = serving.simulate_latency({**request(), "measured": [row, also]}, [mine], **options)
+    told = [{**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}]
+    assert measured == serving.simulate_latency(request(), told, **options)
+    for wrong, problem in (
+        ("H100", 'plan: expected a serving plan or a list of replicas, found "H100"'),
+        ({}, "plan: field 'replicas' is missing"),
+        ({**document, "version": 3}, "plan: /version: expected an integer from 1 to 2, found 3"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan: /0/model: expected one of Llama-3-8B, found 'Llama-3-7B'"),
+        ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'?"),
+        ([{**mine, "share": {"chat": "x"}}], 'plan: /0/share/chat: expected a number, found "x"'),
+        ([{name: value for name, value in mine.items() if name != "share"}], "plan: /0: field 'share' is missing"),
+        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1 in all"),
+        ([{**mine, "count": -1}], "plan: /0/count: expected an integer from 0 to 2147483647, found -1"),
+        ({"replicas": [{**mine, "share": 1}]}, "plan: /replicas/0/share: expected an object by name, found 1"),
+    ):
+        with pytest.raises(gs.InvalidInput) as caught:
+            serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
+        assert problem in caught.value.problems[0], caught.value.problems
+
+
+def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_solver()
+    batch = {"chat": {"input": 496, "output": 510, "requests": 300}}
+    asked: dict[str, Any] = {
+        "budget": 1,
+        "gpus": {"H100": {"available": 8, "price": 3.0}, "A40": {"available": 8, "price": 0.55}},
+        "models": {"Llama-3-70B": {"workloads": batch}},
+    }
+    (told,) = serving.plan_serving(asked).binding
+    assert told.startswith("budget: 1 $/h; ") and told.endswith(" $/h would do")
+    enough = float(told.split("; ")[1].split()[0])
+    assert serving.plan_serving({**asked, "budget": enough}).makespan is not None
+    assert serving.plan_serving({**asked, "budget": 0.99 * enough}).makespan is None
+    # The same of a plan that is changed, on the console, and with few GPUs.
+    assert serving.replan(asked, []).plan.binding == [told]
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(asked))
+    assert cli.main(["plan-serving", str(file)]) == 1
+    assert capsys.readouterr().out.splitlines() == ["no plan: infeasible", f"  {told}"]
+    few = {**asked, "budget": 30, "gpus": {"H100": {"available": 1, "price": 3.0}}}
+    assert serving.plan_serving(few).binding == ["GPU type 'H100': 1 available; 2 would do"]
+    # Within a deadline: more money, or more time.
+    poor = {**asked, "budget": 12, "gpus": {"H100": {"available": 64, "price": 3.0}}}
+    budget, deadline = serving.plan_serving(poor, deadline=10.0).binding
+    assert budget.startswith("budget: 12 $/h; ") and deadline.startswith("deadline: 10 s; ")
+    enough, least = (float(told.split("; ")[1].split()[0]) for told in (budget, deadline))
+    for more, within in (({"budget": enough}, 10.0), ({}, least)):
+        assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
+        assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
+    # Where the plan that runs may not be changed enough.
+    plenty = {**asked, "budget": 30}
+    assert serving.replan(plenty, [], max_starts=0).plan.binding == ["max_starts: 0; with more there is a plan"]
+
+
+def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_solver()
+    asked, out, again = (str(tmp_path / name) for name in ("request.json", "plan.json", "again.json"))
+    document = {"format": "gpusched.serving-request", "version": 1, **request()}
+    Path(asked).write_text(json.dumps(document))
+    schema = {
+        name: Draft202012Validator(json.loads((SCHEMAS / f"gpusched.{name}.schema.json").read_text()))
+        for name in ("serving-request.v1", "serving-plan.v2")
+    }
+    schema["serving-request.v1"].validate(document)
+    assert not schema["serving-request.v1"].is_valid({**document, "budget": -1})
+    solver = ["--solver", "cbc"] if gs.milp.available_solvers() else []
+    assert cli.main(["plan-serving", asked, "-o", out, *solver]) == 0
+    printed = capsys.readouterr().out
+    assert "proven best" in printed and "$/h" in printed
+    costs = [replicas["cost"] for replicas in json.loads(Path(out).read_text())["replicas"]]
+    assert all(f" {cost:.2f} " in printed for cost in costs)
+    schema["serving-plan.v2"].validate(json.loads(Path(out).read_text()))
+    assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
+    assert "starts 0 replicas and stops 0" in capsys.readouterr().out
+    schema["serving-plan.v2"].validate(json.loads(Path(again).read_text()))
+    for ignored in (["--deadline", "100"], ["--composition", "uniform"], ["--routing", "round_robin"], ["--uniform-tp"]):
+        capsys.readouterr()
+        assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2
+        assert f"{ignored[0]}: not with --replan-from" in capsys.readouterr().err
+    assert cli.main(["plan-serving", asked, "--max-starts", "1"]) == 2
+    Path(asked).write_text("[]")
+    assert cli.main(["plan-serving", asked]) == 2
+    Path(asked).write_text(json.dumps({**document, "budget": 0.1}))
+    assert cli.main(["plan-serving", asked]) == 1
+    assert "no plan: infeasible" in capsys.readouterr().out
+    assert cli.main(["plan-serving", str(tmp_path / "none.json")]) == 2
+
+
+def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not gs.io.reads_yaml():
+        pytest.skip("this build reads no YAML")
+    needs_solver()
+    asked = tmp_path / "request.yaml"
+    asked.write_text(
+        "budget: 3\ngpus: {4090: {available: 4}}\n"
+        "models: {Llama-3-8B: {workloads: {1: {input: 496, output: 510, requests: 300}}}}\n"
+    )
+    assert cli.main(["plan-serving", str(asked)]) == 0
+    assert "4090" in capsys.readouterr().out
+    asked.write_text("budget: 3\ngpus: {4090: {available: 4}, '4090': {available: 4}}\nmodels: {}\n")
+    assert cli.main(["plan-serving", str(asked)]) == 2
+    assert "key '4090' appears more than once" in capsys.readouterr().err
+
+
+def test_all_mistakes_of_a_request_are_told() -> None:
+    wrong = request(budget="much")
+    wrong["gpus"] |= {"H100": {"available": "8"}, "Foo": {"available": 1}}
+    wrong["models"] = {
+        "foo": {"workloads": {}},
+        "Llama-3-8B": {"workloads": {"a": {"input": 1}, "b": {"input": 1, "output": "x", "requests": 1}}},
+    }
+    wrong["measured"] = [{"model": "m"}, 3]
+    wrong["typo"] = 1
+    with pytest.raises(gs.InvalidInput) as caught:
+        serving.plan_serving(wrong)
+    text = "\n".join(caught.value.problems)
+    for part in (
+        "field 'rate' or 'requests' is missing", "field 'workload' is missing", "field 'requests_per_s' is missing",
+        '/budget: expected a number, found "much"', '/gpus/H100/available: expected an integer, found "8"', "/gpus/Foo: expected a type",
+        "/models/foo: expected a model described in full (layers, hidden, heads, ...) or one of Llama-3-8B, Llama-3-70B, Llama-2-70B",
+        "field 'output' is missing", '/output: expected an integer, found "x"', "field 'deployment' is missing",
+        "/measured/1: expected an object", "/typo: unknown field",
+    ):  # fmt: skip
+        assert part in text, part
+    assert len(caught.value.problems) == 12
+    with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
+        serving.language_model("foo")
+    assert len(unknown.value.problems) == 1
+    fields = ("layers", "hidden", "heads", "kv_heads", "head_size", "intermediate", "vocabulary")
+    assert serving.language_model("foo", **dict.fromkeys(fields, 1)).name == "foo"
+
+
+def test_replanning_proves_what_it_says() -> None:
+    needs_solver()
+    before = request(10)
+    before["gpus"] = {"H100": {"available": 0}, "A40": {"available": 4, "price": 0.6}}
+    plan = serving.plan_serving(before)
+    after = copy.deepcopy(before)
+    after["gpus"]["H100"]["available"] = 4
+    free = serving.replan(after, plan)
+    kept = serving.replan(after, plan, slack=10)
+    assert free.plan.optimal and kept.starts == 0
+    assert kept.plan.makespan > 1.1 * free.plan.makespan
+    assert not kept.plan.optimal and kept.plan.message == "fewest starts within slack"
+    assert kept.plan.bound == pytest.approx(free.plan.bound, rel=2e-3)
+
+
+def test_arguments_that_would_be_lost() -> None:
+    with pytest.raises(gs.InvalidInput, match=r"estimate\.memory_fraction: 0\.3"):
+        serving.plan_serving(request(), estimate={"memory_fraction": 0.3})
+    needs_solver()
+    both = serving.plan_serving(request(), estimate={"memory_fraction": 0.5}, deployments={"memory_fraction": 0.5})
+    assert both.makespan == serving.plan_serving(request(), deployments={"memory_fraction": 0.5}).makespan
+    for rate in (5e-324, 1e-300):
+        with pytest.raises(gs.InvalidInput, match="rate"):
+            serving.simulate_latency(request(), both, rate=rate, requests=3)
+
+
+def test_plots() -> None:
+    needs_solver()
+    pytest.importorskip("matplotlib").use("Agg")
+    from gpusched import plotting
+
+    plans = {budget: serving.plan_serving(request(budget)) for budget in (0.1, 3, 6)}
+    bars = plotting.plot_composition(plans)
+    heights = sum(patch.get_height() for patch in bars.patches)
+    assert heights == pytest.approx(plans[3].cost + plans[6].cost)
+    shares = plotting.plot_assignment(plans[6])
+    drawn = shares.images[0].get_array()
+    assert list(drawn.sum(axis=0)) == pytest.approx([1, 1])
+    line = plotting.plot_makespan(plans, label="ours").lines[0]
+    assert list(line.get_ydata()) == [plans[3].makespan, plans[6].makespan]
+    for bad in (lambda: plotting.plot_assignment(plans[0.1]), lambda: plotting.plot_composition({})):
+        with pytest.raises(gs.InvalidInput):
+            bad()
+
+
+def test_odd_requests() -> None:
+    needs_solver()
+    empty = serving.plan_serving({"budget": 1, "gpus": {}, "models": {}})
+    assert empty.status == "optimal" and empty.makespan == 0 and empty.requests_per_s == 0
+    for options in ({"deployments": {"degrees": []}}, {"deployments": {"degrees": []}, "uniform_tp": True}):
+        assert serving.plan_serving(request(), **options).status == "infeasible"
+    endless = {"type": "Llama-3-8B", "workloads": {"w": {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}}}
+    assert serving.plan_serving(request(m=endless)).status == "infeasible"
+    many = request(1e9)
+    many["gpus"]["H100"]["available"] = 10**9
+    plan = serving.plan_serving(many, mip_gap=1e-3, time_limit=20)
+    assert plan.makespan is not None and plan.bound == pytest.approx(plan.makespan, rel=2e-2)
+    plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
+    assert plan.status == "optimal"
+    twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
+    with pytest.raises(gs.InvalidInput, match=r"/measured/1: appears twice for 'chat' of 'Llama-3-8B'"):
+        serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
+    running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
+    with pytest.raises(gs.InvalidInput, match="count of all together"):
+        serving.replan(request(), running * 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0, 1, 0, 0), "degree: 0"), ((9, 1, 0, 0), "degree: 9; expected 1 to 8"), ((1, -1, 0, 0), "tokens: -1"),
+     ((1, 1, float("nan"), 0), "context: nan"), ((1, 1, 0, -1), "sequences: -1")],
+)  # fmt: skip
+def test_layer_seconds_out_of_range(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(gs.InvalidInput, match=message):
+        serving.layer_seconds(serving.language_model("Llama-3-8B"), serving.gpu_type("H100"), *arguments)
+
+
+@pytest.mark.parametrize("call", ["plan_serving", "sweep_budgets", "replan"])
+def test_mistakes_of_request_and_options_are_told_together(call: str) -> None:
+    more = {"plan_serving": [], "sweep_budgets": [["y"]], "replan": [[]]}[call]
+    with pytest.raises(gs.InvalidInput) as caught:
+        getattr(serving, call)(
+            {"budget": "x"}, *more, threads="two", max_deployments=-1, deployments={"degrees": "q"}, estimate={"max_batch": 0}
+        )
+    text = "\n".join(caught.value.problems)
+    for part in (
+        'request: /budget: expected a number, found "x"', "field 'gpus' is missing", "field 'models' is missing", "threads: 'two'",
+        "max_deployments: -1", "degrees: 'q'", "max_batch: 0",
+    ):  # fmt: skip
+        assert part in text
+    assert ("budgets[0]: 'y'" in text) == (call == "sweep_budgets")
