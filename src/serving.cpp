@@ -11,12 +11,16 @@
 #include <gpusched/serving/impl/language_model.ipp>
 #include <gpusched/serving/impl/measurements.ipp>
 #include <gpusched/serving/impl/plan_json.ipp>
+#include <gpusched/serving/impl/plan_latencies.ipp>
 #include <gpusched/serving/impl/plan_serving.ipp>
+#include <gpusched/serving/impl/planned_rental.ipp>
 #include <gpusched/serving/impl/pool_sizes.ipp>
 #include <gpusched/serving/impl/price_ranges.ipp>
 #include <gpusched/serving/impl/profile_csv.ipp>
+#include <gpusched/serving/impl/rate_planner.ipp>
 #include <gpusched/serving/impl/rates.ipp>
 #include <gpusched/serving/impl/rental.ipp>
+#include <gpusched/serving/impl/rental_instance.ipp>
 #include <gpusched/serving/impl/replan.ipp>
 #include <gpusched/serving/impl/request_json.ipp>
 #include <gpusched/serving/impl/serving_bounds.ipp>

@@ -127,6 +127,11 @@ inline std::optional<double> latency_at(const std::vector<MeasuredThroughput>& r
     return value(known.size() - 1);
 }
 
+/// The source of latencies that are simulated with a throughput of this one.
+inline Source simulated_source(Source throughput) {
+    return throughput == Source::measured ? Source::calibrated : throughput;
+}
+
 /// Times between arrivals of a Poisson process of one request per second.
 inline std::vector<double> poisson_spacing(int requests) {
     std::vector<double> spacing;

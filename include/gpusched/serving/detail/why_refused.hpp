@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/detail/replica_capacity.hpp>
 
 #include <algorithm>
 #include <array>
@@ -26,11 +27,9 @@ inline std::string rounded_up(double value) {
 /// One question after a refused request: each answer changes one limit, plans again and names the least that would do.
 class WhyRefused {
   public:
-    /// @param planner  has run and found no plan
-    WhyRefused(const RatePlanner& planner, const ServingRequest& request, const PlannerOptions& options,
-               const milp::AnySolver& solver, const Context& context)
-        : planner_(planner), request_(request), options_(options), solver_(solver), context_(context),
-          plenty_(request) {
+    /// @param instance  for which no plan was found; must outlive this object
+    explicit WhyRefused(const RentalInstance& instance)
+        : instance_(instance), request_(instance.request()), options_(instance.options()), plenty_(request_) {
         for (auto& count : plenty_.available) count = std::max(count, most_gpus);
         plenty_.budget = std::numeric_limits<double>::infinity();
     }
@@ -67,8 +66,8 @@ class WhyRefused {
     [[nodiscard]] Answers by_kind() const {
         Answers found;
         const auto all = all_deployments(plenty_, options_);
-        for (std::size_t w = 0; w < planner_.kinds().size(); ++w) {
-            const auto& kind = planner_.kinds()[w];
+        for (std::size_t w = 0; w < instance_.kinds().size(); ++w) {
+            const auto& kind = instance_.kinds()[w];
             if (all.problem.workloads[w].requests <= 0) continue;
             const auto owner = "workload " + gpusched::quoted(all.problem.workloads[w].name) + " of " +
                                gpusched::quoted(request_.models[kind.model].model.name);
@@ -76,13 +75,13 @@ class WhyRefused {
             bool possible = false, measured_none = false, keeps_all = false, told = false;
             for (std::size_t c = 0; c < all.deployments.size(); ++c) {
                 if (all.problem.configurations[c].model != all.problem.workloads[w].model) continue;
-                const auto rows = planner_.measured_rows(all, c, w);
+                const auto rows = instance_.measured_rows(all, c, w);
                 if (all.problem.configurations[c].throughput[w] <= 0) {
                     measured_none = measured_none || !rows.empty();
                     continue;
                 }
                 possible = true;
-                const auto t = planner_.times(all, c, w);
+                const auto t = instance_.times(all, c, w);
                 first.consider(rows, true, t.prefill_s + t.lag_s, all.deployments[c].name);
                 step.consider(rows, false, t.steps > 0 ? t.step_s : 0, all.deployments[c].name);
                 keeps_all = keeps_all || can_keep(rows, t, kind.targets);
@@ -141,7 +140,7 @@ class WhyRefused {
             if (const auto plan = plan_of(request_, pipelines); plan.has_plan())
                 found.push_back("unmeasured_pipelines: with them there is a plan for " +
                                 rounded_up(plan.cost) + " $/h by estimates that nobody checked");
-        if (!planner_.any_targets()) return found;
+        if (!instance_.any_targets()) return found;
         auto lax = request_;
         for (auto& served : lax.models)
             for (auto& workload : served.workloads) workload.targets = {};
@@ -177,17 +176,18 @@ class WhyRefused {
     }
 
     [[nodiscard]] ServingPlan plan_of(const ServingRequest& request, const PlannerOptions& options) const {
-        return RatePlanner(request, options, solver_, context_).run();
+        const RentalInstance instance(request, options, instance_.solver(), instance_.context());
+        return RatePlanner(instance).run();
     }
 
     /// $/h of the cheapest plan without a budget; for the highest rate, of the cheapest one that serves anything.
     [[nodiscard]] std::optional<double> least_budget() const {
         auto rich = request_;
         rich.budget = plenty_.budget;
-        RatePlanner planner(rich, options_, solver_, context_);
-        const auto plan = planner.run();
+        const RentalInstance instance(rich, options_, instance_.solver(), instance_.context());
+        const auto plan = RatePlanner(instance).run();
         if (!plan.has_plan()) return std::nullopt;
-        if (planner.wanted() == RentalGoal::cost) {
+        if (instance.wanted() == RentalGoal::cost) {
             // With the money of a plan there is that plan; the search is asked again, because it may go another way.
             for (const double more : {1.0, 1.1, 1.25, 1.5, 2.0}) {
                 rich.budget = plan.cost * more * (1 + 1e-9);
@@ -198,9 +198,9 @@ class WhyRefused {
             }
             return std::nullopt;
         }
-        auto little = planner.problem(plan.capacity, plan.separate);
-        for (auto& workload : little.workloads) workload.requests *= 1e-6 / planner.total();
-        const auto least = planner.solve(little, RentalGoal::cost);
+        auto little = instance.problem(plan.capacity, plan.separate);
+        for (auto& workload : little.workloads) workload.requests *= 1e-6 / instance.total();
+        const auto least = instance.solve(little, RentalGoal::cost);
         return least.has_plan() ? std::optional(least.cost) : std::nullopt;
     }
 
@@ -208,10 +208,10 @@ class WhyRefused {
     [[nodiscard]] std::optional<int> fewest_gpus(std::size_t g) const {
         auto changed = request_;
         changed.available[g] = plenty_.available[g];
-        RatePlanner planner(changed, options_, solver_, context_);
-        const auto plan = planner.run();
+        const RentalInstance instance(changed, options_, instance_.solver(), instance_.context());
+        const auto plan = RatePlanner(instance).run();
         if (!plan.has_plan()) return std::nullopt;
-        const int piece = planner.problem(1, false).offers[g].gpus;
+        const int piece = instance.offers()[g].gpus;
         int low = request_.available[g] / piece, high = low + 1;
         for (const auto& rented : plan.rentals)
             if (rented.gpu == request_.gpus[g].name) high = std::max(high, rented.count / rented.per_rental);
@@ -229,21 +229,17 @@ class WhyRefused {
     }
 
     static constexpr int most_gpus = 1'000'000;
-    const RatePlanner& planner_;
+    const RentalInstance& instance_;
     const ServingRequest& request_;
     const PlannerOptions& options_;
-    const milp::AnySolver& solver_;
-    const Context& context_;
     ServingRequest
         plenty_;  ///< the request without budget and with as many GPUs of every type as it could want
 };
 
-/// Runs a planner; where it is refused, `binding` says what would do.
-inline ServingPlan run_explained(RatePlanner& planner, const ServingRequest& request,
-                                 const PlannerOptions& options, const milp::AnySolver& solver,
-                                 const Context& context) {
+/// Runs a planner of an instance; where it is refused, `binding` says what would do.
+inline ServingPlan run_explained(RatePlanner& planner, const RentalInstance& instance) {
     auto plan = planner.run();
-    if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    if (planner.refused()) plan.binding = WhyRefused(instance).answers();
     return plan;
 }
 
@@ -254,9 +250,10 @@ inline bool explain_batch(ServingPlan& plan, const ServingRequest& request, cons
     if (plan.status != milp::Status::infeasible || options.composition != Composition::optimized ||
         options.routing != Routing::optimized || options.uniform_tp)
         return false;
-    RatePlanner planner(request, options, solver, context);
+    const RentalInstance instance(request, options, solver, context);
+    RatePlanner planner(instance);
     const bool found = planner.run().has_plan();
-    if (planner.refused()) plan.binding = WhyRefused(planner, request, options, solver, context).answers();
+    if (planner.refused()) plan.binding = WhyRefused(instance).answers();
     return found;
 }
 

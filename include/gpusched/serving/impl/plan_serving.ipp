@@ -67,8 +67,9 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
     detail::check_together(request, options);
     ServingPlan plan;
     if (detail::is_rental(request, options)) {
-        detail::RatePlanner planner(request, options, solver, context);
-        plan = detail::run_explained(planner, request, options, solver, context);
+        const detail::RentalInstance instance(request, options, solver, context);
+        detail::RatePlanner planner(instance);
+        plan = detail::run_explained(planner, instance);
     } else {
         plan = detail::Planner(options, solver, context).run(request);
         plan.calibration = calibrate(request, detail::estimate_of(options));

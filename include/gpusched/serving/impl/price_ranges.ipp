@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/detail/rental_instance.hpp>
 #include <gpusched/serving/price_ranges.hpp>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
     // At another price the budget pays for other deployments; those of the plan are among them in any case.
     auto rich = request;
     rich.budget = std::numeric_limits<double>::infinity();
-    const detail::RatePlanner planner(rich, options, solver, context, plan.replicas);
-    auto problem = planner.problem(plan.capacity, plan.separate);
+    const detail::RentalInstance instance(rich, options, solver, context, plan.replicas);
+    auto problem = instance.problem(plan.capacity, plan.separate);
     const double cost = plan.cost;
     std::vector<PriceRange> ranges;
     const auto find = [&](std::size_t g, bool spot, double each) {
@@ -38,7 +38,7 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
         const auto end = [&](double price) {
             for (int i = 0; i < 50; ++i) {
                 asked = price;
-                const auto other = planner.solve(problem, RentalGoal::cost);
+                const auto other = instance.solve(problem, RentalGoal::cost);
                 const double own = rest + pieces * price;
                 if (!other.has_plan() || !other.optimal) {  // nothing is known of this price
                     range.proven = false;

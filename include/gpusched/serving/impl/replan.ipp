@@ -115,9 +115,10 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
         if (options.max_starts)
             problems.add("max_starts: not with rates; slack says what fewer starts may cost");
         problems.throw_if_any();
-        detail::RatePlanner planner(request, options.planner, solver, context, running, options.slack);
+        const detail::RentalInstance instance(request, options.planner, solver, context, running);
+        detail::RatePlanner planner(instance, options.slack);
         ReplanResult result;
-        result.plan = detail::run_explained(planner, request, options.planner, solver, context);
+        result.plan = detail::run_explained(planner, instance);
         detail::tell_of_loads(result.plan, request, options.planner);
         if (!result.plan.has_plan()) return result;
         result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;

@@ -2,7 +2,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/planner.hpp>
-#include <gpusched/serving/detail/rate_planner.hpp>
+#include <gpusched/serving/detail/rental_instance.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>
 
 #include <limits>
