@@ -31,7 +31,7 @@ using HighestUtilisation = con::Policies<con::ByGpuModel, con::LowestUtilisation
                                          con::EasierVictims, con::AcceptAll, con::GpuWeight>;
 
 /// Eviction as in Kubernetes: pods of sparsely used nodes are evicted in random order and placed again on a random node
-/// with room, their own excepted; nodes are not cleared as a whole. As many pods are moved as half the nodes in use.
+/// with room, their own excepted; nodes are not cleared as a whole.
 inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) {
     Rng rng(seed);
     const auto scope = con::make_scope(snapshot, {});

@@ -4,7 +4,6 @@
 #include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
 
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -195,8 +194,7 @@ void bind_tasks(py::module_& m) {
             "movable", [](const TaskView& t) { return t.cluster->is_movable(t.id); },
             doc("Cluster::is_movable").c_str())
         .def_property_readonly(
-            "node_selector",
-            [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
+            "node_selector", [](const TaskView& t) { return t.cluster->inventory().node_selector(t.id); },
             doc("TaskSpec::node_selector").c_str())
         .def_property_readonly("node_affinity", node_affinity, doc("TaskSpec::node_affinity").c_str())
         .def_property_readonly("resources", resources, "Named resources that it asks for.")

@@ -155,9 +155,7 @@ TEST_CASE("io.max and io.stat as the kernel writes them") {
 TEST_CASE("control groups: what is written is read back, and every error is told") {
     const auto tree = [] {
         Tree t;
-        t.texts = {{"/g/io.max", ""},
-                   {"/g/cpuset.cpus", "\n"},
-                   {"/g/cpuset.cpus.effective", "0-7\n"}};
+        t.texts = {{"/g/io.max", ""}, {"/g/cpuset.cpus", "\n"}, {"/g/cpuset.cpus.effective", "0-7\n"}};
         return t;
     };
     auto t = tree();

@@ -162,10 +162,10 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
         result.obstacle = find_obstacle(after, task, node);
         if (result.obstacle == Obstacle::not_eligible)
             result.obstacle = find_eligibility_obstacle(after, task, node);
-        result.fate = result.closed_by != ClosedBy::none ? MoveFate::node_closed
-                      : result.obstacle != Obstacle::none   ? MoveFate::obstacle
-                      : rule.allows(after, task, node)      ? MoveFate::possible
-                                                            : MoveFate::refused;
+        result.fate = result.closed_by != ClosedBy::none  ? MoveFate::node_closed
+                      : result.obstacle != Obstacle::none ? MoveFate::obstacle
+                      : rule.allows(after, task, node)    ? MoveFate::possible
+                                                          : MoveFate::refused;
         if (result.fate == MoveFate::obstacle)
             result.victims = VictimChoice(cluster, after, scope, rule, task, node).fewest();
         const auto home = cluster.node_of(task);
