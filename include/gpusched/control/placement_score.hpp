@@ -21,7 +21,7 @@ concept PlacementScorer = requires(const S& score, const PlacementTerms& terms) 
     { score(terms) } -> std::convertible_to<double>;
 };
 
-/// The paper's score (section 2.2.1), with weights: 0.5 PCIe + 0.3 I/O + 0.2 interrupts + 0.05 fragmentation.
+/// What the paper penalises (section 2.2.1), with weights of ours, 0.5 PCIe + 0.3 I/O + 0.2 interrupts; 0.05 fragmentation is ours, too.
 struct WeightedScore {
     double pcie = 0.5, io = 0.3, irq = 0.2, fragmentation = 0.05;
     double operator()(const PlacementTerms& x) const noexcept {
