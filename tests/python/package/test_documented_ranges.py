@@ -11,7 +11,9 @@ from gpusched import _core
 def numbers_of(text: str) -> list[float]:
     """The ends of a range as documentation writes it: `0 .. 10^9`, `>= 1`, `above 0, at most 10,000`."""
     number = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?:\^\d+)?"
-    said = re.search(rf"({number}) (?:\.\.|to) ({number})|(?:>=?|at least|above|more than) ({number})(?:(?:,| and) at most ({number}))?", text)
+    from_to = rf"({number}) (?:\.\.|to) ({number})"
+    from_on = rf"(?:>=?|at least|above|more than) ({number})(?:(?:,| and) at most ({number}))?"
+    said = re.search(f"{from_to}|{from_on}", text)
     assert said is not None, text
     return [
         float(base.replace(",", "")) if not power else (-1 if base[0] == "-" else 1) * float(base.lstrip("-")) ** int(power)
