@@ -108,7 +108,8 @@ def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
     while waiting:
         of = waiting.pop()
         waiting += of.__subclasses__()
-        if of.__module__.startswith("gpusched"):
+        # `_solvers` derives from a class of highspy, which has the same base.
+        if of.__module__.startswith("gpusched") and of.__module__ != "gpusched._solvers":
             found += 1
             assert "__reduce_ex__" in vars(of), of
     assert found > 50
