@@ -1,4 +1,4 @@
-// StandbyDriver: carries out what a Standby lease decides, on the node of its owner, and says when it is done.
+// StandbyDriver: carries a Standby lease out on a node.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,18 +78,22 @@ class StandbyDriver {
         return lease_.borrow(task, priority_class, gpus, now_ms);
     }
     /// A borrower ended by itself; unknown ones are ignored.
-    void give_back(TaskId task, std::int64_t now_ms) { lease_.give_back(task, now_ms); }
+    void give_back(TaskId task, std::int64_t now_ms) {
+        lease_.give_back(task, now_ms);
+        std::erase(untold_, task);
+    }
 
     /// Standby -> Resuming: nobody may borrow any more, and all borrowers get SIGTERM. Active at once where nobody borrows.
+    /// @return as `advance`
     /// @throws InvalidInput in any other state
-    void resume(std::int64_t now_ms) {
-        Rng unused(0);  // the lease draws times that nobody asks for
+    std::vector<TaskId> resume(std::int64_t now_ms) {
+        Rng unused(0);  // the lease draws shutdown times, which a driver does not use
         static_cast<void>(lease_.resume(now_ms, unused));
         returning_ = true;
         kill_at_ms_ = now_ms + grace_ms_;
         untold_.clear();
         for (const auto& b : lease_.borrowers()) untold_.push_back(b.task);
-        static_cast<void>(advance(now_ms));
+        return advance(now_ms);
     }
 
     /// Time goes on: SIGTERM again where it could not be sent, SIGKILL after the grace period, and the owner wakes once

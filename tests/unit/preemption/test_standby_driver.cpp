@@ -84,7 +84,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK(driver.borrow(TaskId{2}, PriorityClass::lp, 0b100, 1));
     node.calls.clear();
     node.now_ms = 1000;
-    driver.resume(1000);
+    CHECK(driver.resume(1000).empty());
     CHECK(node.calls == std::vector<std::string>{"unlabel", "term", "term"});
     CHECK(driver.state() == StandbyState::resuming);
     CHECK_FALSE(driver.borrow(TaskId{3}, PriorityClass::lp, 0b1000, 1001));
@@ -104,7 +104,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK_FALSE(node.labelled);
     // Nobody to wait for.
     CHECK(driver.lend(70'000));
-    driver.resume(70'001);
+    CHECK(driver.resume(70'001).empty());
     CHECK(driver.state() == StandbyState::active);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("evictions by the driver take as long as the published ones") {
         const auto drawn = model.draw(0, rng);
         node.shutdown_ms = {{TaskId{1}, drawn.killed ? 80'000 : drawn.exit_ms}};
         REQUIRE(driver.borrow(TaskId{1}, PriorityClass::lp, 0b1, 0));
-        driver.resume(0);
+        static_cast<void>(driver.resume(0));
         while (driver.state() != StandbyState::active) {
             node.now_ms += 100;
             static_cast<void>(driver.advance(node.now_ms));
@@ -171,7 +171,7 @@ TEST_CASE("an actuator that fails now and then breaks no promise") {
                 static_cast<void>(driver.lend(node.now_ms));
             } else if (driver.state() == StandbyState::standby && rng.chance(0.3)) {
                 asked_ms = node.now_ms;
-                driver.resume(node.now_ms);
+                static_cast<void>(driver.resume(node.now_ms));
             } else if (const TaskId task{next}; rng.chance(0.7)) {
                 if (driver.borrow(task, PriorityClass::lp, static_cast<GpuMask>(1u << rng.below(4)),
                                   node.now_ms)) {
@@ -197,4 +197,23 @@ TEST_CASE("an actuator that fails now and then breaks no promise") {
         for (int step = 0; step < 3; ++step) static_cast<void>(driver.advance(node.now_ms += 60'001));
         CHECK(driver.state() == StandbyState::active);
     }
+}
+
+TEST_CASE("a borrower that has exited before the return is reported by it, and one that was given back gets "
+          "no signal") {
+    Containers node;
+    StandbyDriver driver(node, owner, NodeId{0}, 0b1111);
+    REQUIRE(driver.lend(0));
+    for (const std::uint32_t task : {1, 2, 3})
+        REQUIRE(driver.borrow(TaskId{task}, PriorityClass::lp, GpuMask{1} << task, 1));
+    node.shutdown_ms = {{TaskId{1}, 5}, {TaskId{2}, 5}, {TaskId{3}, 5}};
+    node.exits_ms = {{TaskId{1}, 2}};
+    node.now_ms = 10;
+    node.calls.clear();
+    CHECK(driver.resume(10) == std::vector<TaskId>{TaskId{1}});
+    CHECK(node.calls == std::vector<std::string>{"unlabel", "term", "term"});
+    driver.give_back(TaskId{2}, 11);
+    node.now_ms = 70'000;
+    CHECK(driver.advance(70'000) == std::vector<TaskId>{TaskId{3}});
+    CHECK(driver.state() == StandbyState::active);
 }
