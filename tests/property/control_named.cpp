@@ -75,7 +75,7 @@ class Round {
             if (state_.deeds != before.deeds) remember();
             carry_out();
             after(seen);
-            if (restarts_ && rng_.chance(0.005) && all_have_instances()) {
+            if (restarts_ && rng_.chance(0.005)) {
                 restart();
                 twin = state_;
                 hash = options_hash(o_);
@@ -99,19 +99,6 @@ class Round {
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
             journal_.carryover.push_back({o_.host.tenants[i].name, carryover[i]});
         journal_.carryover_s = true_s_;
-    }
-    /// Whether every protected tenant is where the controller thinks. Where a change failed for good an operator comes first: another
-    /// tenant may have got the place meanwhile, and options with both in it are refused.
-    [[nodiscard]] bool all_have_instances() const {
-        for (const std::size_t i : {std::size_t{0}, std::size_t{3}}) {
-            const auto& at = state_.tenants[i].place.current;
-            const bool changes = std::any_of(host_.changes.begin(), host_.changes.end(), [&](const auto& c) {
-                return static_cast<std::size_t>(c.action.tenant) == i;
-            });
-            if (!changes && !host_.layouts[static_cast<std::size_t>(at.gpu)].contains(at.instance))
-                return false;
-        }
-        return true;
     }
     /// Killed, and started again some time later; limits have been ended, changes brought to one of their ends.
     void restart() {
