@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._core import did_you_mean
@@ -24,8 +25,10 @@ COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("requests_per_s", "requests_per_dollar"), "number"),
 }
 SECONDS = 3600
-DEPLOYMENT_FIELDS = ("degrees", "disconnected", "max_gpus", "max_stages", "max_types", "memory_fraction", "min_tokens")
-ESTIMATE_FIELDS = ("efficiency", "max_batch", "memory_fraction", "profiles")
+
+
+def keywords_of(function: Callable[..., Any]) -> list[str]:
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 class DeploymentCosts(Table):
@@ -93,8 +96,8 @@ def deployment_costs(
     if part == 0:
         raise InvalidInput(f"utilization: {repr_text(utilization)}; expected a number above 0, up to 1")
     requests, start = integer("simulated_requests", simulated_requests, 1, 10**7), integer("seed", seed, 0, MOST_SEED)
-    options = {**fields("deployment_costs", "deployments", deployments, DEPLOYMENT_FIELDS), "max_types": 1}
-    estimates = fields("deployment_costs", "estimate", estimate, ESTIMATE_FIELDS)
+    options = {**fields("deployment_costs", "deployments", deployments, keywords_of(core.enumerate_deployments)), "max_types": 1}
+    estimates = fields("deployment_costs", "estimate", estimate, keywords_of(core.estimate_throughput))
     whole = core.request_to_dict({"budget": 1.0, **a_dict("deployment_costs", "request", request)})
     memory = estimates.pop("memory_fraction", options.get("memory_fraction", 0.9))
     rows = []

@@ -41,6 +41,14 @@ def test_rows_are_estimates_over_prices() -> None:
     assert not rows
 
 
+def test_every_option_of_enumeration_and_estimates_is_known() -> None:
+    more = serving.deployment_costs(REQUEST, deployments={"mixed_degrees": True, "max_gpus": 6})
+    less = serving.deployment_costs(REQUEST, deployments={"max_gpus": 6})
+    assert {row.deployment for row in less} < {row.deployment for row in more}
+    with pytest.raises(gs.InvalidInput, match="did you mean 'mixed_degrees'"):
+        serving.deployment_costs(REQUEST, deployments={"mixd_degrees": True})
+
+
 def test_best_of_each_type() -> None:
     costs = serving.deployment_costs(REQUEST)
     best = costs.best()
