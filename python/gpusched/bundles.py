@@ -343,6 +343,11 @@ def _renamed(options: Mapping[str, Any], before: Cluster, after: Cluster) -> dic
             out[field] = {**tasks, **jobs}.get(names, names)
         elif isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
             out[field] = [known.get(name, name) for name in names]
+    if "quotas" in out:
+        groups = {old: new for b, a in zip(before.tasks, after.tasks, strict=True) for old, new in zip(b.groups, a.groups, strict=True)}
+        out["quotas"] = [
+            {**quota, "tenant": groups.get(quota["tenant"], f"tenant-{at} without a task")} for at, quota in enumerate(out["quotas"])
+        ]
     goal = out.get("goal")
     if isinstance(goal, Mapping) and "usable_by" in goal:
         out["goal"] = {**goal, "usable_by": {**jobs, **tasks}.get(goal["usable_by"], goal["usable_by"])}

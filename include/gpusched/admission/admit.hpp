@@ -24,7 +24,7 @@ namespace GPUSCHED_NAMESPACE::admission {
 /// no more. Who may move, and where to, is as for `consolidate` (`consolidation::make_scope`); nothing moves onto a node that was
 /// empty before. Who may be evicted is as for `preempt`: a preemptible task of lower priority than every pod, neither locked,
 /// standby nor a daemon. A gang that would fall below its `min_members` leaves whole, and is placed again whole or not at all.
-/// Gangs of the pods themselves stay. Disruption budgets hold, unless they have a price. Quotas hold whoever would leave.
+/// Gangs of the pods themselves stay. Disruption budgets hold, unless they have a price. Moves and evictions make no room in a quota.
 ///
 /// @param pods pending tasks, distinct, at least one; the cluster must hold no reservations
 /// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, unless budgets were broken at a price or the

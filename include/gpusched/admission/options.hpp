@@ -74,7 +74,7 @@ struct Options {
     std::vector<NodeId> exempt{};
     /// These tasks are neither moved nor evicted.
     std::vector<TaskId> spare{};
-    /// A job beyond one of these is not admitted, whoever would leave for it.
+    /// A job beyond one of these is not admitted: neither moves nor evictions make room in a quota.
     std::vector<TenantQuota> quotas{};
 };
 

@@ -39,13 +39,13 @@ constexpr void visit_fields(std::type_identity<TenantQuota>, F&& field) {
 struct QuotaBreach {
     Obstacle obstacle = Obstacle::none;  ///< `gpu`, `cpu` or `memory`
     std::string
-        reason{};  ///< the same in words, such as "the quota of tenant 'ads' is 8 GPUs: held are 6, asked for 4"
+        reason{};  ///< the same in words, such as "the quota of tenant 'ads' is 8 GPUs: 6 held, 4 more asked for"
 };
 
 /// The first quota, in their order and then in that of their fields, that `pods` would go beyond; nothing where all hold.
 ///
-/// Held is what runs, with what Standby tasks keep a claim on; pending tasks that are not among `pods` hold nothing. A tenant that
-/// already holds more than its quota is refused only what it would add to. Of two quotas for one tenant both hold.
+/// Running tasks hold what they ask for, and so do Standby tasks what they lend; other pending tasks than `pods` hold nothing. A
+/// tenant above its quota is refused only more of the resource in question. Two quotas for one tenant both hold.
 /// @param pods pending tasks, each once
 /// @throws InvalidInput for a quota without a tenant, and numbers out of range
 /// O(tasks x groups of a task x quotas)

@@ -180,8 +180,8 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert gs.admit(cluster, "big", quotas=[quota])
     refused = gs.admit(cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}])
     assert not refused and refused.proven and refused.obstacle == "gpu"
-    assert refused.reason == "the quota of tenant 'ads' is 31 GPUs: held are 24, asked for 8"
-    # A job that is in no snapshot yet says whose it is.
+    assert refused.reason == "the quota of tenant 'ads' is 31 GPUs: 24 held, 8 more asked for"
+    # A job that is in no snapshot yet names its tenant.
     pods = {"count": 1, "gpu_count": 8, "cpu_milli": 9000, "memory_mib": 0, "groups": ["ads"]}
     job = {"name": "new", "pods": [pods]}
     assert gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1125}])
@@ -198,6 +198,12 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert cli.main([*command, "--save-bundle", bundle]) == 1
     assert "not admitted: the quota of tenant 'ads' is 31 GPUs" in capsys.readouterr().out
     assert cli.main(["replay-bundle", bundle]) == 0
+    unused = {"tenant": "secret", "gpu_milli": 1}
+    (tmp_path / "quotas.json").write_text(json.dumps({"quotas": [{**quota, "gpu_milli": 31_000}, unused]}))
+    assert cli.main([*command, "--save-bundle", bundle, "--anonymize-bundle"]) == 1
+    text = Path(bundle).read_text()
+    assert "ads" not in text and "secret" not in text
+    assert cli.main(["replay-bundle", bundle]) == 0  # refused by the same quota
     (tmp_path / "quotas.json").write_text(json.dumps({"quotas": 1}))
     assert cli.main(command) == 2
     assert 'expected a mapping with a list "quotas"' in capsys.readouterr().err

@@ -64,7 +64,7 @@ TEST_CASE("a tenant holds what runs and what it lends, and is refused what goes 
     const auto refused = breach({"mine"}, {{.tenant = "ads", .gpu_milli = 7999}});
     REQUIRE(refused);
     CHECK(refused->obstacle == Obstacle::gpu);
-    CHECK(refused->reason == "the quota of tenant 'ads' is 7.999 GPUs: held are 6, asked for 2");
+    CHECK(refused->reason == "the quota of tenant 'ads' is 7.999 GPUs: 6 held, 2 more asked for");
     // Fractions count as such, pods of a job together; who waits besides holds nothing.
     CHECK_FALSE(breach({"half"}, {{.tenant = "ads", .gpu_milli = 6500}}));
     CHECK(breach({"half", "mine"}, {{.tenant = "ads", .gpu_milli = 8000}}));
@@ -81,10 +81,10 @@ TEST_CASE("a tenant holds what runs and what it lends, and is refused what goes 
 TEST_CASE("quotas of cores and memory, and of cores beside each GPU") {
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 32'000, .memory_mib = 800}}));
     CHECK(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 31'999}})->reason ==
-          "the quota of tenant 'ads' is 31.999 cores: held are 24, asked for 8");
+          "the quota of tenant 'ads' is 31.999 cores: 24 held, 8 more asked for");
     const auto memory = breach({"mine"}, {{.tenant = "ads", .memory_mib = 799}});
     CHECK(memory->obstacle == Obstacle::memory);
-    CHECK(memory->reason == "the quota of tenant 'ads' is 799 MiB of memory: held are 600, asked for 200");
+    CHECK(memory->reason == "the quota of tenant 'ads' is 799 MiB of memory: 600 held, 200 more asked for");
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .cpu_milli_per_gpu = 4000}}));
     const auto many = breach({"mine"}, {{.tenant = "ads", .cpu_milli_per_gpu = 3999}});
     CHECK(many->obstacle == Obstacle::cpu);
@@ -106,7 +106,7 @@ TEST_CASE("nobody is let in beyond a quota, whoever could leave") {
     CHECK(refused.proven);
     CHECK_FALSE(refused.lower_bound);
     CHECK(refused.obstacle == Obstacle::gpu);
-    CHECK(refused.reason == "the quota of tenant 'ads' is 6 GPUs: held are 6, asked for 2");
+    CHECK(refused.reason == "the quota of tenant 'ads' is 6 GPUs: 6 held, 2 more asked for");
     CHECK(refused.plan == Plan{});
 }
 

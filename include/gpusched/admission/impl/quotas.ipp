@@ -42,7 +42,7 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
     detail::check_quotas(problems, quotas);
     problems.throw_if_any();
     for (const auto& quota : quotas) {
-        const auto whose = "the quota of tenant " + quoted(quota.tenant) + " is ";
+        const auto quota_is = "the quota of tenant " + quoted(quota.tenant) + " is ";
         detail::QuotaSums held, asked;
         for (const auto task : cluster.tasks())
             if (cluster.is_placed(task) && detail::belongs_to(cluster, task, quota.tenant))
@@ -58,7 +58,8 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
         };
         const auto in_words = [&](const auto& text, std::int64_t limit, std::int64_t has, std::int64_t wants,
                                   const char* unit) {
-            return whose + text(limit) + unit + ": held are " + text(has) + ", asked for " + text(wants);
+            return quota_is + text(limit) + unit + ": " + text(has) + " held, " + text(wants) +
+                   " more asked for";
         };
         if (beyond(quota.gpu_milli, &QuotaSums::gpu_milli))
             return QuotaBreach{Obstacle::gpu, in_words(thousandths, *quota.gpu_milli, held.gpu_milli,
@@ -77,7 +78,7 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
             if (gpus == 0 || !detail::belongs_to(cluster, pod, quota.tenant)) continue;
             if (static_cast<double>(cores) * 1000 >
                 static_cast<double>(*quota.cpu_milli_per_gpu) * static_cast<double>(gpus))
-                return QuotaBreach{Obstacle::cpu, whose + thousandths(*quota.cpu_milli_per_gpu) +
+                return QuotaBreach{Obstacle::cpu, quota_is + thousandths(*quota.cpu_milli_per_gpu) +
                                                       " cores for each GPU: task " +
                                                       quoted(cluster.name(pod)) + " asks for " +
                                                       thousandths(cores) + " beside " + thousandths(gpus)};
