@@ -8,6 +8,12 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from clusters import tiny_document
+from solvers import needs_solver
+
+
+@pytest.fixture
+def solver() -> None:
+    needs_solver()
 
 
 @pytest.fixture

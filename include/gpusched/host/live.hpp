@@ -67,7 +67,7 @@ constexpr void visit_fields(std::type_identity<LiveTenant>, F&& field) {
 /// How newcomers come to the host.
 struct LiveAdmission {
     std::int32_t capacity = 16;  ///< of the queue, for each class
-    /// Program that creates the instance and has newcomer `{id}` run in `{gpu}`, `{profile}`, `{slice}`; empty: whoever asked does.
+    /// Program that creates the instance and has newcomer `{id}` run in `{gpu}`, `{profile}`, `{slice}`; empty: the caller does.
     std::vector<std::string> start{};
 };
 template <class F>
@@ -159,16 +159,16 @@ class LiveController {
     /// Whether a tenant is frozen until an operator has come: `resume`.
     [[nodiscard]] bool waits_for_operator() const noexcept;
 
-    /// A newcomer arrives: as `AdmissionQueue::offer`, with the state of the last window. Who is admitted is started by the program
-    /// `LiveAdmission::start`; rejected if that fails. Nobody is admitted, but queued, while a tenant waits for an operator, after
+    /// A newcomer arrives: as `AdmissionQueue::offer`, with the state of the last window. The program `LiveAdmission::start` starts an
+    /// admitted newcomer; where it fails, the newcomer is rejected. Newcomers are queued, not admitted, while a tenant waits for an operator, after
     /// `release`, and in a dry run. What happened is among the lines of the next window.
     /// @throws InvalidInput before the first window, or when a number of the newcomer is out of range
     AdmissionAnswer offer(Newcomer newcomer);
-    /// Takes a newcomer out that gave up. @return false if none with this id waits
+    /// Takes a newcomer out of the queue. @return false if none with this id waits
     bool withdraw(std::int64_t id);
-    /// Those who wait, in order of service.
+    /// The waiting newcomers, in order of service.
     [[nodiscard]] const std::vector<Newcomer>& waiting() const noexcept;
-    /// What became of those who waited, in windows since the last call: each window admits one of them at most.
+    /// Answers to waiting newcomers since the last call; each window admits one newcomer at most.
     std::vector<AdmissionAnswer> take_answers();
 
     /// Ends all limits of block I/O; the end of a clean shutdown. Windows after it are DISABLED until `resume`.

@@ -55,8 +55,8 @@ constexpr auto enum_names(ScoreForm) {
     });
 }
 
-/// What one task, or one gang, costs at most, in thousandths of a GPU-second: sums over 64 of them cannot overflow; those over
-/// more stop at the largest number.
+/// The highest cost of one task or one gang, in thousandths of a GPU-second. A sum over 64 of them cannot overflow; larger sums
+/// stop at the largest number.
 inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
 
 /// Lost work when a task is evicted, in thousandths of a GPU-second, 0 .. `largest_cost`: anything that is called as

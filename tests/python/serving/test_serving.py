@@ -13,6 +13,7 @@ import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
+from solvers import needs_solver
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
@@ -35,14 +36,6 @@ def request(budget: float = 15, **models: Any) -> dict[str, Any]:
             }
         },
     }
-
-
-def needs_solver() -> None:
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        if not gs.milp.available_solvers():
-            pytest.skip("no solver")
 
 
 def test_catalogue_deployments_and_estimates() -> None:

@@ -14,14 +14,7 @@ from gpusched import cli, serving
 from gpusched._commands import serving as commands
 from gpusched._commands.serving_changes import restarts
 
-
-@pytest.fixture(autouse=True)
-def needs_solver() -> None:
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        if not gs.milp.available_solvers():
-            pytest.skip("no solver")
+pytestmark = pytest.mark.usefixtures("solver")
 
 
 def row(deployment: str, workload: str, per_s: float, model: str = "Llama-3-70B", **more: float) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from typing import Any
 
-import gpusched as gs
 import numpy as np
 import pytest
 from gpusched import serving
@@ -17,13 +16,7 @@ SHAPES = {"chat": (500, 250), "code": (1500, 30)}
 DEGREES = (1, 2, 4, 8)
 
 
-@pytest.fixture(autouse=True)
-def needs_solver() -> None:
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        if not gs.milp.available_solvers():
-            pytest.skip("no solver")
+pytestmark = pytest.mark.usefixtures("solver")
 
 
 # ---- enumeration: no line of it calls the library --------------------------------------------------------------------

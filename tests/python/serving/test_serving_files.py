@@ -13,6 +13,7 @@ import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
+from solvers import needs_solver
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
@@ -177,14 +178,6 @@ def test_plans_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         plan.write_text(json.dumps(document))
         (problem,) = problems_of(asked, capsys, "--replan-from", str(plan))
         assert problem.startswith(f"{plan}: {part}"), problem
-
-
-def needs_solver() -> None:
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        if not gs.milp.available_solvers():
-            pytest.skip("no solver")
 
 
 def test_sweep_of_budgets() -> None:

@@ -42,13 +42,7 @@ def row(deployment: str, workload: str, per_s: float, **more: float) -> dict[str
     return {"model": "Llama-3-70B", "deployment": deployment, "workload": workload, "requests_per_s": per_s, **more}
 
 
-@pytest.fixture(autouse=True)
-def needs_solver() -> None:
-    try:
-        import highspy  # noqa: F401
-    except ImportError:
-        if not gs.milp.available_solvers():
-            pytest.skip("no solver")
+pytestmark = pytest.mark.usefixtures("solver")
 
 
 # ---- an event simulation that shares no code with the library ------------------------------------------------------

@@ -15,7 +15,7 @@ GPUSCHED_INLINE ControllerState LiveController::Impl::state_for_newcomers() cons
     return state;
 }
 
-/// Has somebody who was admitted started, and writes down what became of it.
+/// Starts an admitted newcomer, and writes the answer into the audit log.
 GPUSCHED_INLINE void LiveController::Impl::start_newcomer(AdmissionAnswer& answer) {
     const auto whom = "newcomer " + number_text(answer.newcomer.id);
     if (answer.place) {
