@@ -7,4 +7,5 @@
 #include <gpusched/core/impl/file.ipp>
 #include <gpusched/core/impl/lp.ipp>
 #include <gpusched/core/impl/name_table.ipp>
+#include <gpusched/core/impl/natural_order.ipp>
 #include <gpusched/core/impl/text.ipp>

@@ -13,9 +13,10 @@ struct RandomGroups {
 
 /// One pool per GPU model; models that some movable task links (it may run on both) share a pool. A group can only use the room
 /// that it contains, so that pools are cut as late as possible: those of more than `largest_group` nodes, whose search would take
-/// time that grows with the square, into parts of every so many-th node.
+/// time that grows with the square. Their nodes are dealt out to parts `dealt_together` at a time: parts are alike, and what lies side by
+/// side in memory stays together.
 struct ByGpuModel {
-    static constexpr std::size_t largest_group = 10'000;
+    static constexpr std::size_t largest_group = 5'000, dealt_together = 64;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 

@@ -4,7 +4,9 @@
 #include <gpusched/config.hpp>
 
 #include <cstddef>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE {
 
@@ -44,4 +46,12 @@ namespace detail {
     return a < b;
 }
 
+/// The indices of `names` in natural order, equal names in their old order. Takes a fraction of the time of a sort by `comes_before`,
+/// because the numbers in which most names differ are read once.
+[[nodiscard]] std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
+
 }  // namespace GPUSCHED_NAMESPACE
+
+#ifdef GPUSCHED_HEADER_ONLY
+#include <gpusched/core/impl/natural_order.ipp>
+#endif

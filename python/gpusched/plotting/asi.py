@@ -24,8 +24,11 @@ BARS = {
 }
 """Columns beside each other, a group for each row."""
 
-LINES = {"fig5": ("job_type", "gpus"), "fig6": ("gpu_model", "gpu_hours"), "fig16": (None, "standby_gpu_hours")}
+LINES = {"fig5": ("job_type", "gpus"), "fig6": ("gpu_model", "hp_gpu_hours"), "fig16": (None, "standby_gpu_hours")}
 """Over time: the column that names a line, and the one that is drawn."""
+
+POINTS = {"fig5": ("sm_utilisation", "SM utilisation, % (points)"), "fig16": ("standby_used", "Standby GPU-hours used, % (points)")}
+"""On a second axis: the column, a part of 1 of which no more than that is drawn, and what it is."""
 
 DISTRIBUTIONS = ("fig7_left", "fig7_right", "fig8", "fig10_right", "fig11", "fig12")
 
@@ -67,21 +70,30 @@ def draw_slots(table: Table, ax: Axes) -> None:
     ax.set_ylabel("jobs that could start")
 
 
-def draw_lines(table: Table, by: str | None, column: str, ax: Axes) -> None:
-    hourly = "hour" in table.columns
+def over_time(table: Table, by: str | None, column: str) -> dict[str, list[tuple[float, float]]]:
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in table:
-        at = row.day + row.hour / 24 if hourly else row.day
-        lines.setdefault(row[by] if by else column.replace("_", " "), []).append((at, row[column]))
-    for at, (name, points) in enumerate(lines.items()):
-        ax.plot(*zip(*points), color=colour(at), marker=None if hourly else ".", label=plain(name))
+        at = row.day + row.hour / 24 if "hour" in table.columns else row.day
+        line = lines.setdefault(row[by] if by else column.replace("_", " "), [])
+        if row[column] is not None:
+            line.append((at, row[column]))
+    return lines
+
+
+def draw_lines(table: Table, name: str, ax: Axes) -> None:
+    by, column = LINES[name]
+    lines = over_time(table, by, column)
+    for at, (line, points) in enumerate(lines.items()):
+        ax.plot(*zip(*points), color=colour(at), marker=None if "hour" in table.columns else ".", label=plain(line))
     ax.set_xlabel("day")
     ax.set_ylabel(column.replace("_", " "))
-    if "standby_used" in table.columns:
+    if name in POINTS:
+        column, label = POINTS[name]
         right = ax.twinx()
-        used = [(row.day + row.hour / 24, row.standby_used) for row in table if row.standby_used is not None]
-        right.plot(*zip(*used), ".", color=colour(1))
-        right.set_ylabel("GPU-hours of LP pods for each (points)")
+        for at, points in enumerate(over_time(table, by, column).values()):
+            x, y = [time for time, _ in points], [100 * min(value, 1) for _, value in points]
+            right.plot(x, y, ".", color=colour(at if by else len(lines)))
+        right.set_ylabel(label)
 
 
 def draw_distributions(table: Table, ax: Axes) -> None:
@@ -116,7 +128,7 @@ def plot_asi_figure(tables: Mapping[str, Table], name: str, ax: Axes | None = No
     if name in BARS:
         draw_bars(table, BARS[name], ax)
     elif name in LINES:
-        draw_lines(table, *LINES[name], ax)
+        draw_lines(table, name, ax)
     elif name in DISTRIBUTIONS:
         draw_distributions(table, ax)
     else:

@@ -373,3 +373,27 @@ def test_frames_hold_what_tables_hold_in_types_that_do_not_depend_on_it(figures:
             there = table.column(column)
             assert arrow[column].to_pylist() == there, (name, column)
             assert [None if x != x else x for x in frame[column].tolist()] == there, (name, column)
+
+
+def drawn(ax: Any) -> list[tuple[str, list[float]]]:
+    return [(line.get_label(), list(line.get_ydata())) for line in ax.get_lines()]
+
+
+def test_plots_over_time_draw_what_the_figures_draw(figures: Any) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    week = gs.plotting.plot_asi_figure(figures, "fig5")
+    gpus, sm = week.figure.axes
+    types = list(dict.fromkeys(figures["fig5"].column("job_type")))
+    assert [len(points) for _, points in drawn(gpus)] == [figures["fig5"].column("job_type").count(name) for name in types]
+    for name, (_, points) in zip(types, drawn(sm)):
+        of_type = [row.sm_utilisation for row in figures["fig5"] if row.job_type == name and row.sm_utilisation is not None]
+        assert points == pytest.approx([100 * min(value, 1) for value in of_type])
+    # The paper reads Figure 6 for HP jobs.
+    days = drawn(gs.plotting.plot_asi_figure(figures, "fig6"))
+    assert [value for _, points in days for value in points] == [row.hp_gpu_hours for row in figures["fig6"]]
+    # LP pods on GPUs that nobody lent do not make more than all of what is lent.
+    _, used = gs.plotting.plot_asi_figure(figures, "fig16").figure.axes
+    ((_, points),) = drawn(used)
+    assert points == pytest.approx([100 * min(row.standby_used, 1) for row in figures["fig16"] if row.standby_used is not None])
+    assert max(row.standby_used or 0 for row in figures["fig16"]) > 1
+    pyplot.close("all")

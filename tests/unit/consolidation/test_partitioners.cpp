@@ -47,17 +47,19 @@ TEST_CASE("partitions are disjoint and complete") {
 TEST_CASE("a pool that is too large is cut into parts that are alike") {
     ClusterSpec spec;
     const auto most = static_cast<int>(con::ByGpuModel::largest_group);
+    constexpr auto together = con::ByGpuModel::dealt_together;
     for (int i = 0; i < 2 * most + 1; ++i) spec.nodes.push_back(node("n" + std::to_string(i), 4));
     for (auto& each : spec.nodes) each.gpu_model = "H800";
     const auto cluster = Cluster::build(spec);
     const auto groups = partition(cluster, con::ByGpuModel{}, 1);
     REQUIRE(groups.size() == 3);
     for (const auto& group : groups) {
-        CHECK(group.size() >= spec.nodes.size() / 3);
-        CHECK(group.size() <= spec.nodes.size() / 3 + 1);
+        CHECK(group.size() + together >= spec.nodes.size() / 3);
+        CHECK(group.size() <= spec.nodes.size() / 3 + together);
     }
-    CHECK(index(groups[1][0]) == 1);
-    CHECK(index(groups[1][1]) == 4);
+    CHECK(index(groups[1][0]) == together);
+    CHECK(index(groups[1][together - 1]) == 2 * together - 1);
+    CHECK(index(groups[1][together]) == 4 * together);
     spec.nodes.resize(static_cast<std::size_t>(most));
     CHECK(partition(Cluster::build(spec), con::ByGpuModel{}, 1).size() == 1);
 }

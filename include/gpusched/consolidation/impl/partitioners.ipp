@@ -58,7 +58,8 @@ GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::si
         const auto parts = (pool.size() + largest_group - 1) / largest_group;
         const auto first = groups.size();
         groups.resize(first + parts);
-        for (std::size_t i = 0; i < pool.size(); ++i) groups[first + i % parts].push_back(pool[i]);
+        for (std::size_t i = 0; i < pool.size(); ++i)
+            groups[first + i / dealt_together % parts].push_back(pool[i]);
     }
     return groups;
 }

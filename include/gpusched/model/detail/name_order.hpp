@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <string_view>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::detail {
@@ -23,13 +23,12 @@ template <class Named>
 
 template <class Named>
 [[nodiscard]] std::vector<Named> in_name_order(const std::vector<Named>& list) {
-    std::vector<std::size_t> order(list.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return comes_before(list[a].name, list[b].name); });
+    std::vector<std::string_view> names;
+    names.reserve(list.size());
+    for (const auto& named : list) names.emplace_back(named.name);
     std::vector<Named> sorted;
     sorted.reserve(list.size());
-    for (const auto at : order) sorted.push_back(list[at]);
+    for (const auto at : natural_order(names)) sorted.push_back(list[at]);
     return sorted;
 }
 

@@ -12,6 +12,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,12 +50,15 @@ class NameRanks {
 
     template <class Ids, class Name>
     void rebuild(const Ids& ids, std::size_t slots, Name&& name) {
-        std::vector<std::uint32_t> order;
-        for (const auto id : ids) order.push_back(static_cast<std::uint32_t>(index(id)));
-        std::sort(order.begin(), order.end(),
-                  [&](std::uint32_t x, std::uint32_t y) { return comes_before(name(x), name(y)); });
+        std::vector<std::size_t> slot_of;
+        std::vector<std::string_view> names;
+        for (const auto id : ids) {
+            slot_of.push_back(index(id));
+            names.emplace_back(name(index(id)));
+        }
         ranks_.assign(slots, unranked);
-        for (std::size_t i = 0; i < order.size(); ++i) ranks_[order[i]] = static_cast<std::uint32_t>(i);
+        std::uint32_t rank = 0;
+        for (const auto at : natural_order(names)) ranks_[slot_of[at]] = rank++;
         generations_.assign(slots, 0);
     }
     /// Takes in who has the slot now.
