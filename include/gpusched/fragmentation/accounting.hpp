@@ -27,8 +27,8 @@ constexpr auto enum_names(Accounting) {
 /// Source: the definitions that come with the public release of the ASI trace (alibaba/clusterdata, cluster-trace-gpu-v2026:
 /// build_aggregates.py, schema.md), with one snapshot in place of the GPU-hours of an hour. With A = `hp_active`,
 /// S = `hp_standby`, L = `lp`: r = `unborrowed` = max(S - L, 0), idle GPUs = max(G - (A + r), 0), idle cores =
-/// max(C - cores requested by HP, 0). Failed GPUs belong to G, and tasks that are neither HP nor LP hold nothing: the
-/// release has neither.
+/// max(C - cores requested by HP, 0). Failed GPUs, which the release does not have, belong to G. Tasks that are
+/// neither HP nor LP hold nothing, as the release's pods of class Other.
 struct NodeRequests {
     std::int64_t gpus = 0, cpu = 0;  ///< capacity
     std::int64_t hp_active = 0;      ///< GPUs of HP tasks that are not Standby

@@ -37,7 +37,7 @@ constexpr void visit_fields(std::type_identity<AllocationRatio>, F&& field) {
     field("held_milli", &AllocationRatio::held_milli);
 }
 
-/// The GPU allocation ratio of the ASI paper (section 4.2): allocated over all GPUs, for HP tasks alone and for all.
+/// The GPU allocation ratio in the words of the ASI paper (section 3.3): allocated over all GPUs, for HP tasks alone and for all.
 ///
 /// Reservations of moving tasks do not count. Complexity: O(nodes + tasks).
 [[nodiscard]] AllocationRatio allocation_ratio(const Cluster& cluster);

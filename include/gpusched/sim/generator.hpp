@@ -67,7 +67,7 @@ constexpr void visit_fields(std::type_identity<ConstraintShares>, F&& field) {
 
 /// What to generate. The defaults give the ASI-like cluster at its usual load.
 struct GeneratorOptions {
-    /// "asi" (14 kinds of nodes as in Alibaba's ASI, 155,410 GPUs), "openb" (nodes and pods like Alibaba's 2023
+    /// "asi" (14 kinds of nodes, 155,410 GPUs as in Alibaba's ASI), "openb" (nodes and pods like Alibaba's 2023
     /// open trace, 6,212 GPUs), "flextopo-4090" (the saturated RTX 4090 cluster of the FlexTopo paper, Table 3) or
     /// "constrained" (as "asi", with a share of every kind of constraint).
     std::string preset = "asi";
@@ -105,8 +105,8 @@ void validate(const GeneratorOptions& options);
 
 /// Generates a loaded cluster with network, priorities, spot (LP) tasks and checkpoints.
 ///
-/// Kinds of nodes, shares of allocated GPUs and task shapes follow the figures of the ASI paper; see docs/sim.md
-/// for the tables. Every model (openb: the whole cluster) is filled to its target by a stream of jobs, then
+/// The numbers of nodes and GPUs are those of the ASI paper; kinds of nodes, shares of allocated GPUs and task shapes are
+/// assumptions after its figures. docs/sim.md has the tables. Every model (openb: the whole cluster) is filled to its target by a stream of jobs, then
 /// churned: 1 to 4 random tasks leave and the stream refills, until three times the number of tasks has left. So
 /// the free capacity is scattered as in a cluster that has run for a while. An access switch holds 32 to 64 nodes of
 /// one kind, the last one of a kind possibly fewer; an aggregation switch joins 16 access switches. `network` is
