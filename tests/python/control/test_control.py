@@ -81,6 +81,19 @@ def test_a_controller_decides_and_its_log_replays() -> None:
     assert len(controller.take_log().splitlines()) == 10 and controller.audit_log == ""
 
 
+def test_parameters_are_those_of_the_papers_table_1() -> None:
+    found = gs.control.Controller(mig=gs.control.mig_layout("A100-40GB", [("2g", 0)])).config
+    options, tenant = found["options"], found["host"]["tenants"][0]
+    assert (tenant["tau_ms"], options["persistence"], options["dwell"], options["cool_down"]) == (15, 3, 256, 128)
+    levels = {"quota_levels": (50, 100), "io_levels_mb_s": (100, 500)}
+    for name, (least, most) in levels.items():
+        assert least <= min(options[name]) and max(options[name]) <= most
+        gs.control.Controller(config(options={name: [most, least]}))
+        for value in (least - 1, most + 1):
+            with pytest.raises(gs.InvalidInput, match=f"expected an integer from {least} to {most}"):
+                gs.control.Controller(config(options={name: [value]}))
+
+
 def test_events_say_why() -> None:
     controller = gs.control.Controller(config())
     events = []
