@@ -65,8 +65,8 @@ __all__ = [
 
 HOST_COLUMNS = {
     "variant": (
-        "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours, "
-        "paper (all, in the order of its text), paper_largest (the same, largest profile first), "
+        "which levers the controller has: static (none), guards, placement, mig, full (all levers), ours, "
+        "paper (all, in the order of the paper's text), paper_largest (the same, largest profile first), "
         "no_guards, no_placement, no_mig (all but one)"
     ),
     "target_ms": "a request of a protected tenant that takes longer is missed; of several tenants, with / between",

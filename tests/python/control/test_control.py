@@ -104,6 +104,14 @@ def test_events_say_why() -> None:
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
 
 
+def test_a_tenant_is_pinned_away_from_interrupts_where_they_differ() -> None:
+    machine = config()["host"] | {"core_numa": [0] * 8}
+    for first, pinned in ((8000, ["T1: pin to cores 1-7"]), (1000, [])):
+        seen = window(25.0) | {"irq_per_s": [first] + [1000] * 7}
+        controller = gs.control.Controller(config(host=machine, flags={"place": False, "mig": False}))
+        assert [str(a) for _ in range(5) for a in controller.step(seen)] == pinned
+
+
 def test_a_layout_instead_of_a_host() -> None:
     layout = gs.control.mig_layout("A100-80GB", [("2g", 2)])
     controller = gs.control.Controller({"options": {"dwell": 64}}, mig=layout)
