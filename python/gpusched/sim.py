@@ -65,12 +65,12 @@ __all__ = [
 
 HOST_COLUMNS = {
     "variant": (
-        "which levers the controller has: static (none), guards, placement, mig, full (all of the paper), ours, "
-        "paper (all, in the order of its text), paper_largest (the same, largest profile first), "
+        "which levers the controller has: static (none), guards, placement, mig, full (all levers), ours, "
+        "paper (all, in the order of the paper's text), paper_largest (the same, largest profile first), "
         "no_guards, no_placement, no_mig (all but one)"
     ),
     "target_ms": "a request of a protected tenant that takes longer is missed; of several tenants, with / between",
-    "miss_pct": "requests missed, or lost in a pause, of those that arrived, %",
+    "miss_pct": "requests missed, or lost in a pause, of those completed or lost, %",
     "p95_ms": "95th percentile of the latencies of completed requests, ms",
     "p99_ms": "99th percentile of the same, ms",
     "p999_ms": "99.9th percentile of the same, ms",

@@ -45,8 +45,8 @@ constexpr auto enum_names(Qos) {
 
 /// The form of Equation 1 that candidates are scored by. Both are the same where all priorities are at least 1.
 enum class ScoreForm : std::uint8_t {
-    weighted,  ///< `score` of the sum of `priority_weight`: another victim is never an improvement, whatever its priority
-    paper,  ///< `paper_score` of the plain sum of priorities: victims of negative priority raise it
+    weighted,  ///< `score` of the sum of `priority_weight`: another victim is an improvement only by a better T
+    paper,     ///< `paper_score` of the plain sum of priorities: victims of negative priority raise it
 };
 constexpr auto enum_names(ScoreForm) {
     return name_table<ScoreForm>({

@@ -81,6 +81,19 @@ def test_a_controller_decides_and_its_log_replays() -> None:
     assert len(controller.take_log().splitlines()) == 10 and controller.audit_log == ""
 
 
+def test_parameters_are_those_of_the_papers_table_1() -> None:
+    found = gs.control.Controller(mig=gs.control.mig_layout("A100-40GB", [("2g", 0)])).config
+    options, tenant = found["options"], found["host"]["tenants"][0]
+    assert (tenant["tau_ms"], options["persistence"], options["dwell"], options["cool_down"]) == (15, 3, 256, 128)
+    levels = {"quota_levels": (50, 100), "io_levels_mb_s": (100, 500)}
+    for name, (least, most) in levels.items():
+        assert least <= min(options[name]) and max(options[name]) <= most
+        gs.control.Controller(config(options={name: [most, least]}))
+        for value in (least - 1, most + 1):
+            with pytest.raises(gs.InvalidInput, match=f"expected an integer from {least} to {most}"):
+                gs.control.Controller(config(options={name: [value]}))
+
+
 def test_events_say_why() -> None:
     controller = gs.control.Controller(config())
     events = []
@@ -89,6 +102,14 @@ def test_events_say_why() -> None:
         events += controller.events
     assert [(e.row, e.before, e.after) for e in events] == [("tail_high", "observe", "suspect"), ("throttle", "suspect", "guarded")]
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
+
+
+def test_a_tenant_is_pinned_away_from_interrupts_where_they_differ() -> None:
+    machine = config()["host"] | {"core_numa": [0] * 8}
+    for first, pinned in ((8000, ["T1: pin to cores 1-7"]), (1000, [])):
+        seen = window(25.0) | {"irq_per_s": [first] + [1000] * 7}
+        controller = gs.control.Controller(config(host=machine, flags={"place": False, "mig": False}))
+        assert [str(a) for _ in range(5) for a in controller.step(seen)] == pinned
 
 
 def test_a_layout_instead_of_a_host() -> None:

@@ -116,6 +116,16 @@ def test_search_limits_are_told(cluster: gs.Cluster) -> None:
         gs.preemption.OnlinePreemption(cluster, time_limit=1)
 
 
+@pytest.mark.parametrize(("policy", "gpus", "sets"), [("imp", 1, 8), ("imp", 2, 8 + 28), ("imp", 4, 162), ("exhaustive", 1, 255)])
+def test_the_plain_engine_looks_at_every_set_up_to_the_smallest_size(policy: Any, gpus: int, sets: int) -> None:
+    """FlexTopo, section 3.4: the sum of C(8, i) over the sizes i up to the smallest that helps, and all 2^8 - 1 without IMP."""
+    holders = [task(f"v{g}", [g], 10, "m") | {"preemptible": True} for g in range(8)]
+    full = gs.Cluster.from_json(document([machine("m")], [*holders, task("p", gpus, 1000)]))
+    for limit in (sets - 1, sets):
+        found = gs.preempt(full, "p", policy=policy, engine="plain", search_limit=limit)
+        assert found is not None and found.proven == (limit == sets)
+
+
 def test_more_than_64_potential_victims() -> None:
     crowd = [dict(task(f"c{i}", 0, 1), preemptible=True, node="n0", gpus=[]) for i in range(64)]
     holder = dict(task("gpu", 8, 1), preemptible=True, node="n0", gpus=list(range(8)))
