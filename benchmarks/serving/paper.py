@@ -154,12 +154,24 @@ def summary(name: str, values: list[Any]) -> None:
         )
 
 
+def against_data_centre(setting: Setting, kind: str, field: str) -> float:
+    """Means over types of a field per $/h: of this kind of GPU over data-centre GPUs."""
+    mean = {
+        of: statistics.mean(getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of)
+        for of in (kind, "datacenter")
+    }
+    return mean[kind] / mean["datacenter"]
+
+
 def inputs(run: Run, smoke: bool) -> None:
     """Tables 1, 4 and 5, as the other parts take them."""
     print("\nTable 1: TFLOPS, GB/s, GB, $/h; link and network GB/s")
     for gpu in run.setting.types:
         print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} {gpu.price:6.2f}"
               f"  {gpu.link_gb_s:5.0f} {gpu.network_gb_s:6.3f}")  # fmt: skip
+    for kind in ("workstation", "consumer"):
+        bandwidth, memory = (against_data_centre(run.setting, kind, field) for field in ("bandwidth_gb_s", "memory_gb"))
+        print(f"  {kind} GPUs over data-centre GPUs, mean per $/h: GB/s {bandwidth:.2f}, GB {memory:.2f}")
     print("\nTable 4: available GPUs\n  " + " ".join(f"{name:>6}" for name in NAMES))
     for counts in AVAILABLE:
         print("  " + " ".join(f"{count:>6}" for count in counts))

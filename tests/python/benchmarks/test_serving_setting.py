@@ -43,6 +43,12 @@ def test_two_tables_of_gpus(modules: tuple[ModuleType, ModuleType]) -> None:
     assert {n: g.price for n, g in of("printed").gpus.items()} == {n: g.price for n, g in of("dense").gpus.items()}
 
 
+@pytest.mark.parametrize(("gpus", "ratio"), [("printed", 1.149), ("dense", 0.943)])
+def test_bandwidth_per_dollar_of_workstation_gpus(modules: tuple[ModuleType, ModuleType], gpus: str, ratio: float) -> None:
+    """(960 / 0.83 + 696 / 0.55 + 864 / 0.83) / 3 over (1555 / 1.75 + 3350 / 2.99) / 2; A6000 has 768 and A100 2,039 GB/s in data sheets."""
+    assert modules[0].against_data_centre(modules[1].setting(gpus), "workstation", "bandwidth_gb_s") == pytest.approx(ratio, abs=5e-4)
+
+
 def test_two_orders_of_the_kinds(modules: tuple[ModuleType, ModuleType]) -> None:
     setting = modules[1]
     mean = {}
