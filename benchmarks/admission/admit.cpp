@@ -176,7 +176,7 @@ bench::Row row_of(const Outcome& out) {
             {"lost", out.lost},
             {"cost_gpu_s", static_cast<double>(out.cost) / 1000},
             {"proven", out.proven},
-            {"lower_bound_gpu_s", static_cast<double>(out.made.lower_bound.value_or(-1)) / 1000},
+            {"lower_bound_gpu_s", static_cast<double>(out.made.bound.value_or(-1)) / 1000},
             {"steps", out.steps},
             {"ms", bench::rounded(out.ms, 3)},
             {"verified", out.ok}};

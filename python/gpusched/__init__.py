@@ -26,7 +26,7 @@ from . import (
     verify,
 )
 from ._core import __version__
-from .admission import admit
+from .admission import admit, make_room
 from .allocation import allocate, allocate_many, place
 from .consolidation import consolidate, explain_move, frontier, order_into_waves, replan
 from .errors import BackendError, InvalidInput
@@ -62,6 +62,7 @@ __all__ = [
     "host",
     "io",
     "kubernetes",
+    "make_room",
     "milp",
     "model",
     "order_into_waves",

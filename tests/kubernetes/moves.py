@@ -174,7 +174,7 @@ def check_by_hand(plane: ControlPlane, config: pathlib.Path, seed: int) -> list[
     read = gs.io.read_kubernetes(gs.kubernetes.snapshot(kubeconfig=config).objects).cluster
     if gs.allocate(read, f"{SPACE}/big").placed:
         return ["the gang has room, yet kube-scheduler leaves it pending"]
-    answer = gs.admit(read, f"{SPACE}/big", evict=False)
+    answer = gs.admit(read, f"{SPACE}/big", evictions=False)
     if not answer.admitted or not answer.plan.moves:
         return [f"no plan of moves lets the gang in: {answer.reason}"]
     plan, before = answer.plan, cluster.pods()

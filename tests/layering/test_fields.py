@@ -20,6 +20,7 @@ GAPS = {
         },
     },
     "allocation/place_by_name.hpp": {"PlaceOptions": {"workload": "one of four types in Python, read by hand"}},
+    "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},

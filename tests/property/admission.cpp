@@ -61,7 +61,7 @@ class NaiveSearch {
     }
     bool movable(std::size_t t) const {
         const auto& x = task(t);
-        if (!options_.move || x.locked || x.daemon || x.standby || x.how == Mobility::none) return false;
+        if (!options_.moves || x.locked || x.daemon || x.standby || x.how == Mobility::none) return false;
         if (x.cpu_local) return false;
         for (const auto& job : spec_.jobs)
             if (job.name == x.job && job.max_disrupted == 0) return false;
@@ -69,8 +69,8 @@ class NaiveSearch {
     }
     bool evictable(std::size_t t) const {
         const auto& x = task(t);
-        if (!options_.evict || !x.preemptible.value_or(x.priority_class == PriorityClass::lp) || x.locked ||
-            x.standby || x.daemon)
+        if (!options_.evictions || !x.preemptible.value_or(x.priority_class == PriorityClass::lp) ||
+            x.locked || x.standby || x.daemon)
             return false;
         for (const auto pod : pods_)
             if (x.priority >= task(pod).priority) return false;
@@ -264,8 +264,8 @@ Case random_case(std::uint64_t seed) {
         made.options.task_price_s = 1;
         made.options.work = false;
     }
-    made.options.move = !rng.chance(0.1);
-    made.options.evict = !rng.chance(0.2);
+    made.options.moves = !rng.chance(0.1);
+    made.options.evictions = !rng.chance(0.2);
     made.options.replace = !rng.chance(0.2);
     made.options.recall_price_s = 0;
     return made;
@@ -285,13 +285,13 @@ TEST_CASE("plans of admission on 6,000 random snapshots") {
         REQUIRE(made.admitted == made.reason.empty());
         if (!made.admitted) {
             REQUIRE(made.plan == Plan{});
-            REQUIRE(made.proven == !made.lower_bound.has_value());
+            REQUIRE(made.proven == !made.bound.has_value());
             ++refused;
             continue;
         }
-        REQUIRE(made.lower_bound);
-        REQUIRE(*made.lower_bound <= made.cost.total());
-        REQUIRE(made.proven == (*made.lower_bound == made.cost.total()));
+        REQUIRE(made.bound);
+        REQUIRE(*made.bound <= made.cost.total());
+        REQUIRE(made.proven == (*made.bound == made.cost.total()));
         REQUIRE(made.pods.size() == c.pods.size());
         const auto after = apply(c.cluster, made.plan);
         for (std::size_t p = 0; p < c.pods.size(); ++p) {
@@ -339,8 +339,8 @@ TEST_CASE("a naive search finds hardly ever a cheaper way, and never one below a
         which += " " + std::to_string(seed);
         CAPTURE(*found, made.cost.total(), made.admitted);
         REQUIRE_FALSE(made.proven);
-        REQUIRE(made.lower_bound);
-        REQUIRE(*found >= *made.lower_bound);
+        REQUIRE(made.bound);
+        REQUIRE(*found >= *made.bound);
     }
     CAPTURE(asked, cheaper, given_up, proven, which);
     CHECK(asked > 600);

@@ -85,7 +85,7 @@ class AllWays {
                1000 * options_.task_price_s;
     }
     bool may_evict(int t) const {
-        if (!options_.evict || left_alone(t) || !task(t).preemptible.value_or(false)) return false;
+        if (!options_.evictions || left_alone(t) || !task(t).preemptible.value_or(false)) return false;
         return std::all_of(pods_.begin(), pods_.end(),
                            [&](int p) { return task(t).priority < task(p).priority; });
     }
@@ -102,7 +102,7 @@ class AllWays {
         return std::count(budget.tasks.begin(), budget.tasks.end(), task(t).name) > 0;
     }
     bool may_move(int t) const {
-        if (!options_.move || left_alone(t) || task(t).how == Mobility::none) return false;
+        if (!options_.moves || left_alone(t) || task(t).how == Mobility::none) return false;
         if (const auto* job = job_of(t); job != nullptr && job->max_disrupted == 0) return false;
         if (task(t).how == Mobility::copy) return true;
         return std::all_of(spec_.budgets.begin(), spec_.budgets.end(), [&](const BudgetSpec& budget) {
@@ -321,8 +321,8 @@ Case random_case(std::uint64_t seed) {
         options.task_price_s = 1;
         options.work = false;
     }
-    options.move = !rng.chance(0.15);
-    options.evict = !rng.chance(0.3);
+    options.moves = !rng.chance(0.15);
+    options.evictions = !rng.chance(0.3);
     options.replace = !rng.chance(0.2);
     if (rng.chance(0.3)) options.max_moves = rng.between(0, 2);
     if (rng.chance(0.3)) options.max_evictions = rng.between(0, 2);
@@ -379,11 +379,11 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
             REQUIRE(std::ssize(made.plan.moves) <= c.options.max_moves.value_or(100));
             REQUIRE(std::ssize(made.plan.evictions) <= c.options.max_evictions.value_or(100));
             REQUIRE(made.cost.total() <= 1000 * c.options.max_cost_s.value_or(1'000'000'000));
-            if (best) REQUIRE(*made.lower_bound <= *best);
+            if (best) REQUIRE(*made.bound <= *best);
         } else if (best) {
             REQUIRE_FALSE(made.proven);
-            REQUIRE(made.lower_bound);
-            REQUIRE(*made.lower_bound <= *best);
+            REQUIRE(made.bound);
+            REQUIRE(*made.bound <= *best);
         }
         disturbed += made.admitted && made.cost.total() > 0;
         refused += !made.admitted;

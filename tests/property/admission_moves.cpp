@@ -73,7 +73,7 @@ TEST_CASE("room for gangs on 4,000 random snapshots") {
         if (rng.chance(0.5)) options.mode = NetworkMode::required;
         INFO("seed " << seed);
         admission::Options moves;
-        moves.evict = false;
+        moves.evictions = false;
         moves.mode = options.mode;
         const auto made = admission::admit(with.cluster, with.pods, moves);
         const auto report = verify::plan(spec, to_spec(made.plan, with.cluster));

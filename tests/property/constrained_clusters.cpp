@@ -123,7 +123,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
             const auto alone = allocation::allocate(cluster, pods);
             require_valid(spec, cluster, allocation::to_plan(alone), "allocate");
             seen["allocated"] += alone.placed;
-            const auto made = admission::admit(cluster, pods, {.evict = false});
+            const auto made = admission::admit(cluster, pods, {.evictions = false});
             require_valid(spec, cluster, made.plan, "admit");
             seen["with moves"] += !made.plan.moves.empty();
             const auto gang = preemption::preempt_gang(cluster, pods, {.policy = preemption::Policy::spot});

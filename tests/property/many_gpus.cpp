@@ -223,7 +223,7 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
             ++gangs;
             check(both, allocation::to_plan(found), with.cluster);
         }
-        check(both, admission::admit(with.cluster, with.pods, {.evict = false}).plan, with.cluster);
+        check(both, admission::admit(with.cluster, with.pods, {.evictions = false}).plan, with.cluster);
         // The present placement satisfies the models.
         std::vector<NodeId> now;
         for (const auto task : cluster.tasks()) now.push_back(cluster.node_of(task));

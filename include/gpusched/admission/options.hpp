@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/admission/quotas.hpp>
+#include <gpusched/allocation/any.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
@@ -24,10 +25,10 @@ inline constexpr std::int64_t highest_price_s = 1'000'000'000;
 /// Prices are in seconds; what a plan costs is in GPU-seconds. A task without GPUs counts as one GPU per 16 cores, and as a
 /// tenth of a GPU at least.
 struct Options {
-    bool move = true;     ///< tasks may move to another node
-    bool evict = true;    ///< tasks of lower priority may be evicted
-    bool replace = true;  ///< evicted tasks may be placed again in the same plan
-    bool borrow = true;   ///< LP tasks may be placed on what Standby tasks lend
+    bool moves = true;      ///< tasks may move to another node
+    bool evictions = true;  ///< tasks of lower priority may be evicted
+    bool replace = true;    ///< evicted tasks may be placed again in the same plan
+    bool standby = true;    ///< LP tasks may be placed on what Standby tasks lend
 
     /// Of a move: so many seconds of the task's GPUs, times its `move_cost`, 0 .. 10^9.
     std::int64_t move_price_s = 30;
@@ -70,6 +71,9 @@ struct Options {
     /// Seconds, -10^12 .. 10^12; absent = the snapshot's. Work is lost up to this time.
     std::optional<std::int64_t> now{};
 
+    /// May a task come to a node, asked of the pods and of whoever is displaced, with the snapshot as it is, on top of all constraints of
+    /// the cluster (allocation/filters.hpp). Absent: everywhere.
+    std::optional<allocation::AnyFilter> filter{};
     /// Nothing leaves these nodes and nothing moves onto them; the job may use what is idle there.
     std::vector<NodeId> exempt{};
     /// These tasks are neither moved nor evicted.
@@ -80,10 +84,10 @@ struct Options {
 
 template <class F>
 constexpr void visit_fields(std::type_identity<Options>, F&& field) {
-    field("move", &Options::move);
-    field("evict", &Options::evict);
+    field("moves", &Options::moves);
+    field("evictions", &Options::evictions);
     field("replace", &Options::replace);
-    field("borrow", &Options::borrow);
+    field("standby", &Options::standby);
     field("move_price_s", &Options::move_price_s, within<std::int64_t>(0, highest_price_s));
     field("restart_s", &Options::restart_s, within<std::int64_t>(0, highest_price_s));
     field("loss_s", &Options::loss_s, within<std::int64_t>(0, highest_price_s));

@@ -68,8 +68,8 @@ struct Admission {
     Cost cost{};
     /// No way of letting the job in within the limits of the options costs less, in thousandths of a GPU-second. Absent: there is
     /// no such way.
-    std::optional<std::int64_t> lower_bound{};
-    /// The plan costs no more than the lower bound; without a plan: there is no way within the limits.
+    std::optional<std::int64_t> bound{};
+    /// The plan costs no more than the bound; without a plan: there is no way within the limits.
     bool proven = false;
     std::vector<Placement> pods{};  ///< in the order given; empty unless admitted
     std::vector<TaskId> lost{};     ///< evicted and not placed again, ascending
@@ -81,6 +81,15 @@ struct Admission {
     std::string reason{};  ///< the same in words; empty when admitted
     Statistics stats{};
     StopReason stop_reason = StopReason::completed;
+
+    /// Who moves to another node, in the order of the plan.
+    [[nodiscard]] std::vector<TaskId> moved() const {
+        std::vector<TaskId> tasks;
+        for (const auto& move : plan.moves) tasks.push_back(move.task);
+        return tasks;
+    }
+    /// Who is evicted, whether or not it is placed again.
+    [[nodiscard]] const std::vector<TaskId>& evicted() const noexcept { return plan.evictions; }
 };
 
 }  // namespace GPUSCHED_NAMESPACE::admission

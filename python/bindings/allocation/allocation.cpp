@@ -1,5 +1,6 @@
 // gpusched.allocation: placing one task.
 #include "allocation/gangs.hpp"
+#include "allocation/python_policies.hpp"
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/keywords.hpp"
@@ -86,7 +87,7 @@ struct ObstaclesArguments {
 struct PlaceArguments {
     std::vector<Typed<"str | Callable[[Cluster, Task, Node], int]">> rankers{
         py::str("packing"), py::str("homogeneous"), py::str("eviction_history")};
-    std::vector<Typed<"str | Callable[[Cluster, Task, Node], bool]">> filters;
+    std::vector<FilterChoice> filters;
     Typed<"str | ByLinks | Callable[[Cluster, Task, Node], Sequence[int]]"> gpu_picker =
         py::str(a::PlaceOptions{}.gpu_picker);
     Typed<"Workload | Trace | Cluster | Sequence[Mapping[str, Any]] | None"> workload = py::none();
@@ -102,28 +103,9 @@ struct PlaceArguments {
     }
 };
 
-/// A Python function asked about a task and a node of one cluster; the interpreter lock is held throughout.
-struct PythonPolicy {
-    ClusterPtr cluster;
-    py::object function;
-    std::string name;  // how messages call it
-    [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
-        return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
-                            NodeView{cluster, node});
-    }
-    [[nodiscard]] std::string answer_about(TaskId task, NodeId node) const {
-        return name + "'s answer for task " + gpusched::quoted(cluster->name(task)) + " and node " +
-               gpusched::quoted(cluster->name(node));
-    }
-};
 struct PythonRanker : PythonPolicy {
     std::int64_t operator()(const Cluster&, TaskId task, NodeId node) const {
         return whole_number(answer_about(task, node), ask(task, node));
-    }
-};
-struct PythonFilter : PythonPolicy {
-    bool operator()(const Cluster&, TaskId task, NodeId node) const {
-        return OptionType<bool>::read(answer_about(task, node), ask(task, node));
     }
 };
 struct PythonPicker : PythonPolicy {
@@ -140,17 +122,6 @@ struct PythonPicker : PythonPolicy {
         return mask;
     }
 };
-
-/// A policy from its name through `make`, or from a Python function as a `Python`.
-/// @param name how messages call the function
-template <class Any, class Python, class Make>
-Any policy(const char* field, const std::string& name, const py::object& which, const ClusterPtr& cluster,
-           Make&& make) {
-    if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
-    if (PyCallable_Check(which.ptr()) == 0)
-        bad_option(name, which, "a name or a callable (cluster, task, node)");
-    return Python{{cluster, which, name}};
-}
 
 Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py::object& task,
                                             const PlaceArguments& arguments) {
@@ -176,9 +147,8 @@ Typed<"tuple[str, list[int]] | None"> place(const ClusterPtr& cluster, const py:
             }));
     a::FilterList filters;
     for (const auto& filter : arguments.filters)
-        filters.filters.push_back(policy<a::AnyFilter, PythonFilter>(
-            "filters", function_name("filters", filters.filters.size(), filter), filter, with_task,
-            [](const std::string& name) { return a::filters().make(name); }));
+        filters.filters.push_back(chosen_filter(
+            "filters", function_name("filters", filters.filters.size(), filter), filter, with_task));
     const auto picker =
         py::isinstance<a::ByLinks>(arguments.gpu_picker)
             ? a::AnyGpuPicker(arguments.gpu_picker.cast<a::ByLinks>())

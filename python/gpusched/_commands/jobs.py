@@ -219,7 +219,7 @@ def allocate(args: argparse.Namespace) -> int:
     return OK if all(a.placed for a in found) else FAILED
 
 
-ADMIT_SWITCHES = {"no_move": "move", "no_evict": "evict", "no_replace": "replace", "no_borrow": "borrow", "no_work": "work"}
+ADMIT_SWITCHES = {"no_moves": "moves", "no_evictions": "evictions", "no_replace": "replace", "no_standby": "standby", "no_work": "work"}
 """Options of the console that switch a keyword of `admit` off."""
 
 
@@ -228,10 +228,10 @@ def admit_options(p: Parser) -> None:
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
     waiting = p.add_argument("job", metavar="JOB", help="name of a job of the cluster with pending pods, or of a pending task, or JOB.json")
     waiting.complete = FILES  # type: ignore[attr-defined]
-    flag(p, "--no-move", "nobody is moved")
-    flag(p, "--no-evict", "nobody is evicted")
+    flag(p, "--no-moves", "nobody is moved")
+    flag(p, "--no-evictions", "nobody is evicted")
     flag(p, "--no-replace", "evicted tasks are not placed again")
-    flag(p, "--no-borrow", "nothing is borrowed from Standby tasks")
+    flag(p, "--no-standby", "nothing is borrowed from Standby tasks")
     flag(p, "--no-work", "the work that victims lose does not count")
     option("move_price_s", "of a move, for each GPU and unit of its move_cost", metavar="SECONDS")
     option("restart_s", "of an eviction with a new place, for each GPU", metavar="SECONDS")
@@ -287,9 +287,9 @@ def admit(args: argparse.Namespace) -> int:
         say(f"{pod.task} goes to {pod.node}{gpus}")
     for budget, over in made.broken_budgets.items():
         say(f"disruption budget {budget} breaks by {counted(over, 'task')}")
-    parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost.items() if value and name != "total")
-    bound = "no way costs less" if made.proven else f"no way costs less than {made.lower_bound:,.0f}"
-    say(f"cost {made.cost['total']:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
+    parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
+    bound = "no way costs less" if made.proven else f"no way costs less than {made.bound:,.0f}"
+    say(f"cost {made.cost:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
     if args.output is not None:
         made.plan.to_json(args.output)
         say(f"wrote {args.output}")

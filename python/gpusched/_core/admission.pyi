@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from .model import Cluster, Placement, Plan
+from .model import Cluster, Node, Placement, Plan, Task
 
 class Admission:
     @property
@@ -11,13 +11,19 @@ class Admission:
     @property
     def plan(self) -> Plan: ...
     @property
-    def cost(self) -> dict[str, float]: ...
+    def cost(self) -> float: ...
     @property
-    def lower_bound(self) -> float | None: ...
+    def cost_parts(self) -> dict[str, float]: ...
+    @property
+    def bound(self) -> float | None: ...
     @property
     def proven(self) -> bool: ...
     @property
     def pods(self) -> list[Placement]: ...
+    @property
+    def moved(self) -> list[str]: ...
+    @property
+    def evicted(self) -> list[str]: ...
     @property
     def lost(self) -> list[str]: ...
     @property
@@ -40,10 +46,10 @@ def admit(
     cluster: Cluster,
     job: Mapping[str, Any] | str | Iterable[str],
     *,
-    move: bool = True,
-    evict: bool = True,
+    moves: bool = True,
+    evictions: bool = True,
     replace: bool = True,
-    borrow: bool = True,
+    standby: bool = True,
     move_price_s: int = 30,
     restart_s: int = 300,
     loss_s: int = 3600,
@@ -66,5 +72,39 @@ def admit(
     exempt: Sequence[str] = [],
     spare: Sequence[str] = [],
     quotas: Sequence[Mapping[str, Any] | None] = [],
+    filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Admission: ...
+def make_room(
+    cluster: Cluster,
+    job: Mapping[str, Any] | str | Iterable[str],
+    *,
+    moves: bool = True,
+    evictions: bool = True,
+    replace: bool = True,
+    standby: bool = True,
+    move_price_s: int = 30,
+    restart_s: int = 300,
+    loss_s: int = 3600,
+    recall_price_s: int = 60,
+    task_price_s: int = 0,
+    work: bool = True,
+    budget_price_s: int | None = None,
+    max_moves: int | None = None,
+    max_evictions: int | None = None,
+    max_cost_s: int | None = None,
+    max_disrupted: int | None = None,
+    max_moves_per_wave: int | None = None,
+    max_moves_per_node: int | None = None,
+    depth: int = 3,
+    search_limit: int = 2000,
+    time_limit: float | None = None,
+    level: int | Literal["node"] | None = None,
+    mode: Literal["required", "preferred"] | None = None,
+    now: int | None = None,
+    exempt: Sequence[str] = [],
+    spare: Sequence[str] = [],
+    quotas: Sequence[Mapping[str, Any] | None] = [],
+    filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
+    progress: bool | Callable[[str, int, int], object] | None = None,
+) -> Plan | None: ...

@@ -40,7 +40,7 @@ def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
     made = gs.admit(cluster, job)
     assert made and made.admitted and made.proven and made.reason == "" and made.obstacle == "none"
     assert len(made.plan.moves) == 3 and made.plan.evictions == [] and made.lost == []
-    assert made.cost["moves"] == made.cost["total"] == made.lower_bound == 240.0
+    assert made.cost_parts["moves"] == made.cost == made.bound == 240.0
     assert [p.node for p in made.pods] == [p.node for p in made.plan.placements]
     assert gs.verify.plan(cluster, made.plan).ok
     assert made.stats["steps"] > 0 and made.stop_reason == "completed"
@@ -73,13 +73,65 @@ def test_prices_choose_the_means() -> None:
         task["preemptible"] = "node" in task
     cluster = gs.Cluster.from_json(document)
     made = gs.admit(cluster, "big")
-    assert sorted(made.lost) == ["four0", "two0"] and made.cost["losses"] == 6 * 3600
-    assert gs.admit(cluster, "big", loss_s=1).cost["total"] == 6
-    assert not gs.admit(cluster, "big", evict=False)
+    assert sorted(made.lost) == ["four0", "two0"] and made.cost_parts["losses"] == 6 * 3600
+    assert gs.admit(cluster, "big", loss_s=1).cost == 6
+    assert not gs.admit(cluster, "big", evictions=False)
     assert not gs.admit(cluster, "big", spare=["four0"])
     refused = gs.admit(cluster, "big", exempt=["n0"])
-    assert not refused.admitted and refused.proven and refused.lower_bound is None
+    assert not refused.admitted and refused.proven and refused.bound is None
     assert refused.obstacle == "gpu" and "n0" in refused.reason
+
+
+def test_who_moves_and_who_is_evicted() -> None:
+    document = fragmented(2)
+    for task in document["tasks"][:4]:
+        task["preemptible"] = True
+    made = gs.admit(gs.Cluster.from_json(document), "big", moves=False)
+    assert made and made.moved == [] and made.evicted == made.plan.evictions and len(made.evicted) == 2
+    assert set(made.lost) < set(made.evicted)
+    assert sum(made.cost_parts.values()) == made.cost == made.plan.stats["total"] >= made.bound
+    moved = gs.admit(gs.Cluster.from_json(fragmented()), "big", evictions=False)
+    assert moved.moved == [move.task for move in moved.plan.moves] and moved.evicted == []
+
+
+def test_room_is_made_by_moves_alone() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    plan = gs.make_room(cluster, JOB, task_price_s=1)
+    assert plan is not None and len(plan.moves) == 3 and [p.task for p in plan.placements] == ["new-0"]
+    assert gs.verify.plan(cluster, plan).ok and plan == gs.admit(cluster, JOB, evictions=False, task_price_s=1).plan
+    document = fragmented(1)
+    for task in document["tasks"]:
+        task["preemptible"] = "node" in task
+    assert gs.admit(gs.Cluster.from_json(document), "big") and gs.make_room(gs.Cluster.from_json(document), "big") is None
+    with pytest.raises(gs.InvalidInput, match="evictions: True; expected False"):
+        gs.make_room(cluster, JOB, evictions=True)
+
+
+def test_a_filter_says_where_pods_and_displaced_tasks_may_go() -> None:
+    cluster = gs.Cluster.from_json(fragmented(6))
+    asked: list[tuple[str, str]] = []
+
+    def away(snapshot: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
+        asked.append((task.name, node.name))
+        return node.name not in ("n0", "n3") and (task.name, node.name) != ("waits", "n1")
+
+    made = gs.admit(cluster, "big", filter=away)
+    assert made and gs.verify.plan(cluster, made.plan).ok
+    assert made.pods[0].node in ("n2", "n4", "n5") and {move.to for move in made.plan.moves} <= {"n1", "n2", "n4", "n5"}
+    assert len(asked) == len(set(asked))
+    empty = fragmented(6)
+    empty["nodes"].append({"name": "z", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536})
+    with_room = gs.Cluster.from_json(empty)
+    assert gs.admit(with_room, "big").pods[0].node == "z"
+    assert gs.admit(with_room, "big", filter="occupied").moved
+    refused = gs.admit(cluster, "big", filter=lambda snapshot, task, node: False)
+    assert not refused and refused.proven and "the filter refuses 6 of 6" in refused.reason
+    with pytest.raises(ZeroDivisionError):
+        gs.admit(cluster, "big", filter=lambda snapshot, task, node: 1 // 0)
+    with pytest.raises(gs.InvalidInput, match="filter's answer for task 'waits' and node 'n0': 3"):
+        gs.admit(cluster, "big", filter=lambda snapshot, task, node: 3)
+    with pytest.raises(gs.InvalidInput, match="filter: 'nobody'|unknown|expected one of"):
+        gs.admit(cluster, "big", filter="nobody")
 
 
 def test_a_gang_keeps_the_least_number_of_each_subgroup() -> None:
@@ -162,7 +214,7 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gs.verify.plan(gs.Cluster.from_json(str(snapshot)), str(plan)).ok
     assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
     assert "tasks 3" in capsys.readouterr().out
-    assert cli.main(["admit", str(snapshot), "big", "--no-move"]) == 1
+    assert cli.main(["admit", str(snapshot), "big", "--no-moves"]) == 1
     assert "not admitted: task 'waits' fits on no node" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--spare", "*"]) == 1  # patterns
     assert cli.main(["admit", str(snapshot), "big", "--spare", "nobody*", "--spare", "four0"]) == 2

@@ -57,7 +57,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         options = {"move_price_s": 0, "restart_s": 0, "loss_s": 0, "task_price_s": 1, "work": False}
     elif rng.random() < 0.3:
         options = {"move_price_s": rng.randint(1, 300), "restart_s": rng.randint(1, 600), "loss_s": rng.randint(600, 5_000)}
-    options |= {switch: False for switch in ("move", "evict", "replace") if rng.random() < 0.15}
+    options |= {switch: False for switch in ("moves", "evictions", "replace") if rng.random() < 0.15}
     document = {"format": "gpusched.cluster", "version": 1, "now": 10_000, "nodes": nodes, "tasks": tasks}
     return document, options
 
@@ -70,8 +70,8 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
         "loss_s": 3600,
         "task_price_s": 0,
         "work": True,
-        "move": True,
-        "evict": True,
+        "moves": True,
+        "evictions": True,
         "replace": True,
         **options,
     }
@@ -91,8 +91,8 @@ def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
         costs.append(0.0)
         disturbed = price["task_price_s"]
         work = gpus * (document["now"] - task["start_time"]) if price["work"] else 0
-        move = price["move_price_s"] * gpus * task["move_cost"] + disturbed if price["move"] and not task["locked"] else np.inf
-        evictable = price["evict"] and task["preemptible"] and not task["locked"] and task["priority"] < 10
+        move = price["move_price_s"] * gpus * task["move_cost"] + disturbed if price["moves"] and not task["locked"] else np.inf
+        evictable = price["evictions"] and task["preemptible"] and not task["locked"] and task["priority"] < 10
         again = work + price["restart_s"] * gpus + disturbed if evictable and price["replace"] else np.inf
         for n in fits:
             least = min(move if nodes[n]["name"] in occupied else np.inf, again)
@@ -136,18 +136,18 @@ def test_costs_are_those_of_an_integer_program() -> None:
             assert not made.admitted, where
             refused += 1
             continue
-        assert made.lower_bound is not None, where
-        assert made.lower_bound <= optimum + 1e-6, where
+        assert made.bound is not None, where
+        assert made.bound <= optimum + 1e-6, where
         if not made.admitted:
             assert not made.proven, where
             continue
         assert gs.verify.plan(cluster, made.plan).ok, where
-        cost = made.cost["total"]
+        cost = made.cost
         assert cost >= optimum - 1e-6, where
         admitted += 1
         assert optimum > 0, where  # it does not fit as it is
         ratios.append(cost / optimum)
-        bounds.append(made.lower_bound / optimum)
+        bounds.append(made.bound / optimum)
         proven += made.proven
         equal += cost <= optimum + 1e-6
     print(
@@ -195,9 +195,9 @@ def test_full_clusters(pods: int) -> None:
         document = full_case(seed, pods)
         made = gs.admit(gs.Cluster.from_json(document), "waits")
         optimum = cheapest(document, {})
-        assert made.admitted and made.lower_bound is not None and optimum is not None, f"seed {seed}"
-        assert made.lower_bound <= optimum + 1e-6 <= made.cost["total"] + 2e-6, f"seed {seed}"
-        plans.append(made.cost["total"] / optimum)
-        bounds.append(made.lower_bound / optimum)
+        assert made.admitted and made.bound is not None and optimum is not None, f"seed {seed}"
+        assert made.bound <= optimum + 1e-6 <= made.cost + 2e-6, f"seed {seed}"
+        plans.append(made.cost / optimum)
+        bounds.append(made.bound / optimum)
     print(f"\n{len(plans)} full clusters, {pods} pods: cost / optimum {np.mean(plans):.3f}, lower bound / optimum {np.mean(bounds):.3f}")
     assert np.mean(plans) < 1.15

@@ -225,7 +225,7 @@ def test_room_is_made_under_one_switch() -> None:
     c = gs.Cluster.from_json(document(nodes, tasks, now=0))
     wish = job(1, 8, mode="required")
     assert not gs.allocate(c, wish).placed
-    made = gs.admit(c, wish, evict=False)
+    made = gs.admit(c, wish, evictions=False)
     plan = made.plan
     assert made.admitted and made.proven and [move.task for move in plan.moves] == ["t0"]  # two GPUs; t2 has four
     with_job = gs.allocation.with_job(c, wish)
@@ -238,9 +238,9 @@ def test_room_is_made_under_one_switch() -> None:
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert not gs.verify.plan(c, plan.to_json()).ok and gs.verify.plan(with_job, plan.to_json()).ok
     assert plan.stats["moves"] == 2 * 30 and [p.task for p in plan.placements] == ["train-0"]
-    assert not gs.admit(c, wish, evict=False, max_moves=0)
-    assert not gs.admit(c, job(4, 8), evict=False)
-    fits = gs.admit(c, job(1, 4), evict=False)
+    assert not gs.admit(c, wish, evictions=False, max_moves=0)
+    assert not gs.admit(c, job(4, 8), evictions=False)
+    fits = gs.admit(c, job(1, 4), evictions=False)
     assert fits.admitted and len(fits.plan.moves) == 0 and len(fits.plan.placements) == 1
     with pytest.raises(gs.InvalidInput, match="max_moves: -1"):
         gs.admit(c, wish, max_moves=-1)

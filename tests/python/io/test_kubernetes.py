@@ -191,10 +191,10 @@ def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
     assert "ml/bare: not placed" in capsys.readouterr().out
-    assert cli.main(["admit", cluster, "ml/bare", "--no-evict"]) == 0
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evictions"]) == 0
     assert "move ml/other from b to a, by a restart\n" in capsys.readouterr().out
-    assert cli.main(["admit", cluster, "ml/bare", "--no-evict", "--exempt", "a,b"]) == 1
-    assert cli.main(["admit", cluster, "ml/bare", "--no-evict", "--spare", "ml/other,ml/web"]) == 1
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--exempt", "a,b"]) == 1
+    assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--spare", "ml/other,ml/web"]) == 1
     capsys.readouterr()
     assert cli.main(["admit", cluster, "ml/nobody"]) == 2
     assert "; waiting are ml/bare\n" in capsys.readouterr().err

@@ -17,7 +17,8 @@ Cluster.from_json Cluster.to_json Cluster.copy Cluster.nodes Cluster.tasks Clust
 Plan.to_pandas Plan.to_arrow topology.NetworkTree.to_networkx topology.HardwareGraph.to_networkx
 Plan.from_json Plan.to_json Plan.moves Plan.waves Plan.vacated_nodes Plan.stats Plan.bound Plan.stop_reason
 InvalidInput BackendError apply consolidate place allocate allocate_many admit
-admission.Admission.admitted admission.Admission.plan admission.Admission.cost admission.Admission.lower_bound
+admission.Admission.admitted admission.Admission.plan admission.Admission.cost admission.Admission.cost_parts admission.Admission.bound
+admission.Admission.proven admission.Admission.moved admission.Admission.evicted admission.Admission.stop_reason make_room
 allocation.Allocation.placed allocation.Allocation.pods allocation.Allocation.per_domain
 allocation.Allocation.entropy allocation.Allocation.reason allocation.with_job allocation.with_task allocation.to_plan
 sim.generate_cluster sim.replay sim.Trace

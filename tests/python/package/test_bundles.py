@@ -313,7 +313,7 @@ PAIR = {**POD, "gpu_count": 2}
 ROLES = {"name": "our-own", "min_members": 2, "subgroups": [{"name": "our-work", "min_members": 1}, {"name": "our-lead", "min_members": 1}]}
 ADMITTED: list[tuple[Any, list[str]]] = [
     ("our-new", []),
-    ("our-new", ["--exempt", "our-node-4", "--spare", "our-two-0", "--no-evict"]),
+    ("our-new", ["--exempt", "our-node-4", "--spare", "our-two-0", "--no-evictions"]),
     ({"name": "our-own", "mode": "preferred", "pods": [{"count": 1, **POD, "gpu_count": 2}, POD]}, ["--max-moves", "9"]),
     ({"name": "our-own", "pods": [{"count": 5, **POD}]}, []),
     ({**ROLES, "pods": [{"count": 1, **PAIR, "subgroup": "our-lead"}, {**PAIR, "subgroup": "our-work"}]}, ["--max-moves", "9"]),
@@ -343,7 +343,7 @@ def test_admission(tmp_path: Path, job: Any, options: list[str], anonymize: bool
             assert len(replayed.found.placements) == len(expected.plan.placements)
         else:
             document = json.loads(bundle.read_text())
-            assert document["options"]["evict"] is False and len(document["options"]["spare"]) == 1
+            assert document["options"]["evictions"] is False and len(document["options"]["spare"]) == 1
             assert document["options"]["spare"][0] in [task["name"] for task in document["cluster"]["tasks"]]
     assert cli.main(["replay-bundle", str(bundle)]) == 0
     assert capsys.readouterr().out.endswith(f"admit: the same plan as gpusched {gs.__version__} made\n")

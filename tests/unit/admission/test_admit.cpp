@@ -1,6 +1,7 @@
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
 
+#include <gpusched/admission/make_room.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
@@ -51,7 +52,7 @@ TEST_CASE("what fits is placed, and nobody is disturbed") {
     CHECK(made.admitted);
     CHECK(made.plan.moves.empty());
     CHECK(made.cost == Cost{});
-    CHECK(made.lower_bound == 0);
+    CHECK(made.bound == 0);
     CHECK(made.proven);
 }
 
@@ -63,13 +64,13 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
     CHECK(made.cost.moves == 8 * 30 * 1000);  // 4 + 2 GPUs off the node, 2 for the 4
     CHECK(made.cost.total() == made.cost.moves);
     CHECK(made.proven);
-    CHECK(made.lower_bound == made.cost.total());
+    CHECK(made.bound == made.cost.total());
     SECTION("not without nesting") {
         const auto flat = verified(with, {.depth = 1});
         CHECK_FALSE(flat.admitted);
         CHECK_FALSE(flat.proven);
-        REQUIRE(flat.lower_bound);
-        CHECK(*flat.lower_bound <= made.cost.total());
+        REQUIRE(flat.bound);
+        CHECK(*flat.bound <= made.cost.total());
         CHECK_FALSE(flat.reason.empty());
     }
     SECTION("not with a limit that is too low") {
@@ -114,13 +115,13 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.proven);
     }
     SECTION("for good, where nothing else is allowed") {
-        const auto made = verified(waiting(spec, 1, 8, 10), {.move = false, .replace = false});
+        const auto made = verified(waiting(spec, 1, 8, 10), {.moves = false, .replace = false});
         REQUIRE(made.lost.size() == 1);
         CHECK(made.cost.losses == 4 * 3600 * 1000);
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
     }
     SECTION("nobody of the same priority is evicted") {
-        const auto made = verified(waiting(spec, 1, 8, 0), {.move = false});
+        const auto made = verified(waiting(spec, 1, 8, 0), {.moves = false});
         CHECK_FALSE(made.admitted);
         CHECK(made.proven);
     }
@@ -198,7 +199,7 @@ TEST_CASE("borrowed capacity has a price") {
     REQUIRE(made.admitted);
     CHECK(made.cost.recalls == 2 * 60 * 1000);
     CHECK(made.cost.total() == made.cost.recalls);
-    CHECK_FALSE(verified(with, {.borrow = false}).admitted);
+    CHECK_FALSE(verified(with, {.standby = false}).admitted);
 }
 
 TEST_CASE("a gang within one switch, or not at all") {
@@ -211,6 +212,36 @@ TEST_CASE("a gang within one switch, or not at all") {
     CHECK(inv.domain(0, made.pods[0].node) == inv.domain(0, made.pods[1].node));
     CHECK(made.stats.domains_considered >= 1);
     CHECK_FALSE(verified(waiting(spec, 5, 8), {.level = 0, .mode = NetworkMode::required}).admitted);
+}
+
+TEST_CASE("a filter binds pods and displaced tasks, and its bound holds") {
+    const auto with = waiting(fragmented(6), 1, 8);
+    const auto refused = [&](TaskId task, NodeId node) {
+        return index(node) % 3 == 0 || (task == with.pods[0] && index(node) != 4);
+    };
+    Options options;
+    options.filter = [&](const Cluster& cluster, TaskId task, NodeId node) {
+        CHECK(cluster.node_of(with.pods[0]) == none<NodeId>);  // the snapshot, as it is
+        return !refused(task, node);
+    };
+    const auto made = verified(with, options);
+    REQUIRE(made.admitted);
+    CHECK(index(made.pods[0].node) == 4);
+    for (const auto& move : made.plan.moves) CHECK_FALSE(refused(move.task, move.to));
+    CHECK(made.moved().size() == made.plan.moves.size());
+    CHECK(*made.bound <= made.cost.total());
+    CHECK(*made.bound >= *verified(with).bound);
+    const auto room = make_room(with.cluster, with.pods, options);
+    REQUIRE(room);
+    CHECK(room->moves == made.plan.moves);
+    // Room that is there as it is does not count where the filter refuses it.
+    auto spec = fragmented(6);
+    spec.nodes.push_back(spec.nodes.back());
+    spec.nodes.back().name = "z";
+    const auto roomy = waiting(spec, 1, 8);
+    REQUIRE(verified(roomy).cost.total() == 0);
+    options.filter = [](const Cluster& cluster, TaskId, NodeId node) { return cluster.name(node) != "z"; };
+    CHECK(verified(roomy, options).cost.total() > 0);
 }
 
 TEST_CASE("bad options of admission are all named") {
@@ -234,7 +265,7 @@ TEST_CASE("limits of admission leave a valid answer") {
     SECTION("steps") {
         const auto few = verified(with, {.search_limit = 1});
         CHECK_FALSE(few.proven);
-        if (few.lower_bound) CHECK(*few.lower_bound <= all.cost.total());
+        if (few.bound) CHECK(*few.bound <= all.cost.total());
         CHECK(few.stats.steps < all.stats.steps);
     }
     SECTION("moves: the search that finds how many it takes counts") {

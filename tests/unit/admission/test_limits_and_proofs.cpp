@@ -137,8 +137,8 @@ TEST_CASE("where Standby tasks lend, nothing is proven that another choice of GP
         const auto made = checked(spec, {"p"});
         REQUIRE(made.admitted);
         CHECK((made.cost.total() == 60'000 || !made.proven));
-        REQUIRE(made.lower_bound);
-        CHECK(*made.lower_bound <= 60'000);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= 60'000);
     }
     SECTION("a way that the search does not see") {
         auto spec = nodes({2});
@@ -160,8 +160,8 @@ TEST_CASE("where Standby tasks lend, nothing is proven that another choice of GP
         const auto made = checked(spec, {"p"});
         REQUIRE(made.admitted);
         CHECK((made.cost.total() <= 120'000 || !made.proven));
-        REQUIRE(made.lower_bound);
-        CHECK(*made.lower_bound <= 120'000);
+        REQUIRE(made.bound);
+        CHECK(*made.bound <= 120'000);
     }
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("a node of many small tasks") {
         task.start_time = -i;
     }
     wait(spec, "p", 0).cpu_milli = 48000;
-    const auto made = checked(spec, {"p"}, {.move = false, .replace = false});
+    const auto made = checked(spec, {"p"}, {.moves = false, .replace = false});
     REQUIRE(made.admitted);
     CHECK_FALSE(made.proven);
 }
@@ -201,7 +201,7 @@ TEST_CASE("limits of 0 switch a means off, and those that bind are named") {
     refused({}, "disruption budget 'of a' allows too few of its tasks to be down, by 1");
     lend(spec.tasks[0]);
     spec.tasks[2].priority_class = PriorityClass::lp;
-    refused({.borrow = false}, "borrow is off");
+    refused({.standby = false}, "standby is off");
 }
 
 TEST_CASE("work of many years is told apart") {
@@ -246,6 +246,6 @@ TEST_CASE("one node that empties serves displaced tasks of several sizes") {
         const auto made = checked(spec, {"pod0", "pod1"}, options);
         REQUIRE(made.admitted);
         CHECK(made.cost.total() == 420'000);
-        CHECK(made.lower_bound <= 420'000);
+        CHECK(made.bound <= 420'000);
     }
 }

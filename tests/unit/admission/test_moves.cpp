@@ -27,7 +27,7 @@ ClusterSpec switches(const std::vector<std::pair<std::string, int>>& nodes) {
 /// By moves alone, with prices that count them by `move_cost`.
 Options moves_only(std::optional<NetworkMode> mode = {}) {
     Options options;
-    options.evict = false;
+    options.evictions = false;
     options.mode = mode;
     return options;
 }
@@ -137,7 +137,7 @@ TEST_CASE("closeness that is preferred is found among many switches, by eviction
     pods.pod.priority = 1;
     const auto important = allocation::with_job(Cluster::build(spec), {"gang", {pods}});
     Options evictions;
-    evictions.move = false;
+    evictions.moves = false;
     const auto evicted = admit(important.cluster, important.pods, evictions);
     REQUIRE(evicted.admitted);
     CHECK(evicted.plan.evictions.size() == 2);

@@ -104,7 +104,7 @@ TEST_CASE("nobody is let in beyond a quota, whoever could leave") {
     const auto refused = admit(snapshot, pods, {.quotas = {{.tenant = "ads", .gpu_milli = 6000}}});
     CHECK_FALSE(refused.admitted);
     CHECK(refused.proven);
-    CHECK_FALSE(refused.lower_bound);
+    CHECK_FALSE(refused.bound);
     CHECK(refused.obstacle == Obstacle::gpu);
     CHECK(refused.reason == "the quota of tenant 'ads' is 6 GPUs: 6 held, 2 more asked for");
     CHECK(refused.plan == Plan{});

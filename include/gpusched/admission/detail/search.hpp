@@ -15,6 +15,7 @@
 #include <gpusched/preemption/detail/gang_table.hpp>
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -69,7 +70,8 @@ class Search {
     bool make_possible(Way& way);
 
     [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
-    [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
+    [[nodiscard]] bool may_go(const Item& item, NodeId node);
+    [[nodiscard]] bool passes_filter(TaskId task, NodeId node);
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
 
@@ -88,8 +90,9 @@ class Search {
     std::int64_t needed_milli_;  // what must be lost for good
     PodBounds pod_bounds_;
 
-    std::vector<std::uint8_t> exempt_;              // by node; empty = none
-    std::vector<std::uint8_t> in_region_, banned_;  // by node; empty = all, none
+    std::map<std::pair<TaskId, NodeId>, bool> filter_answers_;  // of the caller, each asked once
+    std::vector<std::uint8_t> exempt_;                          // by node; empty = none
+    std::vector<std::uint8_t> in_region_, banned_;              // by node; empty = all, none
     bool by_region_ = false;
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;

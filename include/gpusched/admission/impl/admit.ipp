@@ -138,18 +138,22 @@ inline void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 }
 
 /// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
-inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const Prices& prices,
-                    const allocation::Allocation& as_it_is, Admission& made) {
+inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+                    const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
     work.commit();
     std::int64_t fewest = INT64_MAX;
     for (const auto pod : pods) {
-        std::int64_t roomy = 0;
+        std::int64_t roomy = 0, filtered = 0;
         // The obstacle that is looked at last comes closest; ties: the most idle GPUs, then the first node.
         std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
         NodeId where = none<NodeId>;
         Obstacle what = Obstacle::none;
         for (const auto node : work.nodes()) {
+            if (options.filter && !(*options.filter)(cluster, pod, node)) {
+                ++filtered;
+                continue;
+            }
             const auto before = work.checkpoint();
             std::vector<TaskId> leave;
             for (const auto task : work.tasks_on(node))
@@ -171,8 +175,11 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         if (roomy == 0) {
             made.obstacle = what;
             made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
+            if (filtered > 0)
+                made.reason +=
+                    ": the filter refuses " + number_text(filtered) + " of " + number_text(work.node_count());
             if (where == none<NodeId>) {
-                made.reason += ": there is none";
+                if (filtered == 0) made.reason += ": there is none";
                 return;
             }
             for (const auto task : cluster.tasks_on(where))
@@ -188,6 +195,7 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
         " would have room for a pod with everybody gone who may leave, but not for all pods together "
         "with a place for those who must have one";
+    if (options.filter) made.reason += ", where the filter lets them go";
     if (!as_it_is.reason.empty()) made.reason += "; as it is: " + as_it_is.reason;
     if (!made.proven) made.reason += " (the search ended before all was tried)";
 }
@@ -201,7 +209,7 @@ inline std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     if (without.time_limit) without.time_limit = std::max(0.0, *without.time_limit - elapsed_s);
     without.max_moves = without.max_evictions = without.max_cost_s = without.max_disrupted = {};
     without.max_moves_per_wave = without.max_moves_per_node = {};
-    without.borrow = true;
+    without.standby = true;
     if (!without.budget_price_s) without.budget_price_s = highest_price_s;
     const auto other = admit(cluster, pods, without, context);
     stats.steps += other.stats.steps;
@@ -220,7 +228,7 @@ inline std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     if (options.max_cost_s && other.cost.total() - other.cost.budgets > *options.max_cost_s * 1000)
         add("max_cost_s is " + number_text(*options.max_cost_s) + ", and it costs " +
             number_text(static_cast<double>(other.cost.total() - other.cost.budgets) / 1000));
-    if (!options.borrow && other.cost.recalls > 0) add("borrow is off, and it borrows from Standby tasks");
+    if (!options.standby && other.cost.recalls > 0) add("standby is off, and it borrows from Standby tasks");
     for (const auto& broken : other.broken_budgets)
         if (!options.budget_price_s)
             add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
@@ -301,8 +309,8 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     validate(given, cluster);
     Admission made;
     auto options = given;
-    if (options.max_moves == 0) options.move = false;
-    if (options.max_evictions == 0) options.evict = false;
+    if (options.max_moves == 0) options.moves = false;
+    if (options.max_evictions == 0) options.evictions = false;
     Budget budget(context, options.time_limit);
     budget.report("admission", 0, 0);
     allocation::AllocateOptions as_it_is;
@@ -320,7 +328,10 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     const auto placed = gang.place();
     work.rollback(0);
     detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
-    if (placed.placed) {
+    const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(), [&](const Placement& p) {
+        return !options.filter || (*options.filter)(cluster, p.task, p.node);
+    });
+    if (placed.placed && allowed) {
         std::int64_t borrowed = 0;
         for (const auto& p : placed.pods) {
             borrowed += detail::Prices::borrowed_milli(work, p.task, p.node, p.gpus);
@@ -328,15 +339,15 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
         }
         work.rollback(0);
         known.cost = borrowed * options.recall_price_s;
-        if (borrowed == 0 || (options.borrow && known.cost == 0)) {
+        if (borrowed == 0 || (options.standby && known.cost == 0)) {
             made.plan.placements = placed.pods;
-            made.lower_bound = 0;
+            made.bound = 0;
             made.proven = true;
             made.stop_reason = budget.reason();
             detail::describe(cluster, pods, made);
             return made;
         }
-        if (!options.borrow) known.cost = detail::never;
+        if (!options.standby) known.cost = detail::never;
     } else {
         known.cost = detail::never;
     }
@@ -372,11 +383,12 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     if (made.admitted) lower = std::min(lower, made.cost.total());
     made.proven =
         made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
-    if (lower < detail::never) made.lower_bound = lower;
+    if (lower < detail::never) made.bound = lower;
     if (!made.admitted) {
-        detail::explain(cluster, pods, prices, placed, made);
-        const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s || !given.borrow ||
-                                given.max_disrupted || given.max_moves_per_wave || given.max_moves_per_node ||
+        detail::explain(cluster, pods, options, prices, placed, made);
+        const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
+                                !given.standby || given.max_disrupted || given.max_moves_per_wave ||
+                                given.max_moves_per_node ||
                                 (!given.budget_price_s && !cluster.inventory().tasks.budgets.empty());
         if (is_limited && made.stop_reason == StopReason::completed)
             if (const auto limits =

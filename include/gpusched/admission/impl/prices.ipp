@@ -32,7 +32,7 @@ GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     const preemption::detail::Request request(cluster, least_important, who);
     const auto now = options.now.value_or(inv.now);
     // Gangs that hold somebody who may not be evicted stay.
-    if (options.evict && gangs.any())
+    if (options.evictions && gangs.any())
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
                 job != none<JobId> && cluster.is_placed(task) &&
@@ -42,7 +42,7 @@ GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     for (const auto task : options.spare) spared[index(task)] = 1;
     std::vector<std::uint8_t> exempt(options.exempt.empty() ? 0 : cluster.node_slots());
     for (const auto node : options.exempt) exempt[index(node)] = 1;
-    if (options.evict)
+    if (options.evictions)
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
                 job != none<JobId> && cluster.is_placed(task) &&
@@ -56,10 +56,10 @@ GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
         if (!exempt.empty() && exempt[index(cluster.node_of(task))]) continue;
         auto& price = of[index(task)];
         const auto size = size_milli(cluster, task);
-        if (options.move && scope.movable[index(task)])
+        if (options.moves && scope.movable[index(task)])
             price.move =
                 sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
-        if (options.evict && preemption::detail::is_potential_victim(cluster, request, task)) {
+        if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
             const bool stays =
                 job != none<JobId> && unbroken[index(job)] && gangs.surplus_beside(inv, task) == 0;

@@ -81,14 +81,22 @@ GPUSCHED_INTERNAL std::int64_t Search::bound() const {
     return least;
 }
 
-GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
+GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) {
     if (item.depth == 0)
-        return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]);
+        return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]) &&
+               passes_filter(item.task, node);
     if (!exempt_.empty() && exempt_[index(node)]) return false;
     const auto& price = prices_[item.task];
     const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
                           node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
-    return may_move || price.replace < never;
+    return (may_move || price.replace < never) && passes_filter(item.task, node);
+}
+
+GPUSCHED_INTERNAL bool Search::passes_filter(TaskId task, NodeId node) {
+    if (!options_.filter) return true;
+    const auto [known, is_new] = filter_answers_.try_emplace({task, node});
+    if (is_new) known->second = (*options_.filter)(snapshot_, task, node);
+    return known->second;
 }
 
 GPUSCHED_INTERNAL void Search::descend() {
@@ -191,7 +199,7 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
     if (!inv_.selection_memberships(task).empty()) cut_ = true;  // depends on the order of placing
     gpus |= free_devices_for(state_.work, task, node);
     const auto borrowed = Prices::borrowed_milli(state_.work, task, node, gpus);
-    if (borrowed > 0 && !options_.borrow) return;
+    if (borrowed > 0 && !options_.standby) return;
     const auto recall = borrowed * options_.recall_price_s;
 
     const auto try_as = [&](SearchState::Fate how) {

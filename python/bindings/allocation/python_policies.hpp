@@ -1,0 +1,58 @@
+// Policies of placement written in Python: functions of the cluster, a task and a node.
+#pragma once
+
+#include "core/arguments.hpp"
+#include "core/python_function.hpp"
+#include "model/cluster_views.hpp"
+
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/core/text.hpp>
+
+#include <string>
+
+namespace gpusched::python {
+
+/// A Python function asked about a task and a node of one cluster. It takes the interpreter lock where its thread does not hold it.
+struct PythonPolicy {
+    ClusterPtr cluster;
+    py::object function;
+    std::string name;  // how messages call it
+    [[nodiscard]] py::object ask(TaskId task, NodeId node) const {
+        return ask_function(name, function, "(cluster, task, node)", cluster, TaskView{cluster, task},
+                            NodeView{cluster, node});
+    }
+    [[nodiscard]] std::string answer_about(TaskId task, NodeId node) const {
+        return name + "'s answer for task " + gpusched::quoted(cluster->name(task)) + " and node " +
+               gpusched::quoted(cluster->name(node));
+    }
+};
+struct PythonFilter : PythonPolicy {
+    bool operator()(const Cluster&, TaskId task, NodeId node) const {
+        const py::gil_scoped_acquire lock;  // also asked by algorithms that run without it
+        return OptionType<bool>::read(answer_about(task, node), ask(task, node));
+    }
+};
+
+/// A policy from its name through `make`, or from a Python function as a `Python`.
+/// @param name how messages call the function
+template <class Any, class Python, class Make>
+Any policy(const char* field, const std::string& name, const py::object& which, const ClusterPtr& cluster,
+           Make&& make) {
+    if (py::isinstance<py::str>(which)) return make(OptionType<std::string>::read(field, which));
+    if (PyCallable_Check(which.ptr()) == 0)
+        bad_option(name, which, "a name or a callable (cluster, task, node)");
+    return Python{{cluster, which, name}};
+}
+
+using FilterChoice = Typed<"str | Callable[[Cluster, Task, Node], bool]">;
+
+/// A filter from its name, or from a Python function.
+/// @param name how messages call the function
+inline allocation::AnyFilter chosen_filter(const char* field, const std::string& name,
+                                           const py::object& which, const ClusterPtr& cluster) {
+    return policy<allocation::AnyFilter, PythonFilter>(
+        field, name, which, cluster,
+        [](const std::string& known) { return allocation::filters().make(known); });
+}
+
+}  // namespace gpusched::python
