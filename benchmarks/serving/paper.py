@@ -120,19 +120,20 @@ class Run:
         alone = {name: self.rate(key, models, budget, affordable, (name,)) for name in NAMES}
         within = {name: self.rate(key, models, budget, there, (name,)) for name in NAMES}
         three = max(THREE, key=alone.__getitem__)
+        rate = plan.requests_per_s or None  # None: nothing can be rented
         values = {
             "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget, "status": plan.status,
             "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented,
-            "spent": self.spent(plan.rented),
-            "models": {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) / plan.cost for model in models},
+            "spent": self.spent(plan.rented) if rate else None,
+            "models": {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) / plan.cost for model in models} if rate else None,
             "gap": 1 - plan.bound / plan.makespan if plan.makespan else None, "seconds": seconds,
             "homogeneous": alone, "homogeneous_within": within, "baseline": three,
-            "gain": plan.requests_per_s / alone[three] - 1,
-            "gain_of_six": plan.requests_per_s / max(alone.values()) - 1,
+            "gain": gain(rate, alone[three]),
+            "gain_of_six": gain(rate, max(alone.values())),
             # Whatever there is may also be had without limits: a search that had to stop may miss it.
-            "unlimited": max(plan.requests_per_s, self.rate(key, models, budget, affordable)) / alone[three] - 1,
-            "at_most": self.at_most(models, budget) / alone[three] - 1,
-            "within": plan.requests_per_s / max(within.values()) - 1 if max(within.values()) else None,
+            "unlimited": gain(max(plan.requests_per_s, self.rate(key, models, budget, affordable)), alone[three]),
+            "at_most": gain(self.at_most(models, budget), alone[three]),
+            "within": gain(rate, max(within.values())),
         }  # fmt: skip
         if ablations:
             for name, option in (
@@ -140,12 +141,23 @@ class Run:
                 ("round_robin", {"routing": "round_robin"}),
             ):  # fmt: skip
                 other = self.plan(asked, **option)[0]
-                values[name] = other.requests_per_s / plan.requests_per_s - 1
+                values[name] = gain(other.requests_per_s or None, plan.requests_per_s)
         return self.row(**values)
+
+
+def gain(rate: float | None, of: float) -> float | None:
+    """None where one of the two has no plan."""
+    return rate / of - 1 if rate and of else None
+
+
+def in_percent(value: float | None) -> str:
+    return "none" if value is None else f"{100 * value:+.1f}"
 
 
 def summary(name: str, values: list[Any]) -> None:
     known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        print(f"{name:<46} {len(values) - len(known):>3}  without a plan, of it or of what it is compared with")
     if known:
         print(
             f"{name:<46} {len(known):>3}  mean {100 * statistics.mean(known):+6.1f} %  "
@@ -183,6 +195,12 @@ def inputs(run: Run, smoke: bool) -> None:
 
 def mean_of(rows: Sequence[dict[str, Any]], field: str) -> dict[str, float]:
     return {name: statistics.mean(row[field][name] for row in rows) for name in rows[0][field]}
+
+
+def print_spent(words: str, rows: Sequence[dict[str, Any]]) -> None:
+    planned = [row for row in rows if row["spent"]]
+    if planned:
+        print(words + percentages(mean_of(planned, "spent")))
 
 
 def ceilings(run: Run, smoke: bool) -> None:
@@ -237,18 +255,17 @@ def cells(run: Run, smoke: bool) -> None:
         print(f"\n{model}: gain over the best of H100, A6000, 4090 in per cent, per trace (rows) and availability 1 to 4 x budget")
         for trace in range(1 if smoke else 3):
             of = [r for r in rows if r["case"].endswith(f"trace{trace + 1}")]
-            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']:g}: {100 * r['gain']:+.1f}" for r in of))
+            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']:g}: {in_percent(r['gain'])}" for r in of))
         for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "uniform", "uniform_tp", "round_robin"):
             summary(f"{model}: {name}", [r[name] for r in rows if name in r])
         for budget in sorted({r["budget"] for r in rows}):
             of = [r for r in rows if r["budget"] == budget]
             summary(f"{model}: gain at {budget:g} $/h", [r["gain"] for r in of])
             summary(f"{model}: at most at {budget:g} $/h", [r["at_most"] for r in of])
-            print("  spent on " + percentages(mean_of(of, "spent")))
+            print_spent("  spent on ", of)
         for trace in sorted({r["case"] for r in rows}):
             of = [r for r in rows if r["case"] == trace]
-            print(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on "
-                  + percentages(mean_of(of, "spent")))  # fmt: skip
+            print_spent(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on ", of)
         summary(f"{model}: gap to the bound", [r["gap"] for r in rows])
         print(f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
               f"most {max(r['seconds'] for r in rows):.2f}")
@@ -339,9 +356,9 @@ def two_models(run: Run, smoke: bool) -> None:
         for budget in run.budgets[: 1 if smoke else None]:
             row = run.compared(("two", "trace2"), models, available, budget, False)
             rows.append(row)
-            rate, gain = row["requests_per_s"], 100 * row["gain"]
-            print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {gain:+.1f} %; "
-                  "spent on " + percentages(row["models"]))  # fmt: skip
+            rate, more = row["requests_per_s"], in_percent(row["gain"])
+            print(f"  availability {available + 1}, {budget:g} $/h: {rate:.2f} requests/s, gain {more} %; "
+                  "spent on " + (percentages(row["models"]) if row["models"] else "nothing"))  # fmt: skip
     for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "gap"):
         summary(f"two models: {name}", [r[name] for r in rows])
 

@@ -64,8 +64,9 @@ struct PlannerOptions {
     bool uniform_tp = false;
     /// Seconds, > 0: find the cheapest plan within them instead of the fastest. Not with `round_robin`.
     std::optional<double> deadline{};
-    /// Of each model the solver sees this many deployments at most, those which for some kind of requests come nearest to the
-    /// best throughput per $; 0 = all. What is left out is counted, and `bound` and `optimal` are about the rest.
+    /// Of each model the solver sees this many deployments at most, by turns the best per $ of every set of GPU types for every kind of
+    /// requests: the i-th of a set of t types comes at turn i t^2. 0 = all. What is left out is counted, and `bound` and `optimal`
+    /// are about the rest.
     int max_deployments = 40;
     bool measured_only = false;  ///< plan with deployments and workloads that were measured, and nothing else
     /// Consider pipelines on GPU types where no pipeline of their model was measured although it was measured otherwise or, with
