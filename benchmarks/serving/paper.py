@@ -125,7 +125,7 @@ class Run:
             "case": "-".join(map(str, key)), "availability": available + 1, "budget": budget, "status": plan.status,
             "requests_per_s": plan.requests_per_s, "cost": plan.cost, "rented": plan.rented,
             "spent": self.spent(plan.rented) if rate else None,
-            "models": {model: sum(r["cost"] for r in plan.replicas if r["model"] == model) / plan.cost for model in models} if rate else None,
+            "models": {m: sum(r["cost"] for r in plan.replicas if r["model"] == m) / plan.cost for m in models} if rate else None,
             "gap": 1 - plan.bound / plan.makespan if plan.makespan else None, "seconds": seconds,
             "homogeneous": alone, "homogeneous_within": within, "baseline": three,
             "gain": gain(rate, alone[three]),

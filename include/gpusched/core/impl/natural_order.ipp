@@ -9,12 +9,17 @@ namespace GPUSCHED_NAMESPACE {
 
 namespace detail {
 
+struct NaturalEntry {
+    std::string_view name;
+    std::uint64_t key;
+    std::size_t at;  // in the list
+};
+
 /// How many bytes all names begin with, without digits at the end of these: what follows is compared as the names are.
-inline std::size_t common_beginning(std::span<const std::string_view> names) {
-    if (names.empty()) return 0;
-    auto same = names.front();
-    for (const auto name : names) {
-        const auto end = std::mismatch(same.begin(), same.end(), name.begin(), name.end()).first;
+inline std::size_t common_beginning(std::span<const NaturalEntry> entries) {
+    auto same = entries.front().name;
+    for (const auto& entry : entries) {
+        const auto end = std::mismatch(same.begin(), same.end(), entry.name.begin(), entry.name.end()).first;
         same = same.substr(0, static_cast<std::size_t>(end - same.begin()));
     }
     while (!same.empty() && is_digit(same.back())) same.remove_suffix(1);
@@ -42,23 +47,35 @@ inline std::uint64_t natural_key(std::string_view text) {
     return key;
 }
 
+/// Entries with one key are told apart by what follows their longer common beginning; where that is no longer, by comparison.
+inline void sort_naturally(std::span<NaturalEntry> entries,
+                           std::size_t known_alike = std::string_view::npos) {
+    constexpr std::size_t few = 4;
+    const auto alike = entries.size() > few ? common_beginning(entries) : known_alike;
+    if (alike == known_alike) {
+        std::sort(entries.begin(), entries.end(), [](const NaturalEntry& a, const NaturalEntry& b) {
+            return a.name == b.name ? a.at < b.at : comes_before(a.name, b.name);
+        });
+        return;
+    }
+    for (auto& entry : entries) entry.key = natural_key(entry.name.substr(alike));
+    std::sort(entries.begin(), entries.end(),
+              [](const NaturalEntry& a, const NaturalEntry& b) { return a.key < b.key; });
+    for (auto first = entries.begin(); first != entries.end();) {
+        const auto end =
+            std::find_if(first, entries.end(), [&](const auto& e) { return e.key != first->key; });
+        if (end - first > 1) sort_naturally({first, end}, alike);
+        first = end;
+    }
+}
+
 }  // namespace detail
 
 GPUSCHED_INLINE std::vector<std::size_t> natural_order(std::span<const std::string_view> names) {
-    struct Entry {
-        std::uint64_t key;
-        std::size_t at;
-    };
-    const auto same = detail::common_beginning(names);
-    std::vector<Entry> entries;
+    std::vector<detail::NaturalEntry> entries;
     entries.reserve(names.size());
-    for (std::size_t i = 0; i < names.size(); ++i)
-        entries.push_back({detail::natural_key(names[i].substr(same)), i});
-    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-        if (a.key != b.key) return a.key < b.key;
-        if (names[a.at] != names[b.at]) return comes_before(names[a.at], names[b.at]);
-        return a.at < b.at;
-    });
+    for (std::size_t i = 0; i < names.size(); ++i) entries.push_back({names[i], 0, i});
+    detail::sort_naturally(entries);
     std::vector<std::size_t> order;
     order.reserve(entries.size());
     for (const auto& entry : entries) order.push_back(entry.at);
