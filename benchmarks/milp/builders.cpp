@@ -98,12 +98,15 @@ milp::SpotProblem spot(int tasks) {
 milp::JointProblem joint(int jobs) {
     Rng rng(7);
     milp::JointProblem p;
+    milp::PodShape whole_node{.gpu_milli = 8000};
     for (int j = 0; j < jobs; ++j)
-        p.jobs.push_back({"j" + std::to_string(j), static_cast<int>(rng.between(2, 16)), 8});
+        p.jobs.push_back({"j" + std::to_string(j), static_cast<int>(rng.between(2, 16))});
     for (int s = 0; s < std::max(2, jobs / 2); ++s) {
-        p.switches.push_back({"s" + std::to_string(s), std::vector<int>(16, 8)});
-        for (auto& idle : p.switches.back().idle) idle = static_cast<int>(rng.between(0, 1)) * 8;
+        p.switches.push_back("s" + std::to_string(s));
+        whole_node.slots.push_back(0);
+        for (int node = 0; node < 16; ++node) whole_node.slots.back() += static_cast<int>(rng.between(0, 1));
     }
+    p.shapes = {whole_node};
     return p;
 }
 

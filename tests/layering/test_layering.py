@@ -45,12 +45,14 @@ FOREIGN_DETAIL = {
     "allocation": {
         "gpusched/fragmentation/detail/node_groups.hpp": "the domains of a level",
         "gpusched/model/detail/placement_order.hpp": "as for admission",
+        "gpusched/model/detail/pod_room.hpp": "how many copies of a pod a node hosts",
     },
     "host": {"gpusched/control/detail/document_forms.hpp": "its documents name tenants and instances as those of control"},
     "io": {
         "gpusched/model/detail/cordon_taint.hpp": "the taint that a cordon is",
         "gpusched/model/detail/node_match.hpp": "selectors of nodes, while labels are read",
     },
+    "milp": {"gpusched/model/detail/pod_room.hpp": "as for allocation"},
     "sim": {"gpusched/model/detail/name_order.hpp": "traces list nodes in the order of their ids"},
     "preemption": {
         "gpusched/allocation/detail/exact_packing.hpp": "whether all pods of a gang fit",
@@ -67,6 +69,7 @@ UPWARD_BINDINGS = {
         "milp": "every call brings the LP solver",
         "model": "keywords take names of nodes and tasks",
     },
+    "milp": {"allocation": "jobs that are dicts are read as `allocate` reads them"},
     "model": {
         "consolidation": "a plan shows the rounds of its search",
         "io": "clusters and plans are read, written and pickled as documents",

@@ -223,16 +223,17 @@ TEST_CASE("60 larger joint allocations against the optimum of the integer progra
             x.spec.nodes.push_back(node);
         }
         const int gpus = static_cast<int>(rng.between(1, 3));
-        milp::JointProblem problem;
         for (int j = 0, jobs = static_cast<int>(rng.between(3, 5)); j < jobs; ++j) {
             PodRequest pods{.count = rng.between(2, 9)};
             pods.pod.gpu_count = gpus;
             x.jobs.push_back({"j" + std::to_string(j), {pods}});
-            problem.jobs.push_back({x.jobs.back().name, static_cast<int>(pods.count), gpus});
         }
         const Requests r(x);
-        problem.switches = milp::switch_rooms(Cluster::build(x.spec), 0);
-        const auto model = milp::joint_allocation(problem);
+        std::vector<milp::JobOfSample> samples;
+        for (std::size_t j = 0; j < x.jobs.size(); ++j)
+            samples.push_back(
+                {x.jobs[j].name, r.with.jobs[j].pods.front(), static_cast<int>(x.jobs[j].pods[0].count)});
+        const auto model = milp::joint_allocation(milp::joint_problem(r.with.cluster, samples, 0));
         const auto solution = milp::solve(model);
         INFO("seed " << seed);
         REQUIRE(solution.status == milp::Status::optimal);

@@ -1,12 +1,18 @@
 // Builders of gpusched.milp about pending work: joint allocation, priority packing.
+#include "allocation/gangs.hpp"
+#include "core/arguments.hpp"
 #include "core/arrays.hpp"
-#include "core/fields.hpp"
 #include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
 
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -29,24 +35,73 @@ constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
     field("cluster", &NamedPackingModel::cluster);
 }
 
-/// One entry of `jobs`. What the model does not hold (cores, memory, GPU types) is refused, not left out.
-void read_switch_job(const std::string& field, py::handle value, milp::SwitchJob& job) {
-    Fields f(field, value);
-    f.read("name", job.name);
-    if (const auto pods = f.take("pods"); pods && py::isinstance<py::list>(pods)) {
-        f.collect([&] {
-            const auto kinds = pods.cast<py::list>();
-            if (kinds.size() != 1) throw InvalidInput(field + ".pods: expected one kind of pod");
-            Fields kind(field + ".pods[0]", kinds[0]);
-            kind.require("count", job.pods);
-            kind.require("gpu_count", job.gpus);
-            kind.finish();
-        });
-    } else {
-        f.require("pods", job.pods);
-        f.read("gpus", job.gpus);
+/// One entry of `jobs`: a job as `allocate` takes it, of one kind of pod. A pod that does not say how many cores and how much
+/// memory it asks for asks for none.
+JobArgument read_joint_job(const std::string& field, py::handle value, const Cluster& cluster, Level level) {
+    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+    py::dict job;
+    for (const auto& [key, part] : value.cast<py::dict>()) job[key] = part;
+    if (!job.contains("name")) job["name"] = field;
+    if (job.contains("pods") && py::isinstance<py::list>(job["pods"])) {
+        const auto kinds = job["pods"].cast<py::list>();
+        if (kinds.size() != 1)
+            throw InvalidInput(
+                bad_value(field + ".pods", std::to_string(kinds.size()) + " kinds of pods", "one"));
+        if (py::isinstance<py::dict>(kinds[0])) {
+            py::dict pod(py::arg("cpu_milli") = 0, py::arg("memory_mib") = 0);
+            for (const auto& [key, part] : kinds[0].cast<py::dict>()) pod[key] = part;
+            job["pods"] = py::list(py::make_tuple(pod));
+        }
     }
-    f.finish();
+    Problems problems;
+    JobArgument out;
+    try {
+        out = job_argument(job, &cluster);
+    } catch (const InvalidInput& error) {
+        for (auto problem : error.problems()) {
+            if (problem.starts_with("job: ")) problem.replace(0, 5, field + ": ");
+            problems.add(problem);
+        }
+    }
+    if (out.options.level && *out.options.level != level)
+        problems.add(bad_value(field + ".level", std::to_string(*out.options.level),
+                               std::to_string(level) + ", the level of the joint allocation"));
+    for (const auto& [name, given] : {std::pair("further", !out.options.further.empty()),
+                                      std::pair("traffic", !out.options.traffic.empty())})
+        if (given)
+            problems.add(field + "." + name + ": joint allocation does not hold it; allocate_many does");
+    problems.throw_if_any();
+    return out;
+}
+
+milp::JointProblem read_joint_problem(const ClusterPtr& cluster, py::handle jobs,
+                                      std::optional<Level> level) {
+    const Level at = level.value_or(cluster->inventory().deepest_level());
+    std::vector<JobArgument> arguments;
+    std::vector<milp::JobOfSample> samples;
+    Problems problems;
+    std::size_t j = 0;
+    for (const auto item : jobs) {
+        const auto field = "jobs[" + std::to_string(j++) + "]";
+        collect(problems, [&] {
+            auto job = read_joint_job(field, item, *cluster, at);
+            auto& pods = job.request.pods.front();
+            milp::JobOfSample sample{.name = job.name,
+                                     .mode = job.options.mode.value_or(NetworkMode::preferred)};
+            require_range(field + ".pods[0].count", pods.count, std::int64_t{1}, std::int64_t{1'000'000});
+            sample.pods = static_cast<int>(std::exchange(pods.count, 1));
+            // Who must stay later is nothing to the model, which places all pods or none.
+            job.request.min_members = 0;
+            job.request.subgroups.clear();
+            pods.pod.subgroup.clear();
+            arguments.push_back(std::move(job));
+            samples.push_back(std::move(sample));
+        });
+    }
+    problems.throw_if_any();
+    const auto with = in_cluster(cluster, arguments);
+    for (std::size_t k = 0; k < samples.size(); ++k) samples[k].sample = with.jobs[k].pods.front();
+    return milp::joint_problem(*with.cluster, samples, level);
 }
 
 void bind_joint_model(py::module_& m) {
@@ -99,19 +154,23 @@ void bind_joint_model(py::module_& m) {
         "joint_allocation",
         [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
            const OptionalLevel& level) {
-            milp::JointProblem p{{}, milp::switch_rooms(*cluster, read_optional_level("level", level))};
-            Problems problems;
-            for (const auto item : jobs) {
-                const auto at = std::to_string(p.jobs.size());
-                auto& job = p.jobs.emplace_back();
-                collect(problems, [&] { read_switch_job("jobs[" + at + "]", item, job); });
-                if (job.name.empty()) job.name = at;
-            }
-            problems.throw_if_any();
+            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs))
+                bad_type("jobs", jobs, "a list of dicts");
+            const auto p = read_joint_problem(cluster, jobs, read_optional_level("level", level));
             return std::make_shared<M>(milp::joint_allocation(p));
         },
         py::arg("cluster"), py::arg("jobs"), py::arg("level") = py::none(),
-        documented("joint_allocation(cluster, jobs, level=None)", doc("milp::joint_allocation")).c_str());
+        documented(
+            "joint_allocation(cluster, jobs, level=None)",
+            doc("milp::joint_allocation") +
+                "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
+                "{\"name\", "
+                "\"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", \"gpu_models\", ...}], "
+                "\"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for none. With \"mode\" "
+                "\"required\" all pods are on one switch. The slots of a switch are the pods that its nodes "
+                "host: " +
+                doc("milp::joint_problem"))
+            .c_str());
 }
 
 void bind_packing_model(py::module_& m) {

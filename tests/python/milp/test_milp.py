@@ -295,13 +295,19 @@ def test_consolidation_and_packing():
     assert milp.packing_model(c, 9, allow_moves=True).rows_in("place") == 5
 
 
-def test_joint_allocation():
+def joint_cluster():
+    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another model."""
     nodes = [
-        {"name": f"n{i}", "gpu_model": "A", "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "network": ["core", f"s{i // 2}"]}
+        {"name": f"n{i}", "gpu_model": "AB"[i // 2], "gpu_count": 8, "cpu_milli": 32_000, "memory_mib": 409_600}
+        | {"network": ["core", f"s{i // 2}"]}
         for i in range(4)
     ]
-    c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": []})
-    m = milp.joint_allocation(c, [{"name": "a", "pods": 12, "gpus": 1}, {"name": "b", "pods": [{"count": 16, "gpu_count": 1}]}])
+    return gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": []})
+
+
+def test_joint_allocation():
+    c = joint_cluster()
+    m = milp.joint_allocation(c, [{"name": n, "pods": [{"count": k, "gpu_count": 1}]} for n, k in (("a", 12), ("b", 16))])
     placed = m.decode(m.solve().x)
     assert placed["b"] in ({"s0": 16}, {"s1": 16})
     assert len(placed["a"]) == 1
@@ -311,18 +317,53 @@ def test_joint_allocation():
     for bad, message in (({"c": {}}, "there is no 'c'"), ({"a": {"s9": 1}}, "there is no 's9'"), ({"a": {"s0": 3}}, "pods in all: 3")):
         with pytest.raises(gs.InvalidInput, match=message):
             m.encode(bad)
-    assert milp.joint_allocation(c, [{"name": "a", "pods": 1_000_000, "gpus": 1}]).index["z"].shape == (1, 2, 17)
+    many = [{"name": "a", "pods": [{"count": 1_000_000, "gpu_count": 1}]}]
+    assert milp.joint_allocation(c, many).index["z"].shape == (1, 2, 17)
     pods = {"count": 2, "gpu_count": 1}
+    apart = {**pods, "anti_affinity": [{"group": "g", "level": "node", "limit": 1}]}
     for jobs, message in (
-        ([{"name": "a", "pods": 1}] * 2, "job 'a': appears twice"),
-        ([{"pods": [{**pods, "cpu_milli": 10**9}]}], r"pods\[0\]: unknown field 'cpu_milli'; expected count, gpu_count"),
-        ([{"pods": [{**pods, "gpu_models": ["ZZZ"]}]}], "unknown field 'gpu_models'"),
-        ([{"pods": [pods], "priority": 3}], "unknown field 'priority'"),
-        ([{"pods": [pods, pods]}], "expected one kind of pod"),
-        ([{"pods": [{"count": 2}]}], "gpu_count is missing"),
+        ([{"name": "a", "pods": [pods]}] * 2, "different names"),
+        ([{"name": "a", "pods": [{**pods, "gpus": 1}]}], r"jobs\[0\]: pods\[0\]: unknown key 'gpus'"),
+        ([{"name": "a", "pods": [pods], "priority": 3}], "unknown key 'priority'"),
+        ([{"name": "a", "pods": [pods, pods]}], r"jobs\[0\].pods: 2 kinds of pods; expected one"),
+        ([{"name": "a", "pods": [{**pods, "count": 0}]}], "count: 0; expected 1 to 1000000"),
+        ([{"name": "a", "pods": [pods], "level": 0}], r"jobs\[0\].level: 0; expected 1"),
+        ([{"name": "a", "pods": [pods], "traffic": [[1.0]]}], r"jobs\[0\].traffic: joint allocation does not hold it"),
+        ([{"name": "a", "pods": [apart]}], "job 'a': its pods are in group constraints"),
     ):
         with pytest.raises(gs.InvalidInput, match=message):
             milp.joint_allocation(c, jobs)
+
+
+def test_joint_allocation_takes_the_jobs_of_allocate():
+    c = joint_cluster()
+
+    def job(name, count, **wants):
+        pod = {"count": count, "gpu_count": 1, "cpu_milli": 10_000, "memory_mib": 1024}
+        return {"name": name, "pods": [pod | wants], "mode": "preferred"}
+
+    def slots(pod_job):
+        """Pods of this shape that s0 and s1 host, by the columns of a job of very many."""
+        m = milp.joint_allocation(c, [pod_job])
+        return [sum(name.startswith(f"z({pod_job['name']},{s},") for name in m.col_names) - 1 for s in ("s0", "s1")]
+
+    assert slots(job("a", 50)) == [6, 6]  # by cores: 3 a node
+    assert slots(job("a", 50, cpu_milli=1000, memory_mib=204_800)) == [4, 4]  # by memory
+    assert slots(job("a", 50, cpu_milli=1000)) == [16, 16]  # by GPUs
+    assert slots(job("a", 50, gpu_models=["B"])) == [-1, 6]
+    # Six pods fill a switch by cores: the second job goes to the other one, the third finds no place.
+    jobs = [job("a", 6), job("b", 5), job("c", 4)]
+    assert all(gs.allocate(c, j).placed for j in jobs)
+    m = milp.joint_allocation(c, jobs)
+    placed = m.decode(m.solve().x)
+    best = gs.allocate_many(c, jobs, policy="joint")
+    assert sum(bool(pods) for pods in placed.values()) == best.placed == 2
+    # All on one switch, or not placed.
+    seven = [job("a", 7) | {"mode": "required"}]
+    m = milp.joint_allocation(c, seven)
+    assert m.decode(m.solve().x) == {"a": {}} and not gs.allocate(c, seven[0]).placed
+    m = milp.joint_allocation(c, [job("a", 7)])
+    assert sorted(m.decode(m.solve().x)["a"].values()) == [1, 6]
 
 
 def test_no_solver_is_told_and_all_else_works(monkeypatch):

@@ -61,7 +61,7 @@ def test_models_and_results_pickle():
         assert back(moves).decode(x) == moves.decode(x)
     packing = milp.priority_packing(c)
     assert (back(packing).placement, back(packing).steps) == (packing.placement, packing.steps)
-    joint = milp.joint_allocation(c, [{"name": "a", "pods": 2, "gpus": 1}], level="node")
+    joint = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 2, "gpu_count": 1}]}], level="node")
     same_model(joint, back(joint))
     assert back(joint).decode(joint.solve().x) == joint.decode(joint.solve().x)
 
@@ -239,14 +239,12 @@ def test_every_mistake_of_tasks_and_jobs_is_told():
     ]
     assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]
     c = cluster([])
-    assert told(milp.joint_allocation, c, [{"pods": "x", "gpus": 0.5}, {"pods": [{"gpu_count": "y"}]}, "z"]) == [
-        "jobs[0].pods: 'x'; expected an integer from -2147483648 to 2147483647",
-        "jobs[0].gpus: 0.5; expected an integer from -2147483648 to 2147483647",
-        "jobs[1].pods[0]: count is missing",
-        "jobs[1].pods[0].gpu_count: 'y'; expected an integer from -2147483648 to 2147483647",
+    assert told(milp.joint_allocation, c, [{"pods": "x"}, {"pods": [{"gpu_count": "y"}]}, "z"]) == [
+        "jobs[0]: pods: 'x'; expected a list of dicts",
+        'jobs[1]: pods[0]/gpu_count: expected an integer, found "y"',
         "jobs[2]: 'z'; expected a dict",
     ]
-    model = milp.joint_allocation(c, [{"name": "a", "pods": 1}], level="node")
+    model = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 1, "gpu_count": 1}]}], level="node")
     assert told(model.encode, {"a": {"n0": "x", "n9": 1}, "b": {}}) == [
         "allocation: pods: 'x'; expected an integer from -2147483648 to 2147483647",
         "allocation: switch: there is no 'n9'",

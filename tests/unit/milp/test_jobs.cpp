@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/milp/solver.hpp>
@@ -14,14 +15,22 @@ using namespace gpusched;
 using namespace gpusched::milp;
 
 TEST_CASE("a joint allocation has columns for what switches can hold, and jobs of different names") {
-    const JointProblem p{{{"a", 100'000, 1}, {"b", 2, 2}}, {{"s", {4, 3}}, {"t", {8}}}};
+    const JointProblem p{{{"a", 100'000, 0}, {"b", 2, 1}, {"c", 8, 0, NetworkMode::required}},
+                         {"s", "t"},
+                         {{1000, {7, 8}, {1, 0}}, {2000, {3, 4}, {2, 1}}}};
     const auto m = joint_allocation(p);
-    CHECK(m.index("z").extents == std::vector<int>{2, 2, 8 + 1});
-    CHECK(m.columns() == (7 + 1) + (8 + 1) + 2 * (2 + 1) + 2);
+    CHECK(m.index("z").extents == std::vector<int>{3, 2, 8 + 1});
+    CHECK(m.columns() == (7 + 1) + (8 + 1) + 2 * (2 + 1) + 2 + 3);
+    CHECK(m.rows() == 5 + 3 + 2 * 2);
     auto twice = p;
     twice.jobs[1].name = "a";
     REQUIRE_THROWS_MESSAGE(joint_allocation(twice), InvalidInput, "job 'a': appears twice");
-    CHECK(joint_allocation({{{"", 1, 1}, {"", 1, 1}}, p.switches}).columns() == 4 * 2 + 2);
+    CHECK(joint_allocation({{{"", 1, 1}, {"", 1, 1}}, p.switches, p.shapes}).columns() == 4 * 2 + 2);
+    // Jobs without GPUs are weighed with their pods.
+    const auto cores =
+        joint_allocation({{{"a", 2}, {"b", 6}}, {"s", "t"}, {{.gpu_milli = 0, .slots = {5, 5}}}});
+    const auto x = cores.encode({{1, 1}, {0, 0}});
+    CHECK(evaluate(cores, x).objective == Catch::Approx(0.25 * spread_entropy({1, 1}) - cores.placed_worth));
 }
 
 TEST_CASE("the time limit of priority packing is for all priorities together") {

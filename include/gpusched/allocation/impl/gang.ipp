@@ -3,13 +3,13 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
-#include <gpusched/allocation/detail/pod_room.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/model/detail/pod_room.hpp>
 
 #include <boost/container/flat_map.hpp>
 #include <boost/container/flat_set.hpp>
@@ -82,7 +82,7 @@ GPUSCHED_INTERNAL void Gang::make_classes() {
             classes.push_back({pods[p],
                                grouped ? options.groups[p] : static_cast<std::uint32_t>(classes.size()),
                                {},
-                               needs_trial(cluster, pods[p])});
+                               gpusched::detail::needs_trial(cluster, pods[p])});
         classes[at->second].pods.push_back(static_cast<std::uint32_t>(p));
     }
     for (const auto& c : classes) group_count = std::max<std::size_t>(group_count, c.group + 1);
@@ -164,7 +164,7 @@ GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     if (!c.by_trial) {
         for (const auto node : cluster.nodes()) {
             if (!closed.empty() && closed[domain(node)]) continue;
-            const auto here = pod_room(cluster, c.sample, node, most);
+            const auto here = gpusched::detail::pod_room(cluster, c.sample, node, most);
             room.node[index(node)] = static_cast<std::int32_t>(here);
             if (here > 0) room.domain[domain(node)] += here;
         }
@@ -173,7 +173,8 @@ GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     // Filled up domain by domain, in the order in which `fill` goes about it.
     std::vector<std::vector<NodeId>> nodes(domains());
     for (const auto node : cluster.nodes())
-        if ((closed.empty() || !closed[domain(node)]) && pod_room(cluster, c.sample, node, 1) > 0)
+        if ((closed.empty() || !closed[domain(node)]) &&
+            gpusched::detail::pod_room(cluster, c.sample, node, 1) > 0)
             nodes[domain(node)].push_back(node);
     const auto start = cluster.checkpoint();
     for (std::size_t d = 0; d < nodes.size(); ++d) {
@@ -194,7 +195,7 @@ GPUSCHED_INTERNAL std::int64_t Gang::room_without_groups(const PodClass& c,
                                                          std::span<const NodeId> nodes) const {
     const auto all = static_cast<std::int64_t>(c.pods.size());
     std::int64_t room = 0;
-    for (const auto node : nodes) room += pod_room(cluster, c.sample, node, all);
+    for (const auto node : nodes) room += gpusched::detail::pod_room(cluster, c.sample, node, all);
     return room;
 }
 

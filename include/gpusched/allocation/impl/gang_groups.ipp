@@ -2,10 +2,10 @@
 
 #include <gpusched/allocation/detail/exact_packing.hpp>
 #include <gpusched/allocation/detail/gang.hpp>
-#include <gpusched/allocation/detail/pod_room.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/model/detail/pod_room.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -157,8 +157,8 @@ class GroupSearch {
             room.resize(cluster_.node_slots());
             if (!part.by_trial)
                 for (const auto node : nodes_[domain])
-                    room[index(node)] = static_cast<std::int32_t>(
-                        pod_room(cluster_, part.sample, node, static_cast<std::int64_t>(left.size())));
+                    room[index(node)] = static_cast<std::int32_t>(gpusched::detail::pod_room(
+                        cluster_, part.sample, node, static_cast<std::int64_t>(left.size())));
             const auto put =
                 gang_.fill(part, 0, static_cast<std::int64_t>(left.size()), nodes_[domain], room);
             left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(put));

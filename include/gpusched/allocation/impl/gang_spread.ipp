@@ -1,11 +1,11 @@
 #pragma once
 
 #include <gpusched/allocation/detail/gang.hpp>
-#include <gpusched/allocation/detail/pod_room.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 #include <gpusched/model/detail/placement_order.hpp>
+#include <gpusched/model/detail/pod_room.hpp>
 
 #include <algorithm>
 #include <array>
@@ -249,8 +249,8 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
         stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
         stage(9, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
         const auto& extras = inv.extras[t.extras[i]];
-        stage(10, resource_room(cluster, extras, node, count));
-        stage(11, device_room(cluster, extras, node, count));
+        stage(10, gpusched::detail::resource_room(cluster, extras, node, count));
+        stage(11, gpusched::detail::device_room(cluster, extras, node, count));
     }
     const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
                          " like " + gpusched::quoted(cluster.name(task));

@@ -1,4 +1,4 @@
-// How many copies of a pod fit, by arithmetic.
+// How many copies of a pod fit on a node, by arithmetic.
 #pragma once
 
 #include <gpusched/model/feasibility.hpp>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace GPUSCHED_NAMESPACE::detail {
 
 /// For how many pods with these extras the node has named resources, at most `most`.
 inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, NodeId node,
@@ -23,7 +23,7 @@ inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, No
     std::int64_t room = 0;
     for (const auto device_class : extras.device_classes)
         room += gpu_count(cluster.free_devices(node) &
-                          gpusched::detail::devices_of_class(cluster.inventory(), node, device_class)) /
+                          devices_of_class(cluster.inventory(), node, device_class)) /
                 extras.device_count;
     return std::min(most, room);
 }
@@ -66,7 +66,7 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     return std::max<std::int64_t>(most, 0);
 }
 
-/// Group constraints other than the gang's own network level: copies must be tried.
+/// The pod has group constraints other than its gang's own network level: `pod_room` does not know them, and copies must be tried.
 inline bool needs_trial(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     const auto groups = inv.affinity_memberships(task);
@@ -76,4 +76,4 @@ inline bool needs_trial(const Cluster& cluster, TaskId task) {
            });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace GPUSCHED_NAMESPACE::detail
