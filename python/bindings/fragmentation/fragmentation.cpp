@@ -224,7 +224,7 @@ double weight_scale(const py::list& items) {
 
 f::Workload workload_argument(const py::object& source, const f::WorkloadOptions& options) {
     if (py::isinstance<f::Workload>(source)) return source.cast<f::Workload>();
-    if (py::isinstance<Trace>(source)) {
+    if (py::isinstance<NamedTrace>(source)) {
         const auto trace = source.cast<TracePtr>();
         return unlocked([&] { return f::typical_workload(*trace, options); });
     }
@@ -266,7 +266,7 @@ void bind_fgd(py::module_& m) {
     m.def(
         "typical_workload",
         [typical](const Typed<"Trace | Cluster">& tasks, const py::kwargs& keywords) {
-            if (!py::isinstance<Trace>(tasks) && !py::isinstance<Cluster>(tasks))
+            if (!py::isinstance<NamedTrace>(tasks) && !py::isinstance<Cluster>(tasks))
                 bad_type("tasks", tasks, "a Trace or a Cluster");
             return workload_argument(tasks, typical.read("typical_workload", keywords));
         },

@@ -21,7 +21,9 @@ void bind_io(py::module_& parent) {
         [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
             const auto options = openb.read("read_openb", keywords);
             const auto nodes = path_text(node_csv), pods = path_text(pod_csv);
-            return unlocked([&] { return std::make_shared<Trace>(io::read_openb(nodes, pods, options)); });
+            return unlocked([&] {
+                return std::make_shared<NamedTrace>(NamedTrace{io::read_openb(nodes, pods, options), {}, {}});
+            });
         },
         py::arg("node_csv"), py::arg("pod_csv"),
         openb.documented("read_openb(node_csv, pod_csv", doc("io::read_openb")).c_str());

@@ -47,7 +47,9 @@ void bind_sim(py::module_& parent) {
         [](const TracePtr& trace, const Number& ratio, const Integer& seed) {
             const auto wanted = OptionType<double>::read("ratio", ratio);
             Rng rng(OptionType<std::uint64_t>::read("seed", seed));
-            return unlocked([&] { return std::make_shared<Trace>(sim::resample(*trace, wanted, rng)); });
+            return unlocked([&] {
+                return std::make_shared<NamedTrace>(NamedTrace{sim::resample(*trace, wanted, rng), {}, {}});
+            });
         },
         py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
         documented("resample(trace, ratio, *, seed=0)",

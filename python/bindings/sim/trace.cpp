@@ -4,14 +4,26 @@
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/keywords.hpp"
+#include "core/sources.hpp"
 #include "core/values.hpp"
 
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/quantity.hpp>
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/model/cluster.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,26 +72,153 @@ py::dict task_columns(const Trace& trace) {
     return columns;
 }
 
-/// A trace as a cluster document plus creation, deletion and scheduled times, for pickling.
-using TaskTimes = std::tuple<std::int64_t, std::optional<std::int64_t>, std::optional<std::int64_t>>;
-using TraceState = std::tuple<py::bytes, std::vector<TaskTimes>>;
+/// Entries of a list of dicts: what the cluster format knows, and all other keys by column.
+struct Entries {
+    py::list known{};
+    py::dict others{};
+};
 
-TraceState trace_state(const Trace& trace) {
+/// @param take is offered every key first; true = it is neither for the format nor a column
+template <class Take>
+Entries read_entries(const char* list, py::handle given, std::span<const std::string_view> keys,
+                     Problems& problems, Take take) {
+    if (py::isinstance<py::str>(given) || py::isinstance<py::dict>(given) ||
+        !py::isinstance<py::iterable>(given))
+        bad_type(list, given, "a list of dicts");
+    Entries out;
+    std::size_t at = 0;
+    for (const auto item : given) {
+        const auto owner = std::string(list) + "[" + std::to_string(at) + "]";
+        py::dict known;
+        collect(problems, [&] {
+            if (!py::isinstance<py::dict>(item)) bad_option(owner, item, "a dict");
+            for (const auto& [key, value] : item.cast<py::dict>()) {
+                const auto name = OptionType<std::string>::read(owner + ", a key", key);
+                if (take(name, owner, value)) continue;
+                if (std::find(keys.begin(), keys.end(), name) != keys.end()) {
+                    known[key] = value;
+                    continue;
+                }
+                if (!out.others.contains(key)) out.others[key] = py::list();
+                const auto column = out.others[key].cast<py::list>();
+                while (column.size() < at) column.append(py::none());
+                column.append(value);
+            }
+        });
+        out.known.append(known);
+        ++at;
+    }
+    for (const auto& [name, column] : out.others)
+        while (py::len(column) < at) column.cast<py::list>().append(py::none());
+    return out;
+}
+
+std::string columns_text(const py::dict& columns, const char* list) {
+    return columns.empty() ? std::string() : json_text(columns, list, true);
+}
+
+/// A number of whole seconds; nothing for None and for what is not a number, as pandas writes an absent one.
+std::optional<std::int64_t> time_of(const std::string& field, py::handle value) {
+    if (value.is_none()) return std::nullopt;
+    if (PyFloat_Check(value.ptr())) {
+        const double number = value.cast<double>();
+        if (std::isnan(number)) return std::nullopt;
+        if (number != std::floor(number) || std::abs(number) > 9e15)
+            bad_option(field, value, "whole seconds");
+        return static_cast<std::int64_t>(number);
+    }
+    return OptionType<std::int64_t>::read(field, value);
+}
+
+TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
+                          const Typed<"Iterable[Mapping[str, Any]]">& tasks) {
+    Problems problems;
+    std::vector<std::string_view> node_keys;
+    visit_fields(std::type_identity<NodeSpec>{},
+                 [&](const char* name, auto, const auto&...) { node_keys.emplace_back(name); });
+    const auto of_nodes =
+        read_entries("nodes", nodes, node_keys, problems, [](const auto&...) { return false; });
+    struct Times {
+        std::optional<std::int64_t> arrival{}, duration{};
+    };
+    std::map<std::string, Times> times;  // by owner
+    const auto of_tasks = read_entries(
+        "tasks", tasks, io::task_keys(), problems,
+        [&](const std::string& name, const std::string& owner, py::handle value) {
+            const auto field = owner + "." + name;
+            if (name == "arrival") {
+                times[owner].arrival = time_of(field, value);
+            } else if (name == "duration") {
+                times[owner].duration = time_of(field, value);
+            } else if (name == "creation_time" || name == "deletion_time" || name == "scheduled_time") {
+                throw InvalidInput(field + ": expected 'arrival' and 'duration', of which this follows");
+            } else if (name == "node" && !value.is_none()) {
+                throw InvalidInput(field + ": expected none; tasks of a trace are pending");
+            } else {
+                return false;
+            }
+            return true;
+        });
+    const bool all_read = problems.empty();
+    std::vector<Times> in_order;
+    for (std::size_t i = 0; i < of_tasks.known.size(); ++i) {
+        const auto owner = "tasks[" + std::to_string(i) + "]";
+        in_order.push_back(times[owner]);
+        const auto& [arrival, duration] = in_order.back();
+        if (arrival)
+            check_range(problems, "arrival", *arrival, std::int64_t{0}, largest_quantity, owner);
+        else if (all_read)
+            problems.add(owner + ".arrival: missing; expected whole seconds");
+        if (duration) check_range(problems, "duration", *duration, std::int64_t{0}, largest_quantity, owner);
+    }
+    problems.throw_if_any();
+    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
+                            py::arg("nodes") = of_nodes.known, py::arg("tasks") = of_tasks.known);
+    auto trace = std::make_shared<NamedTrace>();
+    trace->node_columns = columns_text(of_nodes.others, "<nodes>");
+    trace->task_columns = columns_text(of_tasks.others, "<tasks>");
+    auto spec = io::cluster_from_json(json_text(document, "<trace>", true), "<trace>");
+    unlocked(
+        [&] { static_cast<void>(Cluster::build(spec)); });  // names and quantities that do not fit together
+    trace->nodes = std::move(spec.nodes);
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+        const auto& [arrival, duration] = in_order[i];
+        trace->tasks.push_back({std::move(spec.tasks[i]), *arrival,
+                                duration ? std::optional(*arrival + *duration) : std::nullopt, std::nullopt});
+    }
+    return trace;
+}
+
+/// Adds the columns that the cluster format does not know.
+void add_columns(py::dict& frame, const std::string& columns) {
+    if (columns.empty()) return;
+    for (const auto& [name, column] : py::module_::import("json").attr("loads")(columns).cast<py::dict>())
+        frame[name] = column;
+}
+
+/// A trace as a cluster document plus creation, deletion and scheduled times and the other columns, for pickling.
+using TaskTimes = std::tuple<std::int64_t, std::optional<std::int64_t>, std::optional<std::int64_t>>;
+using TraceState = std::tuple<py::bytes, std::vector<TaskTimes>, std::string, std::string>;
+
+TraceState trace_state(const NamedTrace& trace) {
     ClusterSpec spec{.now = 0, .nodes = trace.nodes, .tasks = {}, .jobs = {}};
     std::vector<TaskTimes> times;
     for (const auto& t : trace.tasks) {
         spec.tasks.push_back(t.task);
         times.emplace_back(t.creation_time, t.deletion_time, t.scheduled_time);
     }
-    return {py::bytes(io::cluster_to_json(spec, 0)), std::move(times)};
+    return {py::bytes(io::cluster_to_json(spec, 0)), std::move(times), trace.node_columns,
+            trace.task_columns};
 }
 
 TracePtr trace_from_state(const TraceState& state) {
-    const auto& [document, times] = state;
+    const auto& [document, times, node_columns, task_columns] = state;
     auto spec = io::cluster_from_json(document.cast<std::string>(), "<pickle>");
     require_range("times", times.size(), spec.tasks.size(), spec.tasks.size());
-    auto trace = std::make_shared<Trace>();
+    auto trace = std::make_shared<NamedTrace>();
     trace->nodes = std::move(spec.nodes);
+    trace->node_columns = node_columns;
+    trace->task_columns = task_columns;
     for (std::size_t i = 0; i < times.size(); ++i) {
         const auto& [created, deleted, scheduled] = times[i];
         trace->tasks.push_back({std::move(spec.tasks[i]), created, deleted, scheduled});
@@ -90,15 +229,25 @@ TracePtr trace_from_state(const TraceState& state) {
 }  // namespace
 
 void bind_trace(py::module_& m) {
-    py::class_<Trace, TracePtr> type(m, "Trace", doc("Trace").c_str());
+    py::class_<NamedTrace, TracePtr> type(m, "Trace", doc("Trace").c_str());
     define_value(type, &trace_state, &trace_from_state);
-    type.def_property_readonly(
-            "node_count", [](const Trace& t) { return t.nodes.size(); }, "How many nodes there are.")
+    type.def(py::init(&trace_from_dicts), py::arg("nodes"), py::arg("tasks"),
+             documented(
+                 "__init__(self, nodes, tasks)",
+                 "A trace of one's own. `nodes` and `tasks` are lists of dicts as in the cluster format, "
+                 "nodes and "
+                 "pending tasks; a task has `arrival` besides and, unless it runs on, `duration`, both in "
+                 "whole seconds. Keys that the format does not know are kept: `to_pandas` has them as "
+                 "columns, None "
+                 "where an entry has none.")
+                 .c_str())
         .def_property_readonly(
-            "task_count", [](const Trace& t) { return t.tasks.size(); }, "How many tasks arrive.")
+            "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "How many nodes there are.")
+        .def_property_readonly(
+            "task_count", [](const NamedTrace& t) { return t.tasks.size(); }, "How many tasks arrive.")
         .def_property_readonly(
             "gpu_count",
-            [](const Trace& t) {
+            [](const NamedTrace& t) {
                 std::int64_t gpus = 0;
                 for (const auto& node : t.nodes) gpus += node.gpu_count;
                 return gpus;
@@ -106,7 +255,7 @@ void bind_trace(py::module_& m) {
             "How many GPUs all nodes have.")
         .def(
             "to_pandas",
-            [](const Trace& t) -> Frames {
+            [](const NamedTrace& t) -> Frames {
                 py::list names(t.nodes.size()), models(t.nodes.size());
                 std::vector<std::int64_t> gpus, cpu, memory;
                 for (std::size_t i = 0; i < t.nodes.size(); ++i) {
@@ -118,17 +267,20 @@ void bind_trace(py::module_& m) {
                     cpu.push_back(node.cpu_milli);
                     memory.push_back(node.memory_mib);
                 }
-                const py::dict nodes(py::arg("name") = names, py::arg("gpu_model") = models,
-                                     py::arg("gpu_count") = own(std::move(gpus)),
-                                     py::arg("cpu_milli") = own(std::move(cpu)),
-                                     py::arg("memory_mib") = own(std::move(memory)));
+                py::dict nodes(py::arg("name") = names, py::arg("gpu_model") = models,
+                               py::arg("gpu_count") = own(std::move(gpus)),
+                               py::arg("cpu_milli") = own(std::move(cpu)),
+                               py::arg("memory_mib") = own(std::move(memory)));
                 const auto frame = py::module_::import("gpusched._optional")
                                        .attr("require")("pandas", "io")
                                        .attr("DataFrame");
-                return py::make_tuple(frame(nodes), frame(task_columns(t)));
+                add_columns(nodes, t.node_columns);
+                auto tasks = task_columns(t);
+                add_columns(tasks, t.task_columns);
+                return py::make_tuple(frame(nodes), frame(tasks));
             },
             documented("to_pandas(self)", "Two pandas frames, nodes and tasks, one row each.").c_str())
-        .def("__repr__", [](const Trace& t) {
+        .def("__repr__", [](const NamedTrace& t) {
             return "<gpusched.sim.Trace: " + counted(t.nodes, "node") + ", " + counted(t.tasks, "task") + ">";
         });
 }

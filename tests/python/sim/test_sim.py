@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,63 @@ def test_bad_lists_are_named(tmp_path: Path) -> None:
         write_openb(tmp_path, ["p0,x,1000,1,1000,,LS,Running,0,,0"])
     with pytest.raises(gs.BackendError, match="nodes.csv"):
         gs.io.read_openb(tmp_path / "no" / "nodes.csv", tmp_path / "pods.csv")
+
+
+def own_lists() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    nodes: list[dict[str, Any]] = [{"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}]
+    task = {"cpu_milli": 1000, "memory_mib": 10, "gpu_count": 2}
+    tasks: list[dict[str, Any]] = [
+        {"name": "a", **task, "arrival": 0, "duration": 10, "user": "u1"},
+        {"name": "b", **task, "arrival": 5, "duration": 10, "weight": np.float64(0.5)},
+        {"name": "c", **task, "arrival": np.int64(12), "duration": None, "user": "u2"},
+    ]
+    return nodes, tasks
+
+
+def test_a_trace_of_ones_own() -> None:
+    nodes, tasks = own_lists()
+    mine = gs.sim.Trace(nodes, tasks)
+    assert (mine.node_count, mine.task_count, mine.gpu_count) == (1, 3, 2)
+    table_of_nodes, table = mine.to_pandas()
+    assert list(table_of_nodes["rack"]) == ["r7"]
+    assert list(table["creation_time"]) == [0, 5, 12]
+    assert list(table["deletion_time"])[:2] == [10, 15] and table["deletion_time"].isna()[2]
+    assert list(table["user"]) == ["u1", None, "u2"] and table["weight"][1] == 0.5
+    assert pickle.loads(pickle.dumps(mine)) == mine == copy.copy(mine) == copy.deepcopy(mine) == gs.sim.Trace(nodes, tasks)
+    assert list(pickle.loads(pickle.dumps(mine)).to_pandas()[1]["user"]) == ["u1", None, "u2"]
+    assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"user": "u3"}])
+    assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"duration": 1}])
+    assert gs.sim.Trace(nodes, [tasks[2] | {"duration": float("nan")}]) == gs.sim.Trace(nodes, tasks[2:])
+    # a holds both GPUs until 10, so that b finds no place; c comes after a has left and runs on.
+    result = gs.sim.replay(mine)
+    assert result.unplaced == ["b"]
+    assert {t.name: t.node for t in result.cluster.tasks if t.node} == {"c": "n0"}
+    assert gs.sim.replay(mine, ignore_departures=True).unplaced == ["b", "c"]
+
+
+def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
+    nodes, tasks = own_lists()
+
+    def told(*changes: Any, of: list[dict[str, Any]] = nodes) -> list[str]:
+        with pytest.raises(gs.InvalidInput) as error:
+            gs.sim.Trace(of, changes)
+        return error.value.problems
+
+    without = {key: value for key, value in tasks[0].items() if key != "arrival"}
+    assert told(without) == ["tasks[0].arrival: missing; expected whole seconds"]
+    assert told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}) == [
+        "tasks[1].arrival: 1.5; expected whole seconds",
+        "tasks[2]: 'x'; expected a dict",
+        "tasks[3].duration: 'long'; expected an integer from -9223372036854775808 to 9223372036854775807",
+    ]
+    assert told(tasks[0] | {"duration": -1}) == ["tasks[0]: duration: -1; expected 0 to 1000000000000"]
+    assert told(tasks[0] | {"node": "n0"}) == ["tasks[0].node: expected none; tasks of a trace are pending"]
+    assert told(tasks[0] | {"creation_time": 3}) == ["tasks[0].creation_time: expected 'arrival' and 'duration', of which this follows"]
+    assert told(tasks[0], tasks[1] | {"gpu_count": "two"}) == ["<trace>: /tasks/1/gpu_count: expected an integer, found \"two\""]
+    assert "'a'" in told(tasks[0], tasks[0])[0]
+    assert told(of=[{"name": "n0", "gpu_count": 2}])[0].startswith("<trace>: /nodes/0: ")
+    with pytest.raises(TypeError, match="tasks"):
+        gs.sim.Trace(nodes, tasks[0])  # type: ignore[arg-type]
 
 
 # Replay -----------------------------------------------------------------------------------------------------
