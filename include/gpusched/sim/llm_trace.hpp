@@ -25,12 +25,16 @@ constexpr void visit_fields(std::type_identity<LlmRequest>, F&& field) {
     field("output_tokens", &LlmRequest::output_tokens, at_least(0));
 }
 
-/// Reads a trace of Azure's LLM inference service: CSV with the columns TIMESTAMP (`2023-11-16 18:17:03.9799600`),
-/// ContextTokens and GeneratedTokens, in any order. Rows are sorted by time.
+/// Reads recorded requests from CSV, in either of two forms, with columns in any order and others ignored:
+/// - of Azure's LLM inference service: TIMESTAMP (`2023-11-16 18:17:03.9799600`), ContextTokens and GeneratedTokens;
+/// - of BurstGPT: Timestamp (seconds), Request tokens and Response tokens; a request without response tokens has failed, and is
+///   left out.
+/// Rows are sorted by time.
 /// @param source  what messages call the text
+/// @param failed  set to the number of rows that are left out, where given
 /// @throws InvalidInput when a column is missing, or with every cell that cannot be read, as `source:line: column: ...`
-[[nodiscard]] std::vector<LlmRequest> read_llm_trace(std::string_view csv,
-                                                     std::string_view source = "<trace>");
+[[nodiscard]] std::vector<LlmRequest>
+read_llm_trace(std::string_view csv, std::string_view source = "<trace>", std::size_t* failed = nullptr);
 
 /// A trace with the gross features of Azure's conversations of 2023: Poisson arrivals of 5.5 requests/s, prompts with a
 /// median of 1,020 tokens and a long tail, answers of 211 tokens on average.

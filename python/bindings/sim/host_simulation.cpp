@@ -2,9 +2,11 @@
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/fields.hpp"
+#include "core/sources.hpp"
 #include "core/struct_states.hpp"
 
 #include <gpusched/control/config.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <cstddef>
@@ -164,13 +166,35 @@ void bind_host_simulation(py::module_& m) {
             .c_str());
     m.def(
         "read_llm_trace",
-        [](const std::string& csv) {
+        [](const PathLike& csv) {
+            const bool is_text = py::isinstance<py::str>(csv) &&
+                                 (py::len(csv) == 0 || csv.contains("\n") || csv.contains("\r"));
+            std::string text, source = "<trace>";
+            if (is_text) {
+                text = OptionType<std::string>::read("csv", csv);
+            } else {
+                source = path_text(csv);
+                text = unlocked([&] { return read_file(source); });
+            }
+            std::size_t failed = 0;
+            const auto requests = unlocked([&] { return sim::read_llm_trace(text, source, &failed); });
+            if (failed > 0) {
+                const auto told = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
+                                  " without response tokens (failed) left out";
+                if (PyErr_WarnEx(PyExc_RuntimeWarning, told.c_str(), 1) != 0) throw py::error_already_set();
+            }
             std::vector<std::tuple<double, std::int32_t, std::int32_t>> rows;
-            for (const auto& r : sim::read_llm_trace(csv))
-                rows.emplace_back(r.time_s, r.prompt_tokens, r.output_tokens);
+            for (const auto& r : requests) rows.emplace_back(r.time_s, r.prompt_tokens, r.output_tokens);
             return rows;
         },
-        py::arg("csv"), documented("read_llm_trace(csv)", doc("sim::read_llm_trace")).c_str());
+        py::arg("csv"),
+        documented(
+            "read_llm_trace(csv)",
+            doc("sim::read_llm_trace") +
+                "\n\n`csv` is the path of a file, or the text itself: a str with a line break. Requests that "
+                "are "
+                "left out are counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
+            .c_str());
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),
           py::arg("mean_service"),
           documented("kingman_wait(rho, ca2, cs2, mean_service)", doc("sim::kingman_wait")).c_str());

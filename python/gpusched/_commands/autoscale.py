@@ -20,6 +20,8 @@ POLICIES = ("static", "forecast", "utilization", "token_rate")
 """`static` is the smallest fixed sizing that keeps the targets in 99 % of the windows, found with hindsight."""
 
 AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+BURST_GPT = ("Timestamp", "Request tokens", "Response tokens")
+"""Requests without response tokens have failed, and are left out."""
 PLAIN = ("time_s", "input", "output")
 
 
@@ -51,25 +53,34 @@ def read_trace(path: str, longest_s: float = math.inf) -> list[tuple[float, int,
     except (OSError, UnicodeDecodeError) as error:
         raise BackendError(f"{path}: {error}") from None
     head = tuple(cell.strip() for cell in lines[0]) if lines else ()
-    for columns in (PLAIN, AZURE):
+    for columns in (PLAIN, AZURE, BURST_GPT):
         if set(columns) <= set(head):
             places = [head.index(name) for name in columns]
             break
     else:
-        raise InvalidInput(f"{path}: line 1: expected columns {', '.join(PLAIN)}, or {', '.join(AZURE)} as in Azure's traces")
-    rows = []
+        raise InvalidInput(
+            f"{path}: line 1: expected columns {', '.join(PLAIN)}, {', '.join(AZURE)} as in Azure's traces, "
+            f"or {', '.join(BURST_GPT)} as in BurstGPT"
+        )
+    rows, failed = [], 0
     for number, line in enumerate(lines[1:], 2):
         if not line:
             continue
         try:
             when, prompt, answer = (line[place].strip() for place in places)
-            rows.append((seconds(when), int(prompt), int(answer), number))
+            row = (seconds(when), int(prompt), int(answer), number)
         except (ValueError, IndexError):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and two numbers of tokens") from None
+        if columns is BURST_GPT and row[2] == 0:
+            failed += 1
+            continue
+        rows.append(row)
         if not (math.isfinite(rows[-1][0]) and min(rows[-1][1:3]) >= 1):
             raise InvalidInput(f"{path}: line {number}: {','.join(line)!r}; expected a time and at least one token of prompt and answer")
     if len(rows) < 2:
         raise InvalidInput(f"{path}: {counted(len(rows), 'request')}; expected at least two")
+    if failed:
+        say(f"{path}: {counted(failed, 'request')} without response tokens (failed) left out")
     rows.sort()
     first, last, at = rows[0][0], rows[-1][0], rows[-1][3]
     if first == last:
@@ -96,7 +107,7 @@ def find_replica(model: serving.LanguageModel, option: str, name: str) -> tuple[
 
 
 def autoscale_options(p: Parser) -> None:
-    trace = p.add_argument("trace", metavar="TRACE.csv", help="requests: columns time_s, input, output, or those of Azure's traces of language models")
+    trace = p.add_argument("trace", metavar="TRACE.csv", help="requests: columns time_s, input, output, or those of Azure's traces of language models or of BurstGPT")
     trace.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", metavar="OUT.json", help="write the figures of every day and policy here (default: nowhere)")
     p.add_argument("--model", field="name", default="Llama-3-70B", metavar="NAME", help="language model")

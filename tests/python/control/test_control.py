@@ -315,6 +315,26 @@ def test_ours_and_llm_mode() -> None:
         gs.sim.read_llm_trace("a,b\n")
 
 
+def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
+    azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,9,8\n"
+    file = tmp_path / "azure.csv"
+    file.write_text(azure)
+    assert gs.sim.read_llm_trace(file) == gs.sim.read_llm_trace(str(file)) == gs.sim.read_llm_trace(azure) == [(0.0, 9, 8)]
+    with pytest.raises(gs.BackendError, match="no.csv"):
+        gs.sim.read_llm_trace(tmp_path / "no.csv")
+    with pytest.raises(gs.InvalidInput, match="azure.csv:2: ContextTokens"):
+        file.write_text(azure.replace(",9,", ",x,"))
+        gs.sim.read_llm_trace(file)
+    with pytest.raises(TypeError, match="path"):
+        gs.sim.read_llm_trace(3)  # type: ignore[arg-type]
+    burst = (
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n"
+        "45,GPT-4,1087,230,1317,API log\n118,GPT-4,417,0,417,API log\n"
+    )
+    with pytest.warns(RuntimeWarning, match="1 request without response tokens"):
+        assert gs.sim.read_llm_trace(burst) == [(0.0, 472, 18), (40.0, 1087, 230)]
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -237,3 +237,13 @@ def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):
     file.write_text("time_s,input,output\n0,500,100\n1,500,100\n" if text is None else text)
     assert cli.main(["autoscale", str(file), *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_requests_of_burst_gpt(tmp_path, capsys):
+    file = tmp_path / "burst.csv"
+    file.write_text(
+        "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+        "5,1,2.5,ChatGPT,472,18,490,Conversation log\n45.5,,1,GPT-4,1087,230,1317,API log\n118,,0,GPT-4,417,0,417,API log\n"
+    )
+    assert read_trace(str(file)) == [(0.0, 472, 18), (40.5, 1087, 230)]
+    assert "1 request without response tokens (failed) left out" in capsys.readouterr().out

@@ -40,6 +40,35 @@ TEST_CASE("a trace is read whatever the order of columns and rows") {
               .time_s == 1);
 }
 
+TEST_CASE("traces of BurstGPT are read, and requests that failed are left out") {
+    std::size_t failed = 9;
+    const auto rows = read_llm_trace("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+                                     "45.5,GPT-4,472,18,490,Conversation log\n"
+                                     "5,ChatGPT,1087,230,1317,Conversation log\n"
+                                     "46,ChatGPT,417,0,417,API log\n",
+                                     "burst.csv", &failed);
+    REQUIRE(rows.size() == 2);
+    CHECK(failed == 1);
+    CHECK(rows[0].time_s == 0);
+    CHECK(rows[0].prompt_tokens == 1087);
+    CHECK(rows[0].output_tokens == 230);
+    CHECK(rows[1].time_s == 40.5);
+    const auto later =
+        read_llm_trace("\xEF\xBB\xBFTimestamp,Session ID,Elapsed time,Model,Request tokens,Response "
+                       "tokens,Total tokens,Log Type\r\n3,7,1.5,GPT-4,4,2,6,API log\r\n");
+    REQUIRE(later.size() == 1);
+    CHECK(later[0].output_tokens == 2);
+    // Azure's traces keep such rows.
+    CHECK(read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,0\n", "a", &failed)
+              .size() == 1);
+    CHECK(failed == 0);
+    using Catch::Matchers::ContainsSubstring;
+    CHECK_THROWS_WITH(read_llm_trace("Timestamp,Request tokens\n"),
+                      ContainsSubstring("<trace>:1: column 'Response tokens' is missing"));
+    CHECK_THROWS_WITH(read_llm_trace("Timestamp,Request tokens,Response tokens\n-1,2,3\n"),
+                      ContainsSubstring("<trace>:2: Timestamp: expected a finite number >= 0, found '-1'"));
+}
+
 TEST_CASE("rows that are none are refused with their line") {
     using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(read_llm_trace("TIMESTAMP,ContextTokens\n"),

@@ -44,26 +44,48 @@ inline bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
     return true;
 }
 
+/// The first line that is not blank names BurstGPT's column of times.
+inline bool is_burst_gpt(std::string_view text) {
+    const auto begin = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");
+    if (begin == text.npos) return false;
+    const auto header = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
+    return header.find("Timestamp") != header.npos;
+}
+
 }  // namespace llm_detail
 
-GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source) {
+GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source,
+                                                       std::size_t* failed) {
     constexpr std::int64_t most_tokens = std::numeric_limits<std::int32_t>::max();
-    enum { timestamp, context, generated };
+    constexpr std::array<const char*, 3> azure{"TIMESTAMP", "ContextTokens", "GeneratedTokens"},
+        burst_gpt{"Timestamp", "Request tokens", "Response tokens"};
+    enum { timestamp, prompt, output };
     std::vector<LlmRequest> out;
+    if (failed != nullptr) *failed = 0;
     if (text.empty()) return out;
     Problems problems;
-    csv::Reader<3> table(text, std::string(source), {"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, 3,
-                         problems, csv::Header::others);
+    const bool burst = llm_detail::is_burst_gpt(text);
+    csv::Reader<3> table(text, std::string(source), burst ? burst_gpt : azure, 3, problems,
+                         csv::Header::others);
     std::int64_t first = 0;
     while (table.next()) {
-        std::int64_t seconds = 0;
-        double fraction = 0;
-        if (!llm_detail::time_of(table.cell(timestamp), seconds, fraction))
-            table.expected(timestamp, "a time such as 2023-11-16 18:17:03.9799600");
-        if (out.empty()) first = seconds;
-        out.push_back({static_cast<double>(seconds - first) + fraction,
-                       static_cast<std::int32_t>(table.integer(context, 0, most_tokens)),
-                       static_cast<std::int32_t>(table.integer(generated, 0, most_tokens))});
+        double time_s = 0;
+        if (burst) {
+            time_s = table.quantity(timestamp).value_or(0);
+        } else {
+            std::int64_t seconds = 0;
+            double fraction = 0;
+            if (!llm_detail::time_of(table.cell(timestamp), seconds, fraction))
+                table.expected(timestamp, "a time such as 2023-11-16 18:17:03.9799600");
+            if (out.empty()) first = seconds;
+            time_s = static_cast<double>(seconds - first) + fraction;
+        }
+        const LlmRequest request{time_s, static_cast<std::int32_t>(table.integer(prompt, 0, most_tokens)),
+                                 static_cast<std::int32_t>(table.integer(output, 0, most_tokens))};
+        if (!burst || request.output_tokens > 0)
+            out.push_back(request);
+        else if (failed != nullptr)
+            ++*failed;
     }
     problems.throw_if_any();
     std::sort(out.begin(), out.end(), [](const LlmRequest& a, const LlmRequest& b) {
