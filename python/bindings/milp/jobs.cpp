@@ -2,6 +2,7 @@
 #include "allocation/gangs.hpp"
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
+#include "core/fields.hpp"
 #include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
@@ -9,6 +10,7 @@
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -115,8 +117,7 @@ void bind_joint_model(py::module_& m) {
                 for (std::size_t j = 0; j < allocation.size(); ++j) {
                     py::dict pods;
                     for (std::size_t s = 0; s < allocation[j].size(); ++s)
-                        if (allocation[j][s] > 0)
-                            pods[py::str(self.problem.switches[s].name)] = allocation[j][s];
+                        if (allocation[j][s] > 0) pods[py::str(self.problem.switches[s])] = allocation[j][s];
                     result[py::str(self.problem.jobs[j].name)] = pods;
                 }
                 return result;
@@ -128,20 +129,22 @@ void bind_joint_model(py::module_& m) {
                const py::typing::Dict<py::str, py::typing::Dict<py::str, py::int_>>& allocation) {
                 milp::JointAllocation pods(self.problem.jobs.size(),
                                            std::vector<int>(self.problem.switches.size(), 0));
-                const auto find = [](const std::string& what, const auto& all, py::handle key) {
+                const auto find = [](const std::string& what, const auto& all, auto&& name_of,
+                                     py::handle key) {
                     const auto name = OptionType<std::string>::read(what, key);
                     for (std::size_t i = 0; i < all.size(); ++i)
-                        if (all[i].name == name) return i;
+                        if (std::invoke(name_of, all[i]) == name) return i;
                     throw InvalidInput(what + ": there is no " + gpusched::quoted(name));
                 };
                 Problems problems;
                 for (const auto& [job, places] : allocation)
                     collect(problems, [&, job = job, places = places] {
-                        auto& row = pods[find("allocation: job", self.problem.jobs, job)];
+                        auto& row =
+                            pods[find("allocation: job", self.problem.jobs, &milp::SwitchJob::name, job)];
                         for (const auto& [place, count] : dict_of("allocation", places))
                             collect(problems, [&, place = place, count = count] {
-                                row[find("allocation: switch", self.problem.switches, place)] =
-                                    OptionType<int>::read("allocation: pods", count);
+                                row[find("allocation: switch", self.problem.switches, std::identity{},
+                                         place)] = OptionType<int>::read("allocation: pods", count);
                             });
                     });
                 problems.throw_if_any();

@@ -100,7 +100,7 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
                     continue;
                 }
                 if (!out.others.contains(key)) out.others[key] = py::list();
-                const auto column = out.others[key].cast<py::list>();
+                py::list column = out.others[key];
                 while (column.size() < at) column.append(py::none());
                 column.append(value);
             }
@@ -108,8 +108,9 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
         out.known.append(known);
         ++at;
     }
-    for (const auto& [name, column] : out.others)
-        while (py::len(column) < at) column.cast<py::list>().append(py::none());
+    for (const auto& [name, values] : out.others)
+        for (auto column = py::reinterpret_borrow<py::list>(values); column.size() < at;)
+            column.append(py::none());
     return out;
 }
 
