@@ -215,7 +215,7 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
         (["--mean-rate", "2", "--swing", "2"], None, "gpusched: --swing: 2; expected 0 to 0.95"),
         (["--ttft", "-1"], None, "gpusched: --ttft: -1; expected"),
         (["--target-utilization", "3"], None, "gpusched: --target-utilization: 3; expected 0.05 to 1"),
-        ([], "time_s,in,out\n", "line 1: expected columns time_s, input, output, or TIMESTAMP, ContextTokens, GeneratedTokens"),
+        ([], "time_s,in,out\n", "line 1: expected columns time_s, input, output, TIMESTAMP, ContextTokens, GeneratedTokens"),
         ([], "time_s,input,output\n0,10,10\n1,ten,10\n", "line 3: '1,ten,10'; expected a time and two numbers of tokens"),
         ([], "time_s,input,output\n0,10,10\nnan,10,10\n", "line 3: 'nan,10,10'; expected a time and at least one token"),
         ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
