@@ -36,6 +36,7 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
     };
     auto& stats = result.stats;
     stats.price = price;
+    result.plan.price = price > 0 ? std::optional(price) : std::nullopt;
     stats.open_price = open_price.value_or(0);
     stats.vacated_weight = weigh(result.plan.vacated_nodes);
     stats.opened_weight = weigh(result.plan.opened_nodes);
