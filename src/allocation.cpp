@@ -13,5 +13,6 @@
 #include <gpusched/allocation/impl/place.ipp>
 #include <gpusched/allocation/impl/place_by_name.ipp>
 #include <gpusched/allocation/impl/power_of_d.ipp>
+#include <gpusched/allocation/impl/slowdown.ipp>
 #include <gpusched/allocation/impl/switch_counts.ipp>
 #include <gpusched/allocation/impl/wishes.ipp>

@@ -5,6 +5,7 @@
 #include <support/catch.hpp>
 #include <support/control_host.hpp>
 #include <support/control_signals.hpp>
+#include <support/instances.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,7 +70,7 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
     std::set<std::pair<Phase, Phase>> edges;
     std::set<int> rows;
     std::int64_t steps = 0;
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < testing_support::instances(200); ++round) {
         Rng rng = Rng(11).split(static_cast<std::uint64_t>(round));
         auto o = random_options(rng);
         o.flags.predict = round % 2 == 1;
@@ -222,11 +223,11 @@ TEST_CASE("invariants hold over random signals, failures and layouts") {
             }
         }
     }
-    CHECK(steps >= 100'000);
+    CHECK(steps >= testing_support::instances(100'000));
     for (const auto kind : {ActionKind::throttle_io, ActionKind::release_io, ActionKind::set_quota,
                             ActionKind::pin, ActionKind::reconfigure}) {
         INFO(enum_name(kind));
-        CHECK(kinds[kind] > 50);
+        CHECK(kinds[kind] > testing_support::instances(50));
     }
     // Every row of the table was taken (3 and 5 leave no line: they only count).
     for (const int row : {1, 2, 4, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24}) {

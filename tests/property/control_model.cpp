@@ -4,6 +4,7 @@
 #include <gpusched/control/step.hpp>
 
 #include <support/catch.hpp>
+#include <support/instances.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -285,6 +286,9 @@ const char* const table =
     "23: hold validate, hold cooldown\n"
     "24: disabled observe\n";
 
+/// Where sanitizers make each step slow, only the states nearest to the first one are visited.
+constexpr bool all_states = testing_support::stride == 1;
+
 }  // namespace
 
 TEST_CASE("all states of small models: each can be left, all transitions are the table's") {
@@ -318,15 +322,15 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
             static_cast<std::uint8_t>(mig_device("A30-24GB").find(variant.start));
         // From 2g there is no larger one beside it.
         if (o.host.tenants[0].start.instance.profile != 0) o.pause_s = 0;
-        const auto model = explore(o, variant.pressures, 200'000);
+        const auto model = explore(o, variant.pressures, all_states ? 200'000 : 2'000);
         INFO(variant.name);
         INFO(model.example);
         UNSCOPED_INFO(variant.name << ": " << model.states << " states");
-        CHECK(model.complete);
+        CHECK((model.complete || !all_states));
         CHECK(model.states > 20);
-        CHECK(model.stuck == 0);
+        if (model.complete) CHECK(model.stuck == 0);
         CHECK(model.below == 0);
-        if (o.flags.relax && (o.flags.mig || o.flags.guard_mps)) CHECK(model.smaller > 0);
+        if (model.complete && o.flags.relax && (o.flags.mig || o.flags.guard_mps)) CHECK(model.smaller > 0);
         edges.insert(model.edges.begin(), model.edges.end());
         phases.insert(model.phases.begin(), model.phases.end());
     }
@@ -338,5 +342,17 @@ TEST_CASE("all states of small models: each can be left, all transitions are the
         all.append(enum_name(from)).append(" ").append(enum_name(to));
         row = number;
     }
-    CHECK(all + "\n" == table);
+    if (all_states) {
+        CHECK(all + "\n" == table);
+        return;
+    }
+    const std::string lines = std::string("\n") + table;
+    for (const auto& [number, from, to] : edges) {
+        const auto begin = lines.find("\n" + std::to_string(number) + ": ");
+        const auto transition = std::string(enum_name(from)).append(" ").append(enum_name(to));
+        INFO(number << ": " << transition);
+        REQUIRE(begin != lines.npos);
+        CHECK_THAT(lines.substr(begin + 1, lines.find('\n', begin + 1) - begin - 1),
+                   Catch::Matchers::ContainsSubstring(transition));
+    }
 }

@@ -7,6 +7,7 @@
 #include <support/catch.hpp>
 #include <support/control_findings.hpp>
 #include <support/control_signals.hpp>
+#include <support/instances.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,8 @@ using namespace gpusched::host;
 using namespace gpusched::test;
 
 namespace {
-constexpr int rounds = 260, windows = 1000;
+const int rounds = testing_support::instances(260);
+constexpr int windows = 1000;
 
 /// One round: a controller with random options in a random environment.
 class Round {
@@ -376,9 +378,9 @@ void holds(int n, std::int64_t occasions) {
     for (const bool predict : {false, true}) {
         const auto& f = findings(predict);
         INFO((predict ? "ours" : "the paper's policy"));
-        CHECK(f.steps >= 100'000);
+        CHECK(f.steps >= testing_support::instances(100'000));
         CHECK(f.first[static_cast<std::size_t>(n)] == "");
-        CHECK(f.occasions[static_cast<std::size_t>(n)] >= occasions);
+        CHECK(f.occasions[static_cast<std::size_t>(n)] >= testing_support::instances(occasions));
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spot replay on random traces: every plan is checked by the plan checker, gangs are whole, nobody but LP is evicted, and the
-// books of all jobs are those of a second accountant, who sees nothing but the plans.
+// books of all jobs are those of a second accountant, who sees nothing but the plans. With interference the work done is that of a
+// second clock, which asks every second who is where.
+#include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 #include <gpusched/verify/plan.hpp>
@@ -8,6 +10,8 @@
 #include <support/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -153,6 +157,81 @@ struct Accountant {
     }
 };
 
+/// A pod on a node, from one second to another.
+struct Stay {
+    std::size_t job;
+    std::string node;
+    GpuMask gpus;
+    std::int64_t start, works_from, end = -1;
+};
+
+/// Where pods were, from plans and the ends of jobs.
+struct Stays {
+    const SpotTrace& trace;
+    const SpotReplayOptions& options;
+    std::map<std::string, std::size_t> by_name{};
+    std::map<std::string, Stay> open{};  // by pod
+    std::vector<Stay> closed{};
+
+    Stays(const SpotTrace& t, const SpotReplayOptions& o) : trace(t), options(o) {
+        for (std::size_t i = 0; i < t.jobs.size(); ++i) by_name[t.jobs[i].pod.name] = i;
+    }
+    void close(const std::string& pod, std::int64_t end) {
+        auto stay = open.at(pod);
+        open.erase(pod);
+        stay.end = end;
+        closed.push_back(stay);
+    }
+    void see(std::int64_t now, const Cluster& before, const Plan& plan) {
+        for (const auto task : plan.evictions) close(before.name(task), now);
+        for (const auto& p : plan.placements) {
+            const auto j = by_name.at(job_of(before.name(p.task)));
+            const bool high = trace.jobs[j].pod.priority_class == PriorityClass::hp;
+            const auto delay = high ? (plan.evictions.empty() ? 0 : leaves_after_s) : options.start_delay_s;
+            open[before.name(p.task)] = {j, before.name(p.node), p.gpus, now, now + delay};
+        }
+    }
+    void finish(const SpotReplayResult& result) {
+        std::vector<std::string> pods;
+        for (const auto& [pod, stay] : open) pods.push_back(pod);
+        for (const auto& pod : pods) {
+            const auto finish = result.jobs[open.at(pod).job].finish_s;
+            close(pod, finish >= 0 ? finish : result.end_s);
+        }
+    }
+    /// The slowdown of a pod in one second, in parts.
+    [[nodiscard]] double slowdown(const Stay& pod, std::int64_t second) const {
+        std::int64_t cores = 0, offline = 0, all = 0;
+        for (const auto& n : trace.nodes)
+            if (n.name == pod.node) all = n.cpu_milli;
+        for (const auto& other : closed) {
+            if (other.node != pod.node || second < other.start || second >= other.end) continue;
+            const auto& o = trace.jobs[other.job].pod;
+            if (o.gpu_count == 0) cores += o.cpu_milli;
+            if (o.priority_class == PriorityClass::lp && (other.gpus & pod.gpus) != 0)
+                offline += o.gpu_share_milli;
+        }
+        const auto& of = trace.jobs[pod.job].pod;
+        auto milli = allocation::SlowdownCurve{options.cpu_slowdown_milli}(cores, all);
+        if (of.gpu_share_milli < 1000 && of.priority_class == PriorityClass::hp)
+            milli += allocation::SlowdownCurve{options.offline_slowdown_milli}(offline, 1000);
+        return of.gpu_count == 0 ? 0 : static_cast<double>(milli) / 1000;
+    }
+    /// Work in a run of a job, and in its last second.
+    [[nodiscard]] std::pair<double, double> work(std::size_t job, std::int64_t start) const {
+        std::vector<const Stay*> pods;
+        for (const auto& stay : closed)
+            if (stay.job == job && stay.start == start) pods.push_back(&stay);
+        double sum = 0, last = 0;
+        for (auto second = pods[0]->works_from; second < pods[0]->end; ++second) {
+            double most = 0;
+            for (const auto* pod : pods) most = std::max(most, slowdown(*pod, second));
+            sum += last = 1 / (1 + most);
+        }
+        return {sum, last};
+    }
+};
+
 }  // namespace
 
 TEST_CASE("every plan is valid and the books are right") {
@@ -193,4 +272,75 @@ TEST_CASE("every plan is valid and the books are right") {
     CHECK(evictions > 500);
     CHECK(moves > 10);
     CHECK(waiting > 100);
+}
+
+TEST_CASE("neighbours that cost nothing change nothing") {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        CAPTURE(seed);
+        Rng rng(seed);
+        const auto trace = random_trace(rng);
+        auto options = random_options(rng);
+        const auto without = replay_spot(trace, options);
+        options.cpu_slowdown_milli = options.offline_slowdown_milli = {0, 0};
+        options.filters = {"any"};
+        const auto with = replay_spot(trace, options);
+        REQUIRE(with.jobs == without.jobs);
+        REQUIRE(with.timeline == without.timeline);
+        REQUIRE(with.end_s == without.end_s);
+    }
+}
+
+TEST_CASE("work beside neighbours is that of a clock that asks every second who is there") {
+    std::int64_t slowed = 0, lost = 0, jobs = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        CAPTURE(seed);
+        Rng rng(seed);
+        const auto trace = random_trace(rng);
+        auto options = random_options(rng);
+        options.consolidate_every_h = 0;
+        options.cpu_slowdown_milli = {100 * rng.between(0, 9), 1000, 100 * rng.between(10, 40)};
+        options.offline_slowdown_milli = {100 * rng.between(0, 30)};
+        if (rng.below(2) == 0) options.rankers = {"interference", "packing"};
+        if (rng.below(2) == 0) options.filters = {"co_location_limit", "offline_limit"};
+        Stays stays(trace, options);
+        options.observer = [&](std::int64_t now, const Cluster& before, const Plan& plan) {
+            stays.see(now, before, plan);
+        };
+        const auto result = replay_spot(trace, options);
+        stays.finish(result);
+        for (std::size_t j = 0; j < trace.jobs.size(); ++j) {
+            CAPTURE(j);
+            const auto& b = result.jobs[j];
+            REQUIRE(b.held_s == b.startup_s + b.kept_s + b.lost_s + b.open_s + b.slowed_s);
+            REQUIRE(b.slowed_s >= 0);
+            if (b.finish_s < 0) continue;
+            REQUIRE(b.kept_s == trace.jobs[j].work_s);
+            std::set<std::int64_t> starts;
+            for (const auto& stay : stays.closed)
+                if (stay.job == j) starts.insert(stay.start);
+            double done = 0, kept = 0;
+            for (const auto start : starts) {
+                const auto [work, last] = stays.work(j, start);
+                if (start == *starts.rbegin()) {
+                    // It ends in the second in which the rest of its work is done.
+                    const auto rest = static_cast<double>(trace.jobs[j].work_s) - kept;
+                    REQUIRE(work >= rest - 0.01);
+                    REQUIRE(work - last < rest + 0.01);
+                    continue;
+                }
+                const auto seconds = std::floor(work + 1e-3),
+                           interval = static_cast<double>(trace.jobs[j].pod.checkpoint_interval);
+                done += seconds;
+                kept += interval > 0 ? std::floor(seconds / interval) * interval : 0;
+            }
+            REQUIRE(std::abs(static_cast<double>(b.lost_s) - (done - kept)) <=
+                    static_cast<double>(starts.size()));
+            slowed += b.slowed_s;
+            lost += b.lost_s;
+            ++jobs;
+        }
+    }
+    CHECK(slowed > 10'000);  // the test is about something
+    CHECK(lost > 1000);
+    CHECK(jobs > 400);
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/neighbours.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::allocation {
@@ -28,6 +30,34 @@ struct WithinDomain {
     DomainId domain = none<DomainId>;
     bool operator()(const Cluster& cluster, TaskId, NodeId node) const noexcept {
         return cluster.inventory().domain(level, node) == domain;
+    }
+};
+
+/// A limit of co-location: on nodes with GPUs, CPU-only tasks hold at most a part of the cores.
+///
+/// Binds CPU-only tasks alone, the guests of such nodes: none may come that would exceed the limit. Nodes without GPUs pass. See the
+/// ranker `Interference` for whom it protects. O(tasks on the node).
+struct CoLocationLimit {
+    static constexpr bool node_local = true;
+    std::int64_t limit_milli = 500;  ///< thousandths of the node's cores, 0 .. 1000
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        if (cluster.gpu_count(node) == 0 || !is_cpu_only(cluster, task)) return true;
+        const auto& inventory = cluster.inventory();
+        const auto held = cpu_only_milli(cluster, node) + inventory.tasks.cpu_milli[index(task)];
+        return 1000 * held <= limit_milli * inventory.nodes.cpu_milli[index(node)];
+    }
+};
+
+/// A limit of offline work beside online work on one GPU: where other fractions run, LP fractions hold at most a part of it.
+///
+/// Binds LP fractions alone, the guests of such GPUs: one that could only go to GPUs where it would exceed the limit does not go to
+/// the node. Use it with the GPU picker `OfflineLimitGpus` of the same limit. O(GPUs x tasks on the node).
+struct OfflineLimit {
+    static constexpr bool node_local = true;
+    std::int64_t limit_milli = 250;  ///< thousandths of one GPU, 0 .. 1000
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        return !cluster.is_fraction(task) || !cluster.may_borrow(task) ||
+               detail::within_offline_limit(cluster, task, node, limit_milli) != 0;
     }
 };
 

@@ -8,6 +8,7 @@
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -86,6 +87,15 @@ struct FgdGpus {
 /// For a fraction the GPU of `ExpectedFill::best` (see the ranker LeastFillLoss), whole GPUs as TightestGpu.
 struct LeastFillLossGpus {
     std::shared_ptr<const fragmentation::ExpectedFill> measure;
+    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
+};
+
+/// A fraction goes to the tightest GPU on which LP fractions then hold at most a part beside others (see the filter OfflineLimit); to the
+/// tightest of all where there is none. Whole GPUs as TightestGpu. O(GPUs x tasks on the node).
+///
+/// Binds both sides: an online fraction prefers GPUs without much offline work, and takes another where that is all there is.
+struct OfflineLimitGpus {
+    std::int64_t limit_milli = 250;  ///< thousandths of one GPU, 0 .. 1000
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 

@@ -80,16 +80,19 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
     std::map<std::string, fragmentation::WorkloadOptions, std::less<>> expecting_;
 };
 
-/// "packing", "homogeneous", "eviction_history", "least_allocated", "most_allocated", "best_fit", "dot_product",
+/// "packing", "homogeneous", "eviction_history", "interference", "least_allocated", "most_allocated", "best_fit", "dot_product",
 /// "gpu_packing", "gpu_clustering", "first_fit", "random", "network_wish", "hardware_wish", "fgd", "expected_fill".
 ///
+/// "interference" has the published slowdown (slowdown.hpp).
 /// "best_fit", "dot_product" and "gpu_clustering" measure in parts of the inventory's largest node.
 [[nodiscard]] const PolicyRegistry<AnyRanker>& rankers();
 
-/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "fgd", "expected_fill".
+/// "by_wish", "fewest_crossings", "least_harm", "tightest_gpu", "random", "offline_limit" (a quarter of a GPU), "fgd",
+/// "expected_fill".
 [[nodiscard]] const PolicyRegistry<AnyGpuPicker>& gpu_pickers();
 
-/// "any", "occupied". A filter for one network domain has no name: see WithinDomain.
+/// "any", "occupied", "co_location_limit" (half of the cores), "offline_limit" (a quarter of a GPU). A filter for one network domain
+/// has no name: see WithinDomain.
 [[nodiscard]] const Registry<AnyFilter>& filters();
 
 /// Whole placement policies. The comparison of Weng et al. (ATC '23): "random", "dot_product", "gpu_clustering",

@@ -246,4 +246,12 @@ class AnyEjectionRule {
 using AnyPolicies = Policies<AnyPartitioner, AnyNodeOrder, AnyDestinationRanking, AnyEjectionRule,
                              AnyAcceptance, AnyNodeWeight, AnyPurePicker>;
 
+#ifndef GPUSCHED_HEADER_ONLY
+namespace detail {
+// Compiled in the library.
+extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const AnyPolicies&, const Options&,
+                                                   const Context&);
+}  // namespace detail
+#endif
+
 }  // namespace GPUSCHED_NAMESPACE::consolidation

@@ -55,3 +55,19 @@ decltype(auto) visit(Preset preset, Objective objective, Use&& use) {
 }
 
 }  // namespace GPUSCHED_NAMESPACE::consolidation::presets
+
+#ifndef GPUSCHED_HEADER_ONLY
+namespace GPUSCHED_NAMESPACE::consolidation::detail {
+// Compiled in the library; `fast` has the types of `best`.
+extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best())&,
+                                                   const Options&, const Context&);
+extern template GPUSCHED_EXPORT Result consolidate(const Cluster&,
+                                                   const decltype(presets::best(UnitWeight{}))&,
+                                                   const Options&, const Context&);
+extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::ipc())&,
+                                                   const Options&, const Context&);
+extern template GPUSCHED_EXPORT Result consolidate(const Cluster&,
+                                                   const decltype(presets::ipc(UnitWeight{}))&,
+                                                   const Options&, const Context&);
+}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+#endif

@@ -93,6 +93,8 @@ struct Plan {
         opened_nodes{};  ///< nodes that moves lead to, and that held no task but daemons before, ascending
     std::optional<Goal> goal{};          ///< what the plan was made for
     std::optional<bool> goal_reached{};  ///< beside a goal: whether that is there once the plan is done
+    std::optional<std::int64_t>
+        price{};  ///< of a move, in thousandths of a GPU, that the plan was made at; absent: moves were free
     bool operator==(const Plan&) const = default;
 };
 
@@ -122,6 +124,9 @@ struct PlanSpec {
     std::vector<std::string> opened_nodes{};
     std::optional<Goal> goal{};
     std::optional<bool> goal_reached{};
+    std::optional<std::int64_t> price{};
+    /// What the plan costs by parts, in GPU-seconds, where the algorithm that made it counts that; empty = it is not said.
+    std::map<std::string, double> cost{};
     bool operator==(const PlanSpec&) const = default;
 };
 template <class F>
@@ -153,6 +158,8 @@ constexpr void visit_fields(std::type_identity<PlanSpec>, F&& field) {
     field("opened_nodes", &PlanSpec::opened_nodes, UnlessDefault{}, Since{2});
     field("goal", &PlanSpec::goal, Since{2});
     field("goal_reached", &PlanSpec::goal_reached, Since{2});
+    field("price", &PlanSpec::price, Since{2}, at_least(0));
+    field("cost", &PlanSpec::cost, UnlessDefault{}, Since{2});
 }
 
 class Cluster;

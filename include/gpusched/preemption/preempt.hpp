@@ -62,8 +62,8 @@ struct Result {
 
 /// Finds room for a pending task, by evictions where there is none.
 ///
-/// A task that fits somewhere evicts nobody: the answer is the node with the closest GPUs (where closeness counts), by
-/// name among equal ones. Else every node that the task may run on is asked for its best set of victims, and the best
+/// A task that fits somewhere evicts nobody: the answer is the node with the closest GPUs (where closeness counts), for spot
+/// policies the first by ASI's ranking (packing, co-location, eviction history), by name among equal ones. Else every node that the task may run on is asked for its best set of victims, and the best
 /// node wins: FlexTopo's pipeline (Algorithm 1) for `imp` and `exhaustive`, with Equation 1 as score; for spot policies
 /// the least work lost. A potential victim is preemptible, not locked, not standby, no daemon, and has a lower priority
 /// than the preemptor; for spot policies it is LP whatever its priority, and an LP task evicts nobody. Ties: fewer

@@ -44,6 +44,9 @@ struct SpotReplayOptions {
     /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::rankers()` that need no
     /// workload. Here "eviction_history" adds the pods evicted from a node so far to its `NodeSpec::eviction_count`. The default is ASI's.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
+    /// Nodes must pass all of them; names of `allocation::filters()`. An HP pod does not go where evictions make room, either, if a filter
+    /// refuses the node.
+    std::vector<std::string> filters{};
     std::string gpu_picker = "tightest_gpu";  ///< a name of `allocation::gpu_pickers()`, without a workload
     Victims victims = Victims::spot;          ///< whom an HP pod evicts that finds no room
     bool spot_jobs = true;                    ///< false: LP jobs never arrive
@@ -54,6 +57,12 @@ struct SpotReplayOptions {
     std::int64_t consolidate_every_h = 0;
     /// The algorithm of these consolidations.
     consolidation::Preset consolidation_preset = consolidation::Preset::fast;
+    /// How much slower GPU pods work beside CPU-only pods, in thousandths where these hold 1/n, 2/n, .., n/n of the node's cores: the
+    /// values of an `allocation::SlowdownCurve`, 0 to 4000. Empty = not slower. The slowest pod sets the pace of its gang. The ranker
+    /// "interference" ranks by this curve where there is one.
+    std::vector<std::int64_t> cpu_slowdown_milli{};
+    /// The same of HP fractions beside LP fractions on their GPU, which hold 1/n, .., n/n of it. Both slowdowns of a pod add up.
+    std::vector<std::int64_t> offline_slowdown_milli{};
     /// How long victims take to leave. They hold no GPUs meanwhile, and their work stops at once; the HP job begins to
     /// work when the last of its victims has left.
     preemption::EvictionModel eviction{};
@@ -67,19 +76,22 @@ struct SpotReplayOptions {
 template <class F>
 constexpr void visit_fields(std::type_identity<SpotReplayOptions>, F&& field) {
     field("rankers", &SpotReplayOptions::rankers);
+    field("filters", &SpotReplayOptions::filters);
     field("gpu_picker", &SpotReplayOptions::gpu_picker);
     field("victims", &SpotReplayOptions::victims);
     field("spot_jobs", &SpotReplayOptions::spot_jobs);
     field("start_delay_s", &SpotReplayOptions::start_delay_s, within(std::int64_t{0}, longest_replay_s));
     field("consolidate_every_h", &SpotReplayOptions::consolidate_every_h, within(0, 1'000'000));
     field("consolidation_preset", &SpotReplayOptions::consolidation_preset);
+    field("cpu_slowdown_milli", &SpotReplayOptions::cpu_slowdown_milli);
+    field("offline_slowdown_milli", &SpotReplayOptions::offline_slowdown_milli);
     field("eviction", &SpotReplayOptions::eviction);
     field("measure_from_s", &SpotReplayOptions::measure_from_s, within(std::int64_t{0}, longest_replay_s));
     field("measure_until_s", &SpotReplayOptions::measure_until_s);
     field("seed", &SpotReplayOptions::seed);
 }
 
-/// What became of a job, in seconds. held = startup + kept + lost + open.
+/// What became of a job, in seconds. held = startup + kept + lost + open + slowed.
 struct SpotJobRecord {
     std::int64_t first_start_s = -1;  ///< when it first had its GPUs; -1 = never
     std::int64_t finish_s = -1;       ///< -1 = not yet
@@ -91,6 +103,7 @@ struct SpotJobRecord {
     std::int64_t kept_s = 0;  ///< of it: work that a checkpoint or the end made safe; `work_s` once finished
     std::int64_t lost_s = 0;  ///< of it: work done again or to be done again
     std::int64_t open_s = 0;  ///< of it: work since the last checkpoint, of jobs that still run
+    std::int64_t slowed_s = 0;  ///< of it: what neighbours cost, by which work took longer than alone
     bool operator==(const SpotJobRecord&) const = default;
 };
 template <class F>
@@ -104,6 +117,7 @@ constexpr void visit_fields(std::type_identity<SpotJobRecord>, F&& field) {
     field("kept_s", &SpotJobRecord::kept_s);
     field("lost_s", &SpotJobRecord::lost_s);
     field("open_s", &SpotJobRecord::open_s);
+    field("slowed_s", &SpotJobRecord::slowed_s);
 }
 
 /// Hour by hour.
@@ -154,6 +168,8 @@ struct SpotReplayResult {
     Spread lp_wait_s{};               ///< `SpotJobRecord::wait_s` of LP jobs that have started
     std::int64_t hp_unfinished = 0;   ///< HP jobs that have not ended
     std::int64_t lp_unfinished = 0;   ///< LP jobs that have not ended
+    Spread hp_slowdown{};             ///< `slowed_s` / work done, of finished HP jobs with GPUs
+    Spread lp_slowdown{};             ///< `slowed_s` / work done, of finished LP jobs with GPUs
     double lp_kept_gpu_h = 0;         ///< GPU-hours of LP jobs whose work is safe
     double lp_lost_gpu_h = 0;         ///< GPU-hours of LP jobs that evictions wasted
     double lp_startup_gpu_h = 0;      ///< GPU-hours of LP jobs before work began
@@ -177,6 +193,8 @@ constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
     field("lp_wait_s", &SpotReplayResult::lp_wait_s);
     field("hp_unfinished", &SpotReplayResult::hp_unfinished);
     field("lp_unfinished", &SpotReplayResult::lp_unfinished);
+    field("hp_slowdown", &SpotReplayResult::hp_slowdown);
+    field("lp_slowdown", &SpotReplayResult::lp_slowdown);
     field("lp_kept_gpu_h", &SpotReplayResult::lp_kept_gpu_h);
     field("lp_lost_gpu_h", &SpotReplayResult::lp_lost_gpu_h);
     field("lp_startup_gpu_h", &SpotReplayResult::lp_startup_gpu_h);
@@ -200,11 +218,14 @@ constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
 /// that has room for all of them; an HP job else the one that loses the least work (`preemption::preempt_gang`; any that
 /// will do, for `random`).
 ///
+/// With `cpu_slowdown_milli` or `offline_slowdown_milli` pods interfere: whenever neighbours come or go, the job goes on at another
+/// pace from then on, and its end moves. Checkpoints come at intervals of work, not of time.
+///
 /// It ends when all measured jobs have finished, nothing can happen any more, or at 10^9 s with
 /// StopReason::time_limit. Every change but a job's end is a plan
 /// that the observer sees first; `verify::plan` accepts each.
 ///
-/// @param known the rankers and GPU pickers that have names; rankers are asked with the cluster as it is
+/// @param known the rankers, filters and GPU pickers that have names; rankers are asked with the cluster as it is
 /// @throws InvalidInput with every option and job out of range, and for nodes and pods that `Cluster::build` refuses
 ///
 /// One ranking of all nodes per waiting pod and event that freed something. The same trace, options and seed give the same

@@ -39,10 +39,13 @@ struct SpotTraceOptions {
     std::string gpu_model = "H20";
     std::int64_t nodes = 256;  ///< 1 .. 100,000
     std::int64_t hours = 288;  ///< jobs arrive that long, 1 .. 100,000
-    double hp_load = 0.68;    ///< running time x GPUs that HP jobs ask for, as a part of all GPU-time, 0 .. 2
-    double lp_load = 0.25;    ///< the same of LP jobs
-    double hp_swing = 0.5;    ///< HP arrivals over the day: 1 + swing at 15:00, 1 - swing at 3:00, 0 .. 1
-    double lp_runtime = 0.5;  ///< running times of LP jobs, in those of HP jobs, above 0, at most 10
+    double hp_load = 0.68;  ///< running time x GPUs that HP jobs ask for, as a part of all GPU-time, 0 .. 2
+    double lp_load = 0.25;  ///< the same of LP jobs
+    /// Running time x cores that CPU-only jobs ask for, as a part of all core-time, 0 .. 2. They are LP jobs: low priority,
+    /// preemptible.
+    double cpu_load = 0;
+    double hp_swing = 0.5;     ///< HP arrivals over the day: 1 + swing at 15:00, 1 - swing at 3:00, 0 .. 1
+    double lp_runtime = 0.5;   ///< running times of LP jobs, in those of HP jobs, above 0, at most 10
     double no_checkpoint = 0;  ///< part of the LP jobs without checkpoints, 0 .. 1
     std::uint64_t seed = 0;    ///< everything random follows from it
 };
@@ -53,6 +56,7 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
     field("hours", &SpotTraceOptions::hours, within(1, 100'000));
     field("hp_load", &SpotTraceOptions::hp_load, within(0, 2));
     field("lp_load", &SpotTraceOptions::lp_load, within(0, 2));
+    field("cpu_load", &SpotTraceOptions::cpu_load, within(0, 2));
     field("hp_swing", &SpotTraceOptions::hp_swing, within(0, 1));
     field("lp_runtime", &SpotTraceOptions::lp_runtime);
     field("no_checkpoint", &SpotTraceOptions::no_checkpoint, within(0, 1));
@@ -61,7 +65,7 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
 
 /// Generates HP and spot jobs after the figures that the ASI paper publishes; `read_spot_trace` reads recorded ones.
 ///
-/// HP and LP jobs come from independent streams: other LP options leave the HP jobs as they are.
+/// HP, LP and CPU-only jobs come from independent streams: other options of one kind leave the jobs of the others as they are.
 ///
 /// @throws InvalidInput with every option out of range
 /// O(seconds + jobs). The same options give the same bits on every platform.

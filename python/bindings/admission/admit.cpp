@@ -111,6 +111,7 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
         out.cost_parts[name] = static_cast<double>(made.cost.*member) / 1000;
     });
     out.cost = static_cast<double>(made.cost.total()) / 1000;
+    if (made.admitted) out.plan.spec.cost = out.cost_parts;
     out.plan.spec.stats = out.cost_parts;
     out.plan.spec.stats["total"] = out.cost;
     if (made.bound) out.bound = static_cast<double>(*made.bound) / 1000;

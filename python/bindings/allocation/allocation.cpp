@@ -14,11 +14,13 @@
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -232,6 +234,28 @@ void bind_switch_counts(py::module_& m) {
             .c_str());
 }
 
+void bind_slowdown(py::module_& m) {
+    using Pairs = Typed<"Iterable[tuple[float, float]]">;
+    m.def(
+        "fit_slowdown",
+        [](const Pairs& observations, const Integer& values) {
+            std::vector<a::SlowdownObservation> seen;
+            for (const auto& [held, slowdown] :
+                 OptionType<std::vector<std::array<double, 2>>>::read("observations", observations))
+                seen.push_back({held, slowdown});
+            const auto count = OptionType<int>::read("values", values);
+            return unlocked([&] { return a::fit_slowdown(seen, count).milli; });
+        },
+        py::arg("observations"), py::arg("values") = 1,
+        documented(
+            "fit_slowdown(observations, values=1)",
+            doc("allocation::fit_slowdown") +
+                "\n\n`observations` are pairs: the part that neighbours held, 0 to 1, and by how much longer "
+                "work took (0.1 = a tenth). The answer is in thousandths at 1/n, 2/n, .. of n values, as "
+                "`sim.replay_spot` takes them.")
+            .c_str());
+}
+
 template <class Names>
 Strings name_list(Names names) {
     py::list list;
@@ -330,6 +354,7 @@ void bind_allocation(py::module_& parent) {
                     "would fit. `task` is what `place` takes, or a task that runs.")
             .c_str());
     bind_by_links(m);
+    bind_slowdown(m);
     bind_switch_counts(m);
     bind_gangs(m);
 }

@@ -8,6 +8,7 @@
 #include "model/cluster_views.hpp"
 
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -36,15 +37,45 @@ py::dict bound_dict(const Bound& bound) { return stated_fields(bound); }
 
 namespace {
 
-PlanSpec read_plan(const py::object& source) {
+/// The key of a document under which the tasks and jobs are that its plan brings along: a `gpusched.cluster` without nodes.
+constexpr const char* brings = "x-brings";
+
+py::dict parsed(const std::string& text) {
+    return py::module_::import("json").attr("loads")(text).cast<py::dict>();
+}
+
+NamedPlan read_plan(const py::object& source) {
+    NamedPlan plan;
+    py::object document = source;
     if (is_path(source)) {
         const auto path = path_text(source);
-        const py::gil_scoped_release unlocked;
-        return io::read_plan(path);
+        std::string text;
+        {
+            const py::gil_scoped_release unlocked;
+            text = read_file(path);
+            plan.spec = io::plan_from_json(text, path);
+        }
+        if (text.find(brings) == std::string::npos) return plan;
+        document = parsed(text);
+    } else {
+        if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
+            bad_type("plan", source, "a Plan, a dict or the path of a file");
+        plan.spec = io::plan_from_json(json_text(source), "<dict>");
     }
-    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        bad_type("plan", source, "a Plan, a dict or the path of a file");
-    return io::plan_from_json(json_text(source), "<dict>");
+    if (!py::bool_(document.attr("__contains__")(brings))) return plan;
+    auto snapshot = io::cluster_from_json(json_text(document[brings]), std::string("<plan>: /") + brings);
+    plan.brought.tasks = std::move(snapshot.tasks);
+    plan.brought.jobs = std::move(snapshot.jobs);
+    return plan;
+}
+
+py::dict plan_document(const NamedPlan& plan) {
+    auto document = parsed(io::plan_to_json(plan.spec, 0));
+    if (plan.brought.tasks.empty()) return document;
+    ClusterSpec brought;
+    add(brought, plan.brought);
+    document[brings] = parsed(io::cluster_to_json(brought, 0));
+    return document;
 }
 
 std::string plan_repr(const NamedPlan& p) {
@@ -76,8 +107,8 @@ Brought::Brought(const Cluster& cluster, std::span<const TaskId> pods) {
         jobs.push_back(cluster.job_spec(job));
 }
 
-Brought brought_by(const py::object& plan) {
-    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>().brought : Brought{};
+NamedPlan named_plan(const py::object& plan) {
+    return py::isinstance<NamedPlan>(plan) ? plan.cast<const NamedPlan&>() : read_plan(plan);
 }
 
 void add(ClusterSpec& snapshot, const Brought& brought) {
@@ -94,7 +125,7 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
 
 PlanSpec plan_argument(const py::object& plan) {
     if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
-    return read_plan(plan);
+    return read_plan(plan).spec;
 }
 
 void bind_plan(py::module_& m) {
@@ -171,15 +202,17 @@ void bind_plan(py::module_& m) {
         .def_property_readonly(
             "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
             "Whether the goal is there once the plan is done; None = no goal.")
+        .def_property_readonly(
+            "price", [](const NamedPlan& p) { return p.spec.price; },
+            "Of a move, in thousandths of a GPU, that the plan was made at; None = moves were free.")
+        .def_property_readonly(
+            "cost", [](const NamedPlan& p) { return p.spec.cost; },
+            "What the plan costs by parts, in GPU-seconds, as `admit` counts it; empty = it is not said.")
         .def_property_readonly("rounds", rounds,
                                "What each round of the search found: a dict per round, out of `stats` "
                                "(`round_1_moves` and so on).")
         .def_static(
-            "from_json",
-            [](const DocumentOrPath& source) {
-                return NamedPlan{read_plan(source), {}};
-            },
-            py::arg("source"),
+            "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
             documented("from_json(source)",
                        "Reads a `gpusched.plan` document.\n\nParameters\n----------\n"
                        "source\n    the path of a file, or the document as a dict\n\n"
@@ -187,17 +220,19 @@ void bind_plan(py::module_& m) {
                        "BackendError\n    when the file cannot be read")
                 .c_str())
         .def(
-            "to_json",
-            [](const NamedPlan& p, const py::none&) -> JsonObject {
-                return py::module_::import("json").attr("loads")(io::plan_to_json(p.spec, 0));
-            },
+            "to_json", [](const NamedPlan& p, const py::none&) -> JsonObject { return plan_document(p); },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.plan` document: as a dict, or written to a file.")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const PathLike& path) { io::write_plan(p.spec, path_text(path)); },
+            [](const NamedPlan& p, const PathLike& path) {
+                if (p.brought.tasks.empty()) return io::write_plan(p.spec, path_text(path));
+                const auto dumps = py::module_::import("json").attr("dumps");
+                const auto text = dumps(plan_document(p), py::arg("indent") = 1).cast<std::string>();
+                write_file(path_text(path), text + "\n");
+            },
             py::arg("path"))
         .def(
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
@@ -232,13 +267,13 @@ void bind_plan(py::module_& m) {
     m.def(
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
-            const auto spec = plan_argument(plan);
-            const auto brought = brought_by(plan);
+            const auto named = named_plan(plan);
+            const auto& spec = named.spec;
             const py::gil_scoped_release unlocked;
-            if (brought.tasks.empty())
+            if (named.brought.tasks.empty())
                 return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
             auto snapshot = cluster->to_spec();
-            add(snapshot, brought);
+            add(snapshot, named.brought);
             const auto with = Cluster::build(snapshot);
             return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
         },

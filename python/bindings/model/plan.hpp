@@ -28,7 +28,7 @@ struct Brought {
 struct NamedPlan {
     PlanSpec spec;
     std::optional<StopReason> stop_reason{};  ///< absent for a plan that was read
-    Brought brought{};                        ///< `verify.plan` and `apply` add it; files leave it out
+    Brought brought{};                        ///< `verify.plan` and `apply` add it; in files under `x-brings`
     /// `moves` as Python's tuple, made at the first access. Plans never change in Python.
     mutable py::object moves_tuple{};
 
@@ -40,8 +40,8 @@ struct NamedPlan {
 /// @throws InvalidInput with everything that is wrong with the file or dict
 PlanSpec plan_argument(const py::object& plan);
 
-/// What a plan brings along: of a Plan that `admit` made for a job given as a dict.
-Brought brought_by(const py::object& plan);
+/// The same with what it brings along: a Plan that `admit` made for a job given as a dict, or a document of one.
+NamedPlan named_plan(const py::object& plan);
 /// Adds what the snapshot does not have.
 void add(ClusterSpec& snapshot, const Brought& brought);
 

@@ -275,7 +275,7 @@ void bind_spot_result(py::module_& m) {
     type.def_property_readonly(
             "jobs", &job_columns,
             "What became of each job of the trace, in seconds: a dict of arrays. held_s = startup_s + kept_s "
-            "+ lost_s + open_s; -1 = never.")
+            "+ lost_s + open_s + slowed_s; -1 = never.")
         .def_property_readonly("timeline", &timeline_columns,
                                "Hour by hour, a dict of arrays: GPUs held in thousandths, and waiting jobs.")
         .def("__repr__", [](const R& r) {

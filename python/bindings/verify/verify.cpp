@@ -55,21 +55,19 @@ void bind_verify(py::module_& parent) {
             const auto o = with_rule(options.read("plan", keywords));
             if (py::isinstance<Cluster>(cluster)) {
                 const auto snapshot = cluster.cast<ClusterPtr>();
-                const auto spec = plan_argument(plan);
-                const auto brought = brought_by(plan);
+                const auto named = named_plan(plan);
                 const py::gil_scoped_release unlocked;
                 auto data = snapshot->to_spec();
-                add(data, brought);
-                return verify::plan(data, spec, o);
+                add(data, named.brought);
+                return verify::plan(data, named.spec, o);
             }
             auto snapshot = read_cluster(cluster, "cluster", "a Cluster, a dict or the path of a file");
-            const auto spec = plan_argument(plan);
-            const auto brought = brought_by(plan);
+            const auto named = named_plan(plan);
             const py::gil_scoped_release unlocked;
-            add(snapshot, brought);
+            add(snapshot, named.brought);
             // Refuses snapshots that are not valid; what is checked against is the data as it was read.
             static_cast<void>(Cluster::build(snapshot));
-            return verify::plan(snapshot, spec, o);
+            return verify::plan(snapshot, named.spec, o);
         },
         py::arg("cluster"), py::arg("plan"),
         options

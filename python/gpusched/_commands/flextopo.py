@@ -22,7 +22,7 @@ def watch_options(p: Parser) -> None:
     p.add_argument("--name", metavar="NODE", help="watch: of the object (default: with --this-machine the host's; a FILE needs one)")
     p.add_argument("--holders", metavar="FILE", help='watch: who holds what, such as {"team/pod": {"gpus": [0, 1], "cores": [0]}} (default: whoever does in the first reading)')
     p.add_argument("--once", action="store_const", const=True, help="watch: publish once and end (default: go on)")
-    p.add_argument("--interval-s", type=float, metavar="SECONDS", help="watch: read the hardware so often (default: 60)")
+    p.add_argument("--interval-s", "--interval", type=float, metavar="SECONDS", help="watch: read the hardware so often (default: 60)")
     p.add_argument("--poll-s", type=float, metavar="SECONDS", help="watch: look at the holders so often (default: 1)")
     p.add_argument("--kubectl", action="store_const", const=True, help="watch: publish with kubectl apply (default: to --output)")
 

@@ -164,6 +164,10 @@ class SpotReplayResult:
     @property
     def lp_unfinished(self) -> int: ...
     @property
+    def hp_slowdown(self) -> Spread: ...
+    @property
+    def lp_slowdown(self) -> Spread: ...
+    @property
     def lp_kept_gpu_h(self) -> float: ...
     @property
     def lp_lost_gpu_h(self) -> float: ...
@@ -261,6 +265,7 @@ def generate_spot_trace(
     hours: int = 288,
     hp_load: float = 0.68,
     lp_load: float = 0.25,
+    cpu_load: float = 0.0,
     hp_swing: float = 0.5,
     lp_runtime: float = 0.5,
     no_checkpoint: float = 0.0,
@@ -273,12 +278,15 @@ def replay_spot(
     trace: SpotTrace,
     *,
     rankers: Sequence[str | Callable[[Cluster, Task, Node], int]] = ["packing", "homogeneous", "eviction_history"],
+    filters: Sequence[str] = [],
     gpu_picker: str = "tightest_gpu",
     victims: Literal["none", "random", "spot", "exact"] = "spot",
     spot_jobs: bool = True,
     start_delay_s: int = 120,
     consolidate_every_h: int = 0,
     consolidation_preset: Literal["ipc", "fast", "best"] = "fast",
+    cpu_slowdown_milli: Sequence[int] = [],
+    offline_slowdown_milli: Sequence[int] = [],
     eviction: EvictionModel | None = None,
     measure_from_s: int = 0,
     measure_until_s: int | None = None,

@@ -221,7 +221,9 @@ FRONTIER_COLUMNS = (
 
 
 def frontier_to_pandas(frontier: consolidation.Frontier) -> pd.DataFrame:
-    return to_pandas({name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS})
+    columns: dict[str, list[Any]] = {name: Wholes(getattr(point, name) for point in frontier.points) for name in FRONTIER_COLUMNS}
+    columns["vacated_gpus_at_most"] = Numbers(point.vacated_gpus_at_most for point in frontier.points)
+    return to_pandas(columns)
 
 
 def preemption_explanation_to_pandas(why: preemption.Explanation) -> pd.DataFrame:

@@ -94,6 +94,29 @@ def test_who_moves_and_who_is_evicted() -> None:
     assert moved.moved == [move.task for move in moved.plan.moves] and moved.evicted == []
 
 
+def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    made = gs.admit(cluster, JOB)
+    document = made.plan.to_json()
+    assert document["version"] == 2 and document["cost"] == made.cost_parts and made.plan.cost == made.cost_parts
+    assert [task["name"] for task in document["x-brings"]["tasks"]] == ["new-0"]
+    made.plan.to_json(tmp_path / "plan.json")
+    assert json.loads((tmp_path / "plan.json").read_text()) == document
+    for source in (document, tmp_path / "plan.json"):
+        read = gs.Plan.from_json(source)
+        assert read == made.plan and gs.verify.plan(cluster, source).ok and gs.verify.plan(cluster, read).ok
+        assert gs.apply(cluster, source) == gs.apply(cluster, made.plan)
+    assert "x-brings" not in gs.admit(cluster, "big").plan.to_json()
+    document["x-brings"]["tasks"][0]["gpu_count"] = -1
+    with pytest.raises(gs.InvalidInput, match="x-brings: /tasks/0/gpu_count"):
+        gs.Plan.from_json(document)
+    snapshot, job, plan = tmp_path / "c.json", tmp_path / "job.json", tmp_path / "p.json"
+    cluster.to_json(snapshot)
+    job.write_text(json.dumps(JOB))
+    assert cli.main(["admit", str(snapshot), str(job), "-o", str(plan)]) == 0
+    assert cli.main(["verify", str(snapshot), str(plan)]) == 0
+
+
 def test_room_is_made_by_moves_alone() -> None:
     cluster = gs.Cluster.from_json(fragmented())
     plan = gs.make_room(cluster, JOB, task_price_s=1)

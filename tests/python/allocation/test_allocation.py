@@ -341,3 +341,25 @@ def test_the_limits_of_a_caller() -> None:
     assert gs.allocate(cluster, {"name": "one", "pods": groups[:1]}).stop_reason == "completed"
     with pytest.raises(gs.InvalidInput, match="time_limit: -1; expected at least 0"):
         gs.allocate(cluster, hard, time_limit=-1)
+
+
+def test_interference_by_name() -> None:
+    nodes = [node("a", ["g"]), node("b", ["g"])]
+    busy = [{"name": "cpu", "node": "a", "gpus": [], "gpu_count": 0, "cpu_milli": 32000, "memory_mib": 0}]
+    pinned = {"name": "gpus", "node": "a", "gpus": [0, 1], "gpu_count": 2, "cpu_milli": 1000, "memory_mib": 0}
+    c = gs.Cluster.from_json(document(nodes, [*busy, pinned], now=0))
+    new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
+    assert gs.place(c, new, rankers=["packing"]) == ("a", [2])
+    assert gs.place(c, new, rankers=["interference", "packing"]) == ("b", [0])
+    cores = {"name": "new", "gpu_count": 0, "cpu_milli": 8000, "memory_mib": 0}
+    assert gs.place(c, cores, rankers=["packing"]) == ("a", [])
+    assert gs.place(c, cores, rankers=["packing"], filters=["co_location_limit"]) == ("b", [])
+
+
+def test_slowdowns_are_learnt() -> None:
+    assert gs.allocation.fit_slowdown([(0.5, 0.1), (1, 0.3)]) == [280]
+    assert gs.allocation.fit_slowdown([(0.5, 0.4)] * 3 + [(1, 0.2)], values=2) == [350, 350]
+    with pytest.raises(gs.InvalidInput, match="values: 9; expected 1 to 8"):
+        gs.allocation.fit_slowdown([(0.5, 0.1)], 9)
+    with pytest.raises(gs.InvalidInput, match=r"observations\[0\]"):
+        gs.allocation.fit_slowdown([(0.5, 0.1, 3)])  # type: ignore[list-item]

@@ -818,3 +818,22 @@ def test_daemons_stay_because_they_are_daemons() -> None:
         ],
     )
     assert "must stay (daemon)" in str(gs.explain_move(cluster, "d", "B"))
+
+
+def test_a_plan_says_at_which_price_it_was_made() -> None:
+    cluster = gs.sim.generate_cluster(nodes=200, seed=3)
+    plan = gs.consolidate(cluster, price=500)
+    document = plan.to_json()
+    assert plan.price == document["price"] == plan.stats["price"] == 500 and "cost" not in document and plan.cost == {}
+    assert gs.Plan.from_json(document) == plan and gs.verify.plan(cluster, document).ok
+    free = gs.consolidate(cluster, price=0)
+    assert free.price is None and "price" not in free.to_json()
+    document["cost"] = {"moves": 12.5}
+    assert gs.Plan.from_json(document).cost == {"moves": 12.5}
+    document["price"] = -1
+    with pytest.raises(gs.InvalidInput, match="/price: expected an integer from 0 to .*, found -1"):
+        gs.Plan.from_json(document)
+    points = gs.frontier(cluster, points=4)
+    frame = points.to_pandas()
+    assert list(frame["vacated_gpus_at_most"]) == [point.vacated_gpus_at_most for point in points]
+    assert gs.frontier(cluster, points=2, objective="nodes").to_pandas()["vacated_gpus_at_most"].isna().all()

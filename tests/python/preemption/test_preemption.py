@@ -62,6 +62,38 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
     assert gs.verify.plan(cluster, plan).ok
 
 
+@pytest.mark.parametrize("policy", ["spot", "spot_exact"])
+def test_spot_policies_rank_nodes_as_place_does_where_nobody_is_evicted(policy: str) -> None:
+    def answer(nodes: list[dict[str, Any]], tasks: list[dict[str, Any]], waits: dict[str, Any]) -> str:
+        empty = {"cpu_milli": 0, "memory_mib": 0}
+        cluster = gs.Cluster.from_json(
+            {
+                "format": "gpusched.cluster",
+                "version": 2,
+                "now": 0,
+                "nodes": [{"gpu_count": 8, "cpu_milli": 8, "memory_mib": 8, **n} for n in nodes],
+                "tasks": [{**empty, **t} for t in tasks],
+            }
+        )
+        found = gs.preempt(cluster, {**empty, **waits}, policy=policy)
+        assert found is not None and found.victims == []
+        assert found.node == gs.place(cluster, {**empty, **waits})[0]
+        return found.node
+
+    waits = {"name": "waits", "gpu_count": 2, "priority_class": "HP"}
+    held = {"name": "held", "gpu_count": 4, "gpus": [0, 1, 2, 3]}
+    # Packing: the node with less idle capacity, though the other one has the name that comes first.
+    assert answer([{"name": "a"}, {"name": "b"}], [{**held, "node": "b", "priority_class": "HP"}], waits) == "b"
+    # Co-location: beside HP, not beside spot tasks.
+    both = [{**held, "node": "a", "priority_class": "LP"}, {**held, "name": "other", "node": "b", "priority_class": "HP"}]
+    assert answer([{"name": "a"}, {"name": "b"}], both, waits) == "b"
+    assert answer([{"name": "a"}, {"name": "b"}], both, {**waits, "priority_class": "LP"}) == "a"
+    # Eviction history: HP where spot tasks were evicted, spot tasks where none was.
+    nodes = [{"name": "a"}, {"name": "b", "eviction_count": 5}]
+    assert answer(nodes, [], waits) == "b"
+    assert answer(nodes, [], {**waits, "priority_class": "LP"}) == "a"
+
+
 @pytest.mark.parametrize("policy", ["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"])
 def test_all_policies_agree_where_there_is_one_way(cluster: gs.Cluster, policy: Any) -> None:
     d = gs.preempt(cluster, "waits", policy=policy)

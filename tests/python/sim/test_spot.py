@@ -230,3 +230,28 @@ def test_consolidations_are_those_of_the_preset() -> None:
     assert moves["ipc"] != moves["fast"]
     with pytest.raises(gs.InvalidInput, match="consolidation_preset: 'all'; expected one of 'ipc', 'fast', 'best'"):
         gs.sim.replay_spot(trace, consolidation_preset="all")  # type: ignore[arg-type]
+
+
+def test_interference_and_limits() -> None:
+    """As in tests/unit/sim/test_spot_interference.cpp."""
+    jobs = [job("gpu", "HP", 1, 0, 1000), job("cpu", "LP", 0, 100, 300) | {"cpu_milli": 32000}]
+    trace = gs.sim.SpotTrace(NODES, jobs)
+    assert gs.sim.replay_spot(trace).jobs["slowed_s"].tolist() == [0, 0]
+    slowed = gs.sim.replay_spot(trace, start_delay_s=0, cpu_slowdown_milli=[1000])
+    assert slowed.jobs["slowed_s"].tolist() == [100, 0]
+    assert slowed.jobs["finish_s"].tolist() == [1100, 400]
+    assert slowed.hp_slowdown.mean == pytest.approx(0.1) and slowed.lp_slowdown.count == 0
+    jobs[1]["cpu_milli"] = 33000  # more than half of the node
+    limited = gs.sim.replay_spot(gs.sim.SpotTrace(NODES, jobs), filters=["co_location_limit"])
+    assert limited.jobs["first_start_s"].tolist() == [0, -1]
+    with pytest.raises(gs.InvalidInput, match=r"cpu_slowdown_milli\[1\]: 5; expected at least the value before, 10"):
+        gs.sim.replay_spot(trace, cpu_slowdown_milli=[10, 5])
+    with pytest.raises(gs.InvalidInput, match="co_location_limit"):
+        gs.sim.replay_spot(trace, filters=["co_location"])
+
+
+def test_cpu_only_jobs_are_generated_beside_the_others() -> None:
+    plain = gs.sim.generate_spot_trace(nodes=16, hours=24, seed=1).to_pandas()
+    more = gs.sim.generate_spot_trace(nodes=16, hours=24, cpu_load=0.3, seed=1).to_pandas()
+    assert more[more.gpu_count > 0].reset_index(drop=True).equals(plain)
+    assert (more.gpu_count == 0).sum() > 5

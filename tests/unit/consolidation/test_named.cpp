@@ -7,6 +7,14 @@
 
 using namespace testing_support;
 
+namespace {
+struct LastFirst {
+    std::int64_t operator()(const Cluster&, NodeId node) const {
+        return -static_cast<std::int64_t>(index(node));
+    }
+};
+}  // namespace
+
 TEST_CASE("policies by name give the plans of the same policies as types") {
     const auto cluster = Cluster::build(generated());
     const con::Options options{.price = 900};
@@ -70,11 +78,6 @@ TEST_CASE("every name makes a policy whose plans are valid") {
 }
 
 TEST_CASE("a node order of one's own is chosen by name from a copy of the registry") {
-    struct LastFirst {
-        std::int64_t operator()(const Cluster&, NodeId node) const {
-            return -static_cast<std::int64_t>(index(node));
-        }
-    };
     auto orders = con::node_orders();
     orders.add<LastFirst>("last_first");
     auto policies = con::make_policies();
@@ -89,11 +92,6 @@ TEST_CASE("a node order of one's own is chosen by name from a copy of the regist
 }
 
 TEST_CASE("calls by name know the policies of the registries that they are given") {
-    struct LastFirst {
-        std::int64_t operator()(const Cluster&, NodeId node) const {
-            return -static_cast<std::int64_t>(index(node));
-        }
-    };
     auto known = con::registries();
     known.node_orders.add<LastFirst>("last_first");
     CHECK(con::policy_names("node_order", known).back() == "last_first");
@@ -111,7 +109,8 @@ TEST_CASE("policies by name keep everything else of the preset") {
     for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best})
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes}) {
             const auto typed = con::presets::visit(preset, objective, [&](const auto& policies) {
-                return con::consolidate(cluster, con::with_node_order(policies, con::FewestPods{}));
+                return con::consolidate(cluster,
+                                        con::AnyPolicies(con::with_node_order(policies, con::FewestPods{})));
             });
             const auto named = con::consolidate(cluster, names, {.preset = preset, .objective = objective});
             CHECK(named.plan == typed.plan);

@@ -91,9 +91,9 @@ TEST_CASE("polishing searches in other orders also where keys are small") {
     const auto cluster = Cluster::build(generated(60));
     const auto asked_in = [&](std::optional<double> polish_time) {
         std::vector<NodeId> asked;
-        const con::Policies<con::ByGpuModel, con::FewestPods, con::TightestFit, con::CheapestVictims,
-                            NotingWhoIsAsked, con::GpuWeight>
-            policies{.acceptance = {&asked}};
+        const con::AnyPolicies policies =
+            con::Policies<con::ByGpuModel, con::FewestPods, con::TightestFit, con::CheapestVictims,
+                          NotingWhoIsAsked, con::GpuWeight>{.acceptance = {&asked}};
         const ManualClock clock(1000);
         (void)con::consolidate(cluster, policies, {.rounds = 1, .threads = 1, .polish_time = polish_time},
                                {.clock = &clock});

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that each concept asks for, written as an outside user would; and the presets as sets of policies.
+// The least that each concept asks for, written as an outside user would, alone and in place of a preset's policy.
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,14 +103,15 @@ TEST_CASE("the least that the concepts ask for is enough") {
 TEST_CASE("pickers and weights that answer what cannot be are refused, and nothing is corrupted") {
     const auto cluster = Cluster::build(generated());
     const auto picks = [](GpuMask gpus) {
-        return con::with_picker(con::presets::fast(),
-                                [gpus](const Cluster&, TaskId, NodeId) { return gpus; });
+        return con::AnyPolicies(
+            con::with_picker(con::presets::fast(), [gpus](const Cluster&, TaskId, NodeId) { return gpus; }));
     };
     for (const auto gpus : {GpuMask{0}, ~GpuMask{0}, GpuMask{1} << 63})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, picks(gpus)), InvalidInput,
                                "the GPU picker answers");
     const auto weighs = [](std::int64_t weight) {
-        return con::with_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; });
+        return con::AnyPolicies(
+            con::with_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; }));
     };
     const auto most = con::most_node_weight(cluster);
     for (const auto weight : {std::int64_t{-1}, most + 1, std::numeric_limits<std::int64_t>::max()})
@@ -121,7 +120,7 @@ TEST_CASE("pickers and weights that answer what cannot be are refused, and nothi
                                    std::to_string(most));
     CHECK(con::consolidate(cluster, weighs(most)).stats.vacated_nodes > 0);
     const auto models = [](std::int64_t per_gpu) {
-        return con::with_weight(con::presets::fast(), con::ModelWeight{{per_gpu}});
+        return con::AnyPolicies(con::with_weight(con::presets::fast(), con::ModelWeight{{per_gpu}}));
     };
     REQUIRE_THROWS_AS(con::consolidate(cluster, models(std::numeric_limits<std::int64_t>::max())),
                       InvalidInput);
@@ -179,22 +178,6 @@ TEST_CASE("library policies combine") {
     CHECK(check(spec, cluster, result.plan).ok);
 }
 
-TEST_CASE("a preset is a set of policies and nothing else") {
-    const auto cluster = Cluster::build(generated());
-    const auto same = [&](const con::Result& a, const con::Result& b) {
-        CHECK(a.plan == b.plan);
-        CHECK(a.stats == b.stats);
-    };
-    same(con::consolidate(cluster, {.preset = con::Preset::ipc}),
-         con::consolidate(cluster, con::presets::ipc()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast}),
-         con::consolidate(cluster, con::presets::fast()));
-    same(con::consolidate(cluster, {.preset = con::Preset::best}),
-         con::consolidate(cluster, con::presets::best()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
-         con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
-}
-
 TEST_CASE("one policy of a preset is replaced, all else of it stays") {
     const auto cluster = Cluster::build(generated());
     auto all = con::presets::best();
@@ -231,164 +214,12 @@ TEST_CASE("one policy of a preset is replaced, all else of it stays") {
         }
     };
     const auto best = con::consolidate(cluster, con::presets::best());
-    CHECK(con::consolidate(cluster, con::with_node_order(con::presets::best(), LikeTheirs{})).plan ==
-          best.plan);
-    CHECK(con::consolidate(cluster, con::with_node_order(con::presets::best(), ByName{})).plan != best.plan);
-}
-
-TEST_CASE("a preset's policies behind one type give the preset's plan") {
-    const auto cluster = Cluster::build(generated());
-    con::AnyPolicies any = con::presets::best();
-    CHECK(con::consolidate(cluster, any).plan == con::consolidate(cluster).plan);
-    any = con::presets::ipc();
-    CHECK(con::consolidate(cluster, any).plan ==
-          con::consolidate(cluster, {.preset = con::Preset::ipc}).plan);
-}
-
-TEST_CASE("limits of the options reach every acceptance that takes them, in one way") {
-    const auto cluster = Cluster::build(generated());
-    const con::AnyPolicies any = con::presets::best();
-    std::vector<NodeId> half;
-    for (const auto node : cluster.nodes())
-        if (index(node) % 2 == 0) half.push_back(node);
-    for (const con::Options& options :
-         {con::Options{.max_others = 0}, con::Options{.price = 2000}, con::Options{.clear = half}}) {
-        const auto by_preset = con::consolidate(cluster, options);
-        CHECK(con::consolidate(cluster, con::presets::best(), options).plan == by_preset.plan);
-        CHECK(con::consolidate(cluster, any, options).plan == by_preset.plan);
-    }
-    const con::PriceLimit mine{.others = 5, .price = 2};
-    CHECK(mine.with_limits({}).others == 5);
-    CHECK(mine.with_limits({}).price == con::Options{}.price);
-    CHECK(mine.with_limits({.max_others = 3, .price = 7}).price == 7);
-}
-
-TEST_CASE("options that have no effect beside policies of one's own are refused") {
-    const auto cluster = Cluster::build(figure_15());
-    const auto refused = [&](const auto& policies, const con::Options& options, const std::string& message) {
-        INFO(message);
-        REQUIRE_THROWS_MESSAGE(con::validate(options, cluster, policies), InvalidInput, message);
-        REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, policies, options), InvalidInput, message);
+    const auto ordered_by = [&](const auto& order) {
+        const con::AnyPolicies policies = con::with_node_order(con::presets::best(), order);
+        return con::consolidate(cluster, policies).plan;
     };
-    const auto best = con::presets::best();
-    refused(
-        best, {.preset = con::Preset::fast},
-        "preset: fast; expected the default beside policies of your own: start from those of presets.hpp");
-    refused(best, {.objective = con::Objective::nodes},
-            "objective: nodes; expected the default beside policies of your own: their weight says");
-    const auto all = con::with_acceptance(best, con::AcceptAll{});
-    refused(all, {.max_others = 3},
-            "max_others: 3; expected the default beside policies of your own: their "
-            "acceptance takes no limits, as PriceLimit would");
-    refused(con::AnyPolicies(all), {.price = 2}, "price: 2; expected the default");
-    con::validate({.max_others = 3, .price = 2}, cluster, best);
-    con::validate({.max_others = 3}, cluster, con::AnyPolicies(best));
-}
-
-TEST_CASE("max_others limits what a preset moves for one node") {
-    const auto cluster = Cluster::build(figure_15());  // one task of the node, two of others
-    const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
-    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 1}).plan.moves.empty());
-    CHECK(con::consolidate(cluster, {.preset = preset, .max_others = 2}).plan.moves.size() == 3);
-}
-
-TEST_CASE("the node orders of demand count GPUs, cores and pods, for the size of the node") {
-    // On each node one pod that holds a GPU and a core.
-    const ClusterSpec spec{.nodes = {node("a", 1), node("b", 8), node("c", 16), node("d", 0)},
-                           .tasks = {task("x", "a", {0}), task("y", "b", {0}), task("z", "c", {0})}};
-    const auto cluster = Cluster::build(spec);
-    const auto key = [&](const auto& order, const char* name) {
-        return order(cluster, cluster.find_node(name));
-    };
-    // 1000 for the GPU, 1000 for the pod, and a sixteenth of the core.
-    for (const auto* name : {"a", "b", "c"}) CHECK(key(con::LeastDemand{}, name) == 2062);
-    CHECK(key(con::LeastDemand{}, "d") == 0);
-    // Over the cube roots 1, 2 and 2.519; nodes without GPUs last.
-    CHECK(key(con::LeastDemandForSize{}, "a") == 2062);
-    CHECK(key(con::LeastDemandForSize{}, "b") == 1031);
-    CHECK(key(con::LeastDemandForSize{}, "c") == 818);
-    CHECK(key(con::LeastDemandForSize{}, "d") > 1'000'000'000'000'000'000);
-}
-
-TEST_CASE("fewest pods count tasks, lowest utilisation counts GPUs in use of those that the node has") {
-    auto quarter = task("w", "b", {1});
-    quarter.gpu_share_milli = 250;
-    auto daemon = task("agent", "a", {});
-    daemon.gpu_count = 0;
-    daemon.daemon = true;
-    const ClusterSpec spec{
-        .nodes = {node("a", 1), node("b", 8), node("c", 4), node("d", 0)},
-        .tasks = {task("x", "a", {0}), task("y", "b", {0}), quarter, task("z", "c", {0, 2, 3}), daemon}};
-    const auto cluster = Cluster::build(spec);
-    const auto key = [&](const auto& order, const char* name) {
-        return order(cluster, cluster.find_node(name));
-    };
-    CHECK(key(con::FewestPods{}, "a") == 1);
-    CHECK(key(con::FewestPods{}, "b") == 2);
-    CHECK(key(con::FewestPods{}, "d") == 0);
-    CHECK(key(con::LowestUtilisation{}, "a") == 1'000'000);
-    CHECK(key(con::LowestUtilisation{}, "b") == 156'250);  // 1.25 of 8
-    CHECK(key(con::LowestUtilisation{}, "c") == 750'000);
-    CHECK(key(con::LowestUtilisation{}, "d") == 0);
-}
-
-TEST_CASE("a price limit compares what a node is worth with what its moves cost") {
-    con::ChainSet node{.gain = 8, .tasks = 2, .moves = 12, .cost = 16};
-    CHECK(con::PriceLimit{}(node));
-    CHECK(con::PriceLimit{.price = 500}(node));  // 8 GPUs, and 16 x half a GPU
-    CHECK_FALSE(con::PriceLimit{.price = 501}(node));
-    CHECK(con::PriceLimit{.others = 10}(node));
-    CHECK_FALSE(con::PriceLimit{.others = 9}(node));
-    node = {.gain = 0, .tasks = 2, .moves = 3, .cost = 3};  // worth nothing
-    CHECK(con::PriceLimit{}(node));
-    CHECK_FALSE(con::PriceLimit{.price = 1}(node));
-    // Nothing overflows.
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    CHECK(con::is_worth(most, most / 8, 1));
-    CHECK_FALSE(con::is_worth(1, most, con::highest_price));
-    CHECK(con::value_milli(3, 4, 250) == 2000);
-}
-
-TEST_CASE("a price trades GPUs for moves") {
-    const auto spec = sim::generate_cluster({.nodes = 2000, .seed = 5, .load = 1.15});
-    const auto cluster = Cluster::build(spec);
-    const auto preset = GENERATE(con::Preset::ipc, con::Preset::fast, con::Preset::best);
-    const auto run = [&](std::int64_t price) {
-        return con::consolidate(cluster, {.preset = preset, .price = price});
-    };
-    const auto all = run(0), some = run(1500), few = run(4000), nothing = run(con::highest_price);
-    const auto cost_of_each = [](const con::Result& r) {
-        return static_cast<double>(r.stats.relocation_cost) / static_cast<double>(r.stats.vacated_gpus);
-    };
-    CHECK(few.stats.vacated_gpus < some.stats.vacated_gpus);
-    CHECK(some.stats.vacated_gpus < all.stats.vacated_gpus);
-    CHECK(cost_of_each(few) < cost_of_each(some));
-    CHECK(cost_of_each(some) < cost_of_each(all));
-    CHECK(nothing.plan.moves.empty());
-    for (const auto* result : {&all, &some, &few}) {
-        CHECK(check(spec, cluster, result->plan).ok);
-        const auto& stats = result->stats;
-        CHECK(stats.vacated_weight == stats.vacated_gpus);
-        CHECK(stats.value_milli == 1000 * stats.vacated_gpus - stats.price * stats.relocation_cost);
-        CHECK(stats.value_milli >= 0);
-    }
-    CHECK(some.stats.price == 1500);
-}
-
-TEST_CASE("what counts is the cost of the tasks whose last node differs") {
-    auto spec = figure_15();
-    for (auto& t : spec.tasks) t.move_cost = 3;
-    const auto cluster = Cluster::build(spec);
-    const auto preset = GENERATE(con::Preset::ipc, con::Preset::best);
-    // Three moves of cost 3 for four GPUs.
-    const auto result = con::consolidate(cluster, {.preset = preset, .price = 444});
-    CHECK(result.stats.relocation_cost == 9);
-    CHECK(result.stats.value_milli == 4000 - 9 * 444);
-    CHECK(con::consolidate(cluster, {.preset = preset, .price = 445}).plan.moves.empty());
-    CHECK(con::consolidate(cluster, {.preset = preset, .price = 111, .objective = con::Objective::nodes})
-              .stats.value_milli == 1);
-    CHECK(con::consolidate(cluster, {.preset = preset, .price = 112, .objective = con::Objective::nodes})
-              .plan.moves.empty());
+    CHECK(ordered_by(LikeTheirs{}) == best.plan);
+    CHECK(ordered_by(ByName{}) != best.plan);
 }
 
 namespace {
@@ -407,7 +238,7 @@ TEST_CASE("the acceptance sees what a node takes") {
     const con::Policies<con::ByGpuModel, con::LeastDemand, con::TightestFit, con::CheapestVictims, Recording,
                         con::GpuWeight>
         policies{.acceptance = {&seen}};
-    const auto result = con::consolidate(cluster, policies, {.rounds = 2, .threads = 1});
+    const auto result = con::consolidate(cluster, con::AnyPolicies(policies), {.rounds = 2, .threads = 1});
     std::int64_t at_home = 0, others = 0;
     for (std::size_t i = 0; i < seen.size(); ++i) {
         const auto& now = seen[i];
@@ -424,56 +255,4 @@ TEST_CASE("the acceptance sees what a node takes") {
     CHECK(at_home > 0);
     CHECK(others > 0);
     REQUIRE(result.stats.rounds.size() == 2);
-}
-
-TEST_CASE("fast ends after one round, best goes on while that gains") {
-    const auto cluster = Cluster::build(generated());
-    CHECK(con::consolidate(cluster, {.preset = con::Preset::fast}).stats.rounds.size() == 1);
-    CHECK(con::consolidate(cluster, {.preset = con::Preset::best}).stats.rounds.size() > 1);
-    auto policies = con::presets::fast();
-    policies.switches.most_rounds = 2;
-    CHECK(con::consolidate(cluster, policies).stats.rounds.size() == 2);
-    CHECK(con::consolidate(cluster, policies, {.rounds = 1}).stats.rounds.size() == 1);
-}
-
-TEST_CASE("a search of one round goes to its full depth") {
-    const auto cluster = Cluster::build(figure_15());
-    CHECK(con::consolidate(cluster, con::presets::best(), {.rounds = 1}).plan.moves.size() == 3);
-}
-
-TEST_CASE("failed requests are remembered unless the caller says no") {
-    const auto cluster = Cluster::build(generated());
-    auto policies = con::presets::ipc();
-    CHECK(con::consolidate(cluster, policies).stats.requests_dominated > 0);
-    policies.switches.remember_failures = false;
-    CHECK(con::consolidate(cluster, policies).stats.requests_dominated == 0);
-}
-
-TEST_CASE("filling gaps leaves fewer nodes with idle GPUs") {
-    const auto spec = sim::generate_cluster({.nodes = 2000, .seed = 7, .load = 1.15});
-    const auto cluster = Cluster::build(spec);
-    auto policies = con::presets::fast();
-    CHECK_FALSE((policies.switches.fill_gaps || con::presets::best().switches.fill_gaps));
-    const auto without = con::consolidate(cluster, policies);
-    policies.switches.fill_gaps = true;
-    const auto with = con::consolidate(cluster, policies);
-    CHECK(with.stats.not_fully_occupied_after < without.stats.not_fully_occupied_after);
-    CHECK(check(spec, cluster, with.plan).ok);
-}
-
-TEST_CASE("a result becomes a document with its statistics") {
-    const auto cluster = Cluster::build(figure_15());
-    const auto result = con::consolidate(cluster);
-    const auto spec = to_spec(result.plan, cluster, con::to_stats(result.stats));
-    CHECK(spec.moves.size() == 3);
-    CHECK(spec.stats.at("moves") == 3);
-    CHECK(spec.stats.at("vacated_gpus") == 4);
-    CHECK(spec.stats.at("vacated_weight") == 4);
-    CHECK(spec.stats.at("relocation_cost") == 3);
-    CHECK(spec.stats.at("value_milli") == 4000 - 3 * spec.stats.at("price"));
-    CHECK(spec.stats.at("rounds") == static_cast<double>(result.stats.rounds.size()));
-    CHECK(spec.stats.at("round_1_vacated_nodes") == 1);
-    CHECK(spec.stats.at("round_1_moves") == 3);
-    CHECK(con::rounds_of(spec) == result.stats.rounds);
-    CHECK(con::rounds_of({.stats = {{"moves", 3}, {"round_2_moves", 1}, {"round_1_moves", -1e300}}}).empty());
 }

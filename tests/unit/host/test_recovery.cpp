@@ -3,6 +3,7 @@
 
 #include <support/catch.hpp>
 #include <support/crashing_host.hpp>
+#include <support/instances.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;
@@ -70,7 +71,7 @@ TEST_CASE(
 TEST_CASE("I18 SIGKILL in the recovery from a SIGKILL") {
     int died = 0;
     for (const bool disjoint : {false, true})
-        for (int point = 0;; point += 5) {
+        for (int point = 0;; point += 5 * testing_support::stride) {
             bool more = true;
             for (int second = 0; more; second += 3) {
                 CrashWorld w(disjoint);
@@ -86,7 +87,7 @@ TEST_CASE("I18 SIGKILL in the recovery from a SIGKILL") {
             }
             if (more) break;
         }
-    CHECK(died > 80);
+    CHECK(died > testing_support::instances(80));
 }
 
 TEST_CASE("a change that goes well: programs of the tenant, cores, limits and journal") {

@@ -1,5 +1,6 @@
 #include "oracle.hpp"
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
@@ -18,7 +19,7 @@ TEST_CASE("plans equal a brute force over replicas, and so do the ablations", "[
     if (milp::available_solvers().empty()) return;
     Rng rng(3);
     int feasible = 0, homogeneous = 0;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < instances(60); ++i) {
         const auto r = random_request(rng, 1 + i % 2);
         auto options = exact();
         CAPTURE(i);
@@ -71,8 +72,8 @@ TEST_CASE("plans equal a brute force over replicas, and so do the ablations", "[
         }
         check(best);
     }
-    CHECK(feasible > 20);
-    CHECK(homogeneous > 5);
+    CHECK(feasible > instances(20));
+    CHECK(homogeneous > instances(5));
 }
 
 TEST_CASE("cheapest plans within a deadline, and round robin", "[serving]") {
@@ -169,7 +170,7 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
     if (milp::available_solvers().empty()) return;
     Rng rng(31);
     int compared = 0, tight = 0;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < instances(40); ++i) {
         const auto r = random_request(rng, 1 + i % 2);
         auto options = exact();
         options.max_deployments = 1 + i % 2;
@@ -188,8 +189,8 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
         }
         CHECK(plan.left_out >= 0);
     }
-    CHECK(compared > 20);
-    CHECK(tight > 10);
+    CHECK(compared > instances(20));
+    CHECK(tight > instances(10));
 }
 
 TEST_CASE("one fraction of the memory, and a request without GPUs", "[serving]") {

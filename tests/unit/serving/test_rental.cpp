@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "support/instances.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
@@ -106,7 +107,7 @@ TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
     if (no_solver()) return;
     Rng rng(17);
     int plans = 0, none = 0;
-    for (int i = 0; i < 420; ++i) {
+    for (int i = 0; i < testing_support::instances(420); ++i) {
         const auto p = random_rental(rng);
         std::vector<int> replicas(p.configurations.size(), 0);
         const auto best = enumerated(p, replicas);
@@ -135,8 +136,8 @@ TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
         CHECK(most.multiple >= 1 - 1e-6);
         CHECK(violations(paid, most).empty());
     }
-    CHECK(plans > 100);
-    CHECK(none > 10);
+    CHECK(plans > testing_support::instances(100));
+    CHECK(none > testing_support::instances(10));
 }
 
 TEST_CASE("machines, minimum counts and spot prices by hand", "[serving][rental]") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
@@ -40,14 +41,17 @@ inline boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpu
     return sets;
 }
 
-inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
+inline GpuMask tightest_of(const Cluster& cluster, TaskId task, NodeId node, GpuMask candidates) {
     GpuMask best = 0;
     int least = whole_gpu_milli + 1;
-    for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+    for_each_gpu(candidates, [&](int g) {
         const int left = cluster.gpu_free_milli(node, g, cluster.lent_to(task));
         if (left < least) best = gpu_bit(g), least = left;
     });
     return best;
+}
+inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
+    return tightest_of(cluster, task, node, candidate_gpus(cluster, task, node));
 }
 
 /// What a choice of GPUs means for the machine. Less is better.
@@ -252,6 +256,13 @@ GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, Ta
                                                       NodeId node) const {
     if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
     return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
+}
+
+GPUSCHED_INLINE GpuMask OfflineLimitGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+    if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
+    const auto within = detail::within_offline_limit(cluster, task, node, limit_milli);
+    return within != 0 ? detail::tightest_of(cluster, task, node, within)
+                       : detail::tightest_gpu(cluster, task, node);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::allocation

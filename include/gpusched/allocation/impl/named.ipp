@@ -37,6 +37,7 @@ GPUSCHED_INLINE const PolicyRegistry<AnyRanker>& rankers() {
         r.add<Packing>("packing");
         r.add<Homogeneous>("homogeneous");
         r.add<EvictionHistory>("eviction_history");
+        r.add<Interference>("interference");
         r.add<LeastAllocated>("least_allocated");
         r.add<MostAllocated>("most_allocated");
         r.add("best_fit", [](const Inventory& inventory) { return BestFit{largest_node(inventory)}; });
@@ -70,6 +71,7 @@ GPUSCHED_INLINE const PolicyRegistry<AnyGpuPicker>& gpu_pickers() {
         r.add<LeastHarm>("least_harm");
         r.add<TightestGpu>("tightest_gpu");
         r.add<RandomGpus>("random");
+        r.add<OfflineLimitGpus>("offline_limit");
         r.add("fgd", [](const Inventory& inventory, const Workload& workload) {
             return FgdGpus{detail::share_fgd(inventory, workload)};
         });
@@ -88,6 +90,8 @@ GPUSCHED_INLINE const Registry<AnyFilter>& filters() {
         Registry<AnyFilter> r("filter");
         r.add<AnyNode>("any");
         r.add<OccupiedNodes>("occupied");
+        r.add<CoLocationLimit>("co_location_limit");
+        r.add<OfflineLimit>("offline_limit");
         return r;
     }();
     return all;

@@ -14,9 +14,13 @@ namespace GPUSCHED_NAMESPACE::allocation {
 /// elsewhere says nothing of the node. O(1).
 struct EvictionHistory {
     static constexpr bool node_local = true;
-    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+    /// @param spot_task is it a spot task that is to be placed?
+    static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
         const auto evictions = cluster.inventory().nodes.eviction_count[index(node)];
-        return cluster.may_borrow(task) ? -evictions : evictions;
+        return spot_task ? -evictions : evictions;
+    }
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        return rank(cluster, cluster.may_borrow(task), node);
     }
 };
 

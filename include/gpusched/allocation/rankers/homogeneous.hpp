@@ -13,7 +13,8 @@ namespace GPUSCHED_NAMESPACE::allocation {
 /// others run, 0 on empty nodes, -1 on nodes of spot tasks alone. Daemons do not count. O(tasks on the node).
 struct Homogeneous {
     static constexpr bool node_local = true;
-    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+    /// @param spot_task is it a spot task that is to be placed?
+    static std::int64_t rank(const Cluster& cluster, bool spot_task, NodeId node) noexcept {
         const auto& t = cluster.inventory().tasks;
         bool spot = false, others = false;
         for (const auto neighbour : cluster.tasks_on(node)) {
@@ -21,7 +22,10 @@ struct Homogeneous {
             (cluster.may_borrow(neighbour) ? spot : others) = true;
         }
         if (!spot && !others) return 0;
-        return cluster.may_borrow(task) == others ? -1 : 1;
+        return spot_task == others ? -1 : 1;
+    }
+    std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        return rank(cluster, cluster.may_borrow(task), node);
     }
 };
 

@@ -12,8 +12,12 @@ namespace GPUSCHED_NAMESPACE::allocation {
 /// "Idle" is what the task itself could take: to LP tasks also what Standby tasks lend. O(GPUs of the node).
 struct Packing {
     static constexpr bool node_local = true;
+    /// @param lent whether the task may take what Standby tasks lend
+    static std::int64_t rank(const Cluster& cluster, Lent lent, NodeId node) noexcept {
+        return -cluster.gpu_free_total_milli(node, lent);
+    }
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        return -cluster.gpu_free_total_milli(node, cluster.lent_to(task));
+        return rank(cluster, cluster.lent_to(task), node);
     }
 };
 

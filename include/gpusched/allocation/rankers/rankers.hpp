@@ -7,6 +7,7 @@
 #include <gpusched/allocation/rankers/gpu_clustering.hpp>
 #include <gpusched/allocation/rankers/gpu_packing.hpp>
 #include <gpusched/allocation/rankers/homogeneous.hpp>
+#include <gpusched/allocation/rankers/interference.hpp>
 #include <gpusched/allocation/rankers/least_fill_loss.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
 #include <gpusched/allocation/rankers/packing.hpp>

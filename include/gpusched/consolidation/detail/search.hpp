@@ -36,6 +36,7 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
     };
     auto& stats = result.stats;
     stats.price = price;
+    result.plan.price = price > 0 ? std::optional(price) : std::nullopt;
     stats.open_price = open_price.value_or(0);
     stats.vacated_weight = weigh(result.plan.vacated_nodes);
     stats.opened_weight = weigh(result.plan.opened_nodes);
@@ -84,6 +85,10 @@ template <class Own, class P>
         return std::same_as<Own, P>;
 }
 
+/// Can a policy of that type be one of type `Own`, as far as the type says?
+template <class P, class Own>
+concept CanBe = std::same_as<P, Own> || requires(const P& policy) { policy.type(); };
+
 /// May the paper's choices stand in for these? A caller's own groups, destinations and victims may be meant as limits.
 template <class... Kinds>
 [[nodiscard]] bool may_be_the_papers(const Policies<Kinds...>& policies) {
@@ -127,8 +132,12 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
     if (policies.switches.several_starts) {
         start(policies, true, true);
         start(one_shallow_round(policies), false, false);
-        if (may_be_the_papers(policies))
-            start(papers_choices(policies.acceptance, policies.weight, policies.picker), false, false);
+        // Where the types rule it out, that search is not compiled.
+        if constexpr (CanBe<decltype(policies.partitioner), ByGpuModel> &&
+                      CanBe<decltype(policies.destinations), TightestFit> &&
+                      CanBe<decltype(policies.ejection), CheapestVictims>)
+            if (may_be_the_papers(policies))
+                start(papers_choices(policies.acceptance, policies.weight, policies.picker), false, false);
     }
     if (!budget.exhausted()) {
         if (!tried) rounds->run(policies);
@@ -184,6 +193,14 @@ void check_weights(const Cluster& cluster, const W& weight) {
                                          "node " + gpusched::quoted(cluster.name(node))));
 }
 
+/// The search without a last plan.
+template <class... Kinds>
+Result search_anew(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+                   const Options& options, ExecutorRef executor, Budget& budget) {
+    return options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                              : search(cluster, scope, policies, options, executor, budget);
+}
+
 /// The one place where options meet policies: the limits of the options become those of the acceptance.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
@@ -203,8 +220,7 @@ Result search_again(const Cluster& cluster, const Scope& scope, const Policies<K
     auto best = rounds.joined().finish(budget);
     appraise(cluster, policies, options.price, options.open_price, best);
     if (!budget.exhausted()) {
-        auto anew = options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
-                                       : search(cluster, scope, policies, options, executor, budget);
+        auto anew = search_anew(cluster, scope, policies, options, executor, budget);
         SearchCounters counters = best.stats;
         counters += anew.stats;
         if (worth(anew) > worth(best)) best = std::move(anew);
@@ -215,11 +231,10 @@ Result search_again(const Cluster& cluster, const Scope& scope, const Policies<K
     return best;
 }
 
-/// With options that were validated.
-/// @param last the plan that the search goes on from, or none
-template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_limits, const Options& options,
-                   const Context& context, const LastPlan* last = nullptr) {
+/// The best plan of `first(scope, policies, executor, budget)` and of what polishing finds, with its bound.
+template <class... Kinds, class First>
+Result consolidate_by(const Cluster& cluster, const Policies<Kinds...>& without_limits,
+                      const Options& options, const Context& context, First first) {
     require_lp(options.bound_method, context);
     check_weights(cluster, without_limits.weight);
     auto policies = with_limits(without_limits, options);
@@ -229,9 +244,7 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
     const auto executor = threads.executor();
 
     const auto scope = make_scope(cluster, options);
-    auto best = last != nullptr ? search_again(cluster, scope, policies, *last, options, executor, budget)
-                : options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
-                                     : search(cluster, scope, policies, options, executor, budget);
+    auto best = first(scope, policies, executor, budget);
     if (options.polish_time) {
         const auto first_reason = best.stop_reason;
         // A search asks one budget only: that of polishing ends no later than all the time there is.
@@ -259,6 +272,16 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& without_lim
                 .front();
     if (best.stop_reason == StopReason::completed) best.stop_reason = budget.reason();  // in the bound
     return best;
+}
+
+/// With options that were validated. For the policies of the presets and for AnyPolicies it is compiled in the library.
+template <class... Kinds>
+Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
+                   const Context& context) {
+    return consolidate_by(cluster, policies, options, context,
+                          [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
+                              return search_anew(cluster, scope, limited, options, executor, budget);
+                          });
 }
 
 }  // namespace detail

@@ -1,10 +1,26 @@
 #pragma once
 
+#include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/detail/goal_search.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
 namespace GPUSCHED_NAMESPACE::consolidation {
+
+#ifndef GPUSCHED_HEADER_ONLY
+namespace detail {
+template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best())&, const Options&,
+                                            const Context&);
+template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best(UnitWeight{}))&,
+                                            const Options&, const Context&);
+template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::ipc())&, const Options&,
+                                            const Context&);
+template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::ipc(UnitWeight{}))&,
+                                            const Options&, const Context&);
+template GPUSCHED_EXPORT Result consolidate(const Cluster&, const AnyPolicies&, const Options&,
+                                            const Context&);
+}  // namespace detail
+#endif
 
 GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const Options& options, const Context& context) {
     validate(options, cluster);

@@ -59,8 +59,11 @@ GPUSCHED_INLINE Result replan(const Cluster& cluster, const PlanSpec& last, cons
     if (options.goal) throw InvalidInput("goal: replan goes on from a plan without one; call consolidate");
     const auto policies = make_policies(options.preset, {}, options.objective);
     const detail::LastPlan moves(cluster, last);
-    auto again =
-        detail::consolidate(cluster, detail::following(cluster, last, policies), options, context, &moves);
+    auto again = detail::consolidate_by(
+        cluster, detail::following(cluster, last, policies), options, context,
+        [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
+            return detail::search_again(cluster, scope, limited, moves, options, executor, budget);
+        });
     // On few nodes a whole search takes no time to speak of, and one round may be far from it. A little value is given for the moves of
     // the last plan, which somebody may have approved.
     constexpr std::size_t few_nodes = 1000;

@@ -25,6 +25,7 @@ GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
     spec.bound = plan.bound;
     spec.goal = plan.goal;
     spec.goal_reached = plan.goal_reached;
+    spec.price = plan.price;
     for (const auto& m : plan.moves)
         spec.moves.push_back({cluster.name(m.task), cluster.name(m.from), cluster.name(m.to),
                               gpu_list(m.gpus), m.wave, m.how,
@@ -133,6 +134,7 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     plan.bound = spec.bound;
     plan.goal = spec.goal;
     plan.goal_reached = spec.goal_reached;
+    plan.price = spec.price;
     for (const auto& task : spec.evictions)
         plan.evictions.push_back(get.task("eviction #" + std::to_string(plan.evictions.size()), task));
     for (const auto& m : spec.moves) {

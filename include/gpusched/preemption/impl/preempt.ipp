@@ -6,6 +6,7 @@
 #include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/detail/replace_victims.hpp>
+#include <gpusched/preemption/detail/spot_ranking.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -52,7 +53,16 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
         auto found = problem->locality_now();
         if (found == detail::infeasible) continue;
         if (request.qos == Qos::none) found = 0;
-        if (found < closest || (found == closest && earlier(node, best))) best = node, closest = found;
+        const auto is_better = [&] {
+            if (best == none<NodeId> || found != closest) return found < closest;
+            if (request.spot) {
+                const auto mine = detail::spot_rank(cluster, request.borrows, node);
+                const auto other = detail::spot_rank(cluster, request.borrows, best);
+                if (mine != other) return mine > other;
+            }
+            return earlier(node, best);
+        };
+        if (is_better()) best = node, closest = found;
     }
     detail::Answer chosen;
     if (best != none<NodeId>) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
+#include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/standby.hpp>
 #include <gpusched/sim/detail/spot_scheduler.hpp>
@@ -25,6 +26,8 @@ inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o,
     if (known.gpu_pickers.expects_workload(o.gpu_picker))
         problems.add(
             bad_value("gpu_picker", gpusched::quoted(o.gpu_picker), "a picker that needs no workload"));
+    allocation::check_slowdown(problems, "cpu_slowdown_milli", o.cpu_slowdown_milli);
+    allocation::check_slowdown(problems, "offline_slowdown_milli", o.offline_slowdown_milli);
     const auto before = problems.count();
     check_fields(problems, o);
     if (problems.count() == before && o.measure_until_s)

@@ -4,6 +4,7 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/allocation/rankers/interference.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -71,9 +73,8 @@ class SpotScheduler {
           rng_(Rng(options.seed).split(1)),
           picker_(known.gpu_pickers.make(options.gpu_picker, cluster.inventory(), {})) {
         for (const auto& name : options.rankers)
-            rank_.rankers.push_back(name == "eviction_history"
-                                        ? allocation::AnyRanker(NodeEvictions{&evictions_})
-                                        : known.rankers.make(name, cluster.inventory(), {}));
+            rank_.rankers.push_back(ranker(name, options, cluster, known));
+        for (const auto& name : options.filters) passes_.filters.push_back(known.filters.make(name));
     }
     SpotScheduler(const SpotScheduler&) = delete;  // the rankers know where the history is
     SpotScheduler& operator=(const SpotScheduler&) = delete;
@@ -121,6 +122,15 @@ class SpotScheduler {
         const preemption::CostFunction& cost;
     };
 
+    [[nodiscard]] allocation::AnyRanker ranker(const std::string& name, const SpotReplayOptions& options,
+                                               const Cluster& cluster,
+                                               const allocation::Registries& known) const {
+        if (name == "eviction_history") return NodeEvictions{&evictions_};
+        if (name == "interference" && !options.cpu_slowdown_milli.empty())
+            return allocation::Interference{{options.cpu_slowdown_milli}};
+        return known.rankers.make(name, cluster.inventory(), {});
+    }
+
     /// The level within which all pods of the job must be.
     [[nodiscard]] std::optional<Level> required_level(const Cluster& cluster, std::size_t job) const {
         if (gangs_.first[job + 1] - gangs_.first[job] < 2) return std::nullopt;
@@ -145,8 +155,11 @@ class SpotScheduler {
     bool place_all(Cluster& cluster, const Asked& asked, const Filter& allowed, bool evicts, Plan& plan) {
         for (auto i = gangs_.first[asked.job]; i < gangs_.first[asked.job + 1]; ++i) {
             const auto pod = make_id<TaskId>(i);
-            auto to = allocation::place(cluster, pod, rank_, picker_, rng_, allowed);
-            if (!to && evicts) to = make_room(cluster, pod, asked, allowed, plan);
+            const auto passes = [&](const Cluster& c, TaskId task, NodeId node) {
+                return allowed(c, task, node) && passes_(c, task, node);
+            };
+            auto to = allocation::place(cluster, pod, rank_, picker_, rng_, passes);
+            if (!to && evicts) to = make_room(cluster, pod, asked, passes, plan);
             if (!to || !assign_if_it_holds(cluster, {pod, to->node, to->gpus}, plan)) return false;
         }
         return true;
@@ -210,6 +223,7 @@ class SpotScheduler {
         for (const auto task : found.decision->victims) evict_gang(cluster, gangs_.job(task), plan);
         for (std::size_t i = 0; i < pods.size(); ++i) {
             const auto& chosen = found.decision->pods[i];
+            if (!passes_(cluster, pods[i], chosen.node)) return false;
             if (!assign_if_it_holds(cluster, {pods[i], chosen.node, chosen.gpus}, plan)) return false;
         }
         return true;
@@ -236,7 +250,8 @@ class SpotScheduler {
         }
         if (node == none<NodeId>) return std::nullopt;
         for (const auto task : leave) evict_gang(cluster, gangs_.job(task), plan);
-        if (find_obstacle(cluster, pod, node) != Obstacle::none) return std::nullopt;
+        if (find_obstacle(cluster, pod, node) != Obstacle::none || !passes_(cluster, pod, node))
+            return std::nullopt;
         return allocation::Destination{node, allocation::pick_gpus(picker_, cluster, pod, node, rng_)};
     }
 
@@ -290,6 +305,7 @@ class SpotScheduler {
     std::vector<std::int64_t> evictions_;  // pods, by node
     Rng rng_;
     RankerRow rank_;
+    allocation::FilterList passes_;
     allocation::AnyGpuPicker picker_;
 };
 

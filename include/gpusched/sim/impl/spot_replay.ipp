@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpusched/allocation/neighbours.hpp>
+#include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/detail/name_order.hpp>
@@ -8,6 +10,7 @@
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -29,7 +32,9 @@ class SpotReplay {
                const allocation::Registries& known)
         : trace_(trace), options_(options), budget_(context),
           clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
-          eviction_rng_(Rng(options.seed).split(2)) {
+          eviction_rng_(Rng(options.seed).split(2)), beside_cpu_only_{options.cpu_slowdown_milli},
+          beside_offline_{options.offline_slowdown_milli},
+          interferes_(!beside_cpu_only_.milli.empty() || !beside_offline_.milli.empty()) {
         validate_spot(trace, options, known);
         cluster_ = Cluster::build(make_spec(), IdOrder::as_listed);
         hopeless_.emplace(cluster_);
@@ -93,6 +98,7 @@ class SpotReplay {
                 next_consolidation += consolidation;
             }
             schedule(now);
+            change_pace(now);
             cluster_.commit();
         }
         result_.stop_reason = overdue ? StopReason::time_limit : budget_.reason();
@@ -103,6 +109,8 @@ class SpotReplay {
   private:
     struct Run {
         std::int64_t start = 0, works_from = 0;
+        std::int64_t pace_since = 0, done_us = 0;  // work up to then; from then on at this pace
+        std::int64_t slowdown_milli = 0;
         std::uint32_t number = 0;  // a finish of another number is void
         bool running = false;
     };
@@ -150,9 +158,14 @@ class SpotReplay {
         return spec;
     }
 
+    // Millionths of seconds of work of this run.
+    [[nodiscard]] static std::int64_t done_us(const Run& run, std::int64_t now) {
+        const auto seconds = std::max<std::int64_t>(0, now - run.pace_since);
+        return run.done_us + seconds * 1'000'000'000 / (1000 + run.slowdown_milli);
+    }
     // Seconds of work of this run, and how many of them a checkpoint holds.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> worked(std::size_t job, std::int64_t now) const {
-        const auto done = std::max<std::int64_t>(0, now - runs_[job].works_from);
+        const auto done = done_us(runs_[job], now) / 1'000'000;
         const auto interval = trace_.jobs[job].pod.checkpoint_interval;
         return {done, interval > 0 ? done / interval * interval : 0};
     }
@@ -186,19 +199,24 @@ class SpotReplay {
         runs_[job].running = sign > 0;
     }
 
-    // The run ends: books up to now. The caller says what becomes of the work.
-    void close_books(std::size_t job, std::int64_t now) {
+    // The run ends: books up to now, of which `done` was work. The caller says what becomes of it.
+    void close_books(std::size_t job, std::int64_t now, std::int64_t done) {
         auto& record = result_.jobs[job];
         const auto& run = runs_[job];
         record.held_s += now - run.start;
         record.startup_s += std::min(now, run.works_from) - run.start;
+        record.slowed_s += std::max<std::int64_t>(0, now - run.works_from) - done;
     }
 
     void finish(std::size_t job, std::int64_t now) {
-        close_books(job, now);
-        result_.jobs[job].kept_s = trace_.jobs[job].work_s;
-        result_.jobs[job].finish_s = now;
-        gangs_.for_each_pod(job, [&](TaskId pod) { cluster_.remove(pod); });
+        auto& record = result_.jobs[job];
+        close_books(job, now, trace_.jobs[job].work_s - record.kept_s);
+        record.kept_s = trace_.jobs[job].work_s;
+        record.finish_s = now;
+        gangs_.for_each_pod(job, [&](TaskId pod) {
+            changed(cluster_.node_of(pod));
+            cluster_.remove(pod);
+        });
         hold(job, -1);
         ++runs_[job].number;
         if (measured(job)) --unfinished_;
@@ -206,9 +224,9 @@ class SpotReplay {
     }
 
     void evict(std::size_t job, std::int64_t now) {
-        close_books(job, now);
         auto& record = result_.jobs[job];
         const auto [done, safe] = worked(job, now);
+        close_books(job, now, done);
         record.kept_s += safe;
         record.lost_s += done - safe;
         ++record.evictions;
@@ -225,16 +243,21 @@ class SpotReplay {
             const auto of = gangs_.job(victim);
             if (runs_[of].running) evict(of, now);
             scheduler_->evicted(cluster_.node_of(victim));
+            changed(cluster_.node_of(victim));
             cluster_.remove(victim);
             const auto exit_ms = options_.eviction.draw(0, eviction_rng_).reclaim_ms;
             gone = std::max(gone, now + (exit_ms + 999) / 1000);
         }
-        for (const auto& p : plan.placements) cluster_.assign(p.task, p.node, p.gpus);
+        for (const auto& p : plan.placements) {
+            cluster_.assign(p.task, p.node, p.gpus);
+            changed(p.node);
+        }
         if (!plan.evictions.empty() && measured(job)) ++result_.preemptions;
         auto& run = runs_[job];
         auto& record = result_.jobs[job];
         run.start = now;
-        run.works_from = is_hp(job) ? gone : now + options_.start_delay_s;
+        run.works_from = run.pace_since = is_hp(job) ? gone : now + options_.start_delay_s;
+        run.done_us = run.slowdown_milli = 0;
         if (record.first_start_s < 0) {
             record.first_start_s = now;
             record.wait_s = gone - trace_.jobs[job].arrival_s;
@@ -243,13 +266,58 @@ class SpotReplay {
         hold(job, +1);
     }
 
+    // Neighbours came, went or moved there.
+    void changed(NodeId node) {
+        if (interferes_) changed_.push_back(node);
+    }
+
+    // The slowdown of the slowest pod.
+    [[nodiscard]] std::int64_t slowdown(std::size_t job) const {
+        std::int64_t most = 0;
+        gangs_.for_each_pod(job, [&](TaskId pod) {
+            const auto node = cluster_.node_of(pod);
+            auto of_pod = beside_cpu_only_(allocation::cpu_only_milli(cluster_, node),
+                                           cluster_.inventory().nodes.cpu_milli[index(node)]);
+            if (cluster_.is_fraction(pod) && is_hp(job)) {
+                const auto gpu = std::countr_zero(cluster_.gpus_of(pod));
+                of_pod +=
+                    beside_offline_(allocation::sharing(cluster_, node, gpu).offline_milli, whole_gpu_milli);
+            }
+            most = std::max(most, of_pod);
+        });
+        return most;
+    }
+
+    // Jobs beside whom neighbours changed go on at another pace.
+    void change_pace(std::int64_t now) {
+        if (changed_.empty()) return;
+        std::set<std::size_t> jobs;
+        for (const auto node : std::set<NodeId>(changed_.begin(), changed_.end()))
+            for (const auto task : cluster_.tasks_on(node))
+                if (!allocation::is_cpu_only(cluster_, task)) jobs.insert(gangs_.job(task));
+        changed_.clear();
+        for (const auto job : jobs) {
+            auto& run = runs_[job];
+            const auto slowdown_milli = slowdown(job);
+            if (slowdown_milli == run.slowdown_milli) continue;
+            run.done_us = done_us(run, now);
+            run.pace_since = std::max(run.pace_since, now);
+            run.slowdown_milli = slowdown_milli;
+            const auto left_us =
+                (trace_.jobs[job].work_s - result_.jobs[job].kept_s) * 1'000'000 - run.done_us;
+            const auto seconds = (left_us * (1000 + slowdown_milli) + 999'999'999) / 1'000'000'000;
+            finishes_.push({run.pace_since + seconds, job, ++run.number});
+        }
+    }
+
     /// @return true if it runs now
     bool attempt(std::size_t job, std::int64_t now) {
         const auto pod = make_id<TaskId>(gangs_.first[job]);
         if (hopeless_->covers(pod)) return false;
         const auto begun = clock_.now_ns();
         const auto answer = scheduler_->decide(cluster_, job, now, cost_);
-        if (answer.hopeless) hopeless_->add(pod);
+        // A filter may refuse a small pod and let a large one pass.
+        if (answer.hopeless && options_.filters.empty()) hopeless_->add(pod);
         if (!answer.plan) return false;
         if (measured(job)) decisions_us_.push_back(static_cast<double>(clock_.now_ns() - begun) / 1000);
         start(job, now, *answer.plan);
@@ -281,7 +349,11 @@ class SpotReplay {
                               .plan;
         if (plan.moves.empty()) return;
         if (options_.observer) options_.observer(now, cluster_, plan);
-        for (const auto& move : plan.moves) cluster_.assign(move.task, move.to, move.gpus);
+        for (const auto& move : plan.moves) {
+            changed(cluster_.node_of(move.task));
+            changed(move.to);
+            cluster_.assign(move.task, move.to, move.gpus);
+        }
         freed_ = true;
         if (now < from_ || now >= until_) return;
         ++result_.consolidations;
@@ -291,14 +363,14 @@ class SpotReplay {
     void summarise(std::int64_t now) {
         auto& r = result_;
         r.end_s = now;
-        std::vector<double> completion, hp_wait, lp_wait;
+        std::vector<double> completion, hp_wait, lp_wait, hp_slowdown, lp_slowdown;
         double kept = 0, lost = 0, startup = 0;
         for (std::size_t j = 0; j < r.jobs.size(); ++j) {
             auto& record = r.jobs[j];
             const auto& job = trace_.jobs[j];
             if (runs_[j].running) {
-                close_books(j, now);
                 const auto [done, safe] = worked(j, now);
+                close_books(j, now, done);
                 record.kept_s += safe;
                 record.open_s = done - safe;
             }
@@ -306,6 +378,10 @@ class SpotReplay {
             (is_hp(j) ? r.hp_unfinished : r.lp_unfinished) += record.finish_s < 0 ? 1 : 0;
             if (record.first_start_s >= 0)
                 (is_hp(j) ? hp_wait : lp_wait).push_back(static_cast<double>(record.wait_s));
+            if (record.finish_s >= 0 && gpu_milli(j) > 0)
+                (is_hp(j) ? hp_slowdown : lp_slowdown)
+                    .push_back(static_cast<double>(record.slowed_s) /
+                               static_cast<double>(record.kept_s + record.lost_s));
             if (is_hp(j)) continue;
             const auto gpus = static_cast<double>(gpu_milli(j)) / 3'600'000;
             kept += gpus * static_cast<double>(record.kept_s);
@@ -321,6 +397,8 @@ class SpotReplay {
         r.lp_completion_s = spread_of(std::move(completion));
         r.hp_wait_s = spread_of(std::move(hp_wait));
         r.lp_wait_s = spread_of(std::move(lp_wait));
+        r.hp_slowdown = spread_of(std::move(hp_slowdown));
+        r.lp_slowdown = spread_of(std::move(lp_slowdown));
         r.decision_us = spread_of(std::move(decisions_us_));
         if (measured_s_ > 0 && all_gpus_ > 0) {
             const auto all = 1000 * measured_s_ * static_cast<double>(all_gpus_);
@@ -349,6 +427,9 @@ class SpotReplay {
     std::int64_t next_sample_ = 0;
     double hp_sum_ = 0, lp_sum_ = 0, measured_s_ = 0;
     bool freed_ = false;
+    allocation::SlowdownCurve beside_cpu_only_, beside_offline_;
+    bool interferes_;                // pods do
+    std::vector<NodeId> changed_{};  // where neighbours did, since the last `change_pace`
     std::vector<double> decisions_us_;
     SpotReplayResult result_;
 };

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 namespace GPUSCHED_NAMESPACE::sim {
@@ -26,12 +28,18 @@ inline std::int64_t draw_runtime(Rng& rng) {
     return rng.between(hp_runtime_s[segment], hp_runtime_s[segment + 1]);
 }
 
+enum class SpotJobKind : std::uint8_t { hp, lp, cpu_only };
+
 struct SpotJobMaker {
     const NodeKind& kind;
-    std::int64_t all_gpu_milli;
+    std::int64_t all_gpu_milli, all_cpu_milli;
     const SpotTraceOptions& options;
 
-    [[nodiscard]] SpotJob draw(Rng& rng, bool hp) const {
+    [[nodiscard]] SpotJob draw(Rng& rng, SpotJobKind of) const {
+        return of == SpotJobKind::cpu_only ? draw_cpu_only(rng) : draw_gpu_job(rng, of == SpotJobKind::hp);
+    }
+
+    [[nodiscard]] SpotJob draw_gpu_job(Rng& rng, bool hp) const {
         SpotJob job;
         const auto shape = draw_asi_shape(rng, kind, false);
         auto& pod = job.pod;
@@ -47,22 +55,42 @@ struct SpotJobMaker {
             job.pods = std::max<std::int64_t>(1, std::min(rng.between(2, 16), most));
         }
         job.work_s = draw_runtime(rng);
-        if (hp) return job;
-        job.work_s = std::max<std::int64_t>(
-            60, static_cast<std::int64_t>(options.lp_runtime * static_cast<double>(job.work_s)));
-        const auto interval = 60 * rng.between(10, 120);
-        pod.checkpoint_interval = rng.chance(options.no_checkpoint) ? 0 : interval;
+        if (!hp) make_spot(rng, job);
         return job;
     }
 
-    /// GPU-milli-seconds of a job on average, from a sample of its own.
-    [[nodiscard]] double mean_size(Rng rng, bool hp) const {
+    [[nodiscard]] SpotJob draw_cpu_only(Rng& rng) const {
+        SpotJob job;
+        auto& pod = job.pod;
+        pod.cpu_milli = std::min<std::int64_t>(std::int64_t{2000} << rng.below(5), kind.cpu_milli);
+        pod.memory_mib = std::min<std::int64_t>(pod.cpu_milli / 1000 * 4096, kind.memory_mib);
+        pod.priority = 200;
+        pod.priority_class = PriorityClass::lp;
+        if (rng.below(4) == 0) {
+            const auto most = all_cpu_milli / 32 / pod.cpu_milli;
+            job.pods = std::max<std::int64_t>(1, std::min(rng.between(2, 16), most));
+        }
+        job.work_s = draw_runtime(rng);
+        make_spot(rng, job);
+        return job;
+    }
+
+    void make_spot(Rng& rng, SpotJob& job) const {
+        job.work_s = std::max<std::int64_t>(
+            60, static_cast<std::int64_t>(options.lp_runtime * static_cast<double>(job.work_s)));
+        const auto interval = 60 * rng.between(10, 120);
+        job.pod.checkpoint_interval = rng.chance(options.no_checkpoint) ? 0 : interval;
+    }
+
+    /// GPU-milli-seconds of a job on average, core-milli-seconds of a CPU-only one, from a sample of its own.
+    [[nodiscard]] double mean_size(Rng rng, SpotJobKind of) const {
         constexpr int samples = 20'000;
         double sum = 0;
         for (int i = 0; i < samples; ++i) {
-            const auto job = draw(rng, hp);
-            sum += static_cast<double>(job.pods * job.pod.gpu_count * job.pod.gpu_share_milli) *
-                   static_cast<double>(job.work_s);
+            const auto job = draw(rng, of);
+            const auto each =
+                of == SpotJobKind::cpu_only ? job.pod.cpu_milli : job.pod.gpu_count * job.pod.gpu_share_milli;
+            sum += static_cast<double>(job.pods * each) * static_cast<double>(job.work_s);
         }
         return sum / samples;
     }
@@ -103,36 +131,43 @@ GPUSCHED_INLINE SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
     }
 
     const auto all_milli = o.nodes * kind.gpus * 1000;
-    const detail::SpotJobMaker maker{kind, all_milli, o};
+    const detail::SpotJobMaker maker{kind, all_milli, o.nodes * kind.cpu_milli, o};
     const Rng seed(o.seed);
-    const auto arrive = [&](bool hp) {
-        const double load = hp ? o.hp_load : o.lp_load;
-        const auto stream = std::uint64_t{hp ? 10u : 20u};
+    struct Arrivals {
+        detail::SpotJobKind kind;
+        const char* name;
+        double load;
+        std::int64_t all_milli;
+        double swing;
+        std::uint64_t stream;
+    };
+    using Kind = detail::SpotJobKind;
+    for (const auto& of : {Arrivals{Kind::hp, "hp-", o.hp_load, all_milli, o.hp_swing, 10},
+                           Arrivals{Kind::lp, "lp-", o.lp_load, all_milli, 0, 20},
+                           Arrivals{Kind::cpu_only, "cpu-", o.cpu_load, maker.all_cpu_milli, 0, 30}}) {
+        if (of.load <= 0) continue;
         // In steps so short that two jobs of one step do not matter.
         const double per_second =
-            load * static_cast<double>(all_milli) / maker.mean_size(Rng(1).split(stream), hp);
-        const double most = per_second * (hp ? 1 + o.hp_swing : 1);
+            of.load * static_cast<double>(of.all_milli) / maker.mean_size(Rng(1).split(of.stream), of.kind);
+        const double most = per_second * (1 + of.swing);
         const auto steps = static_cast<std::int64_t>(std::ceil(std::max(1.0, most / 0.05)));
-        Rng when = seed.split(stream + 1), what = seed.split(stream + 2);
+        Rng when = seed.split(of.stream + 1), what = seed.split(of.stream + 2);
         std::int64_t count = 0;
-        for (std::int64_t second = 0; load > 0 && second < o.hours * 3600; ++second) {
-            const double rate = per_second * (hp ? detail::arrivals_at(second, o.hp_swing) : 1);
+        const auto before = static_cast<std::ptrdiff_t>(trace.jobs.size());
+        for (std::int64_t second = 0; second < o.hours * 3600; ++second) {
+            const double rate = per_second * detail::arrivals_at(second, of.swing);
             for (std::int64_t step = 0; step < steps; ++step) {
                 if (!when.chance(rate / static_cast<double>(steps))) continue;
-                auto job = maker.draw(what, hp);
-                job.pod.name = (hp ? "hp-" : "lp-") + std::to_string(count++);
+                auto job = maker.draw(what, of.kind);
+                job.pod.name = of.name + std::to_string(count++);
                 job.arrival_s = second;
                 trace.jobs.push_back(std::move(job));
             }
         }
-    };
-    arrive(true);
-    const auto hp = std::exchange(trace.jobs, {});
-    arrive(false);
-    const auto lp = std::exchange(trace.jobs, {});
-    // Both are in order; of one second HP jobs come first.
-    std::merge(hp.begin(), hp.end(), lp.begin(), lp.end(), std::back_inserter(trace.jobs),
-               [](const SpotJob& a, const SpotJob& b) { return a.arrival_s < b.arrival_s; });
+        // Each kind is in order; of one second HP jobs come first, CPU-only ones last.
+        std::inplace_merge(trace.jobs.begin(), trace.jobs.begin() + before, trace.jobs.end(),
+                           [](const SpotJob& a, const SpotJob& b) { return a.arrival_s < b.arrival_s; });
+    }
     return trace;
 }
 

@@ -1,0 +1,72 @@
+// Neighbours: what tasks that may disturb others hold of a node's cores, and of one GPU.
+#pragma once
+
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <cstdint>
+
+namespace GPUSCHED_NAMESPACE::allocation {
+
+/// True for a task that asks for no GPU and no other device.
+[[nodiscard]] inline bool is_cpu_only(const Cluster& cluster, TaskId task) noexcept {
+    const auto& inventory = cluster.inventory();
+    return inventory.tasks.gpu_count[index(task)] == 0 &&
+           inventory.extras[inventory.tasks.extras[index(task)]].device_count == 0;
+}
+
+/// Thousandths of a core that CPU-only tasks hold on the node. Daemons do not count, nor Standby tasks, which lend what they have.
+/// O(tasks on the node).
+[[nodiscard]] inline std::int64_t cpu_only_milli(const Cluster& cluster, NodeId node) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    std::int64_t held = 0;
+    for (const auto task : cluster.tasks_on(node))
+        if (is_cpu_only(cluster, task) && !t.daemon[index(task)] && !t.standby[index(task)])
+            held += t.cpu_milli[index(task)];
+    return held;
+}
+
+/// Thousandths of GPUs that work on the node: of all tasks but Standby tasks. O(tasks on the node).
+[[nodiscard]] inline std::int64_t working_gpu_milli(const Cluster& cluster, NodeId node) noexcept {
+    std::int64_t sum = 0;
+    for (const auto task : cluster.tasks_on(node))
+        if (!cluster.inventory().tasks.standby[index(task)]) sum += cluster.gpu_milli(task);
+    return sum;
+}
+
+/// Who shares one GPU by fractions, in thousandths of it.
+struct GpuSharing {
+    std::int64_t online_milli = 0;   ///< of fractions that are not LP
+    std::int64_t offline_milli = 0;  ///< of LP fractions
+};
+
+/// The fractions on one GPU of a node, without Standby tasks. O(tasks on the node).
+[[nodiscard]] inline GpuSharing sharing(const Cluster& cluster, NodeId node, int gpu) noexcept {
+    GpuSharing sum;
+    for (const auto task : cluster.tasks_on(node))
+        if (cluster.is_fraction(task) && !cluster.inventory().tasks.standby[index(task)] &&
+            (cluster.gpus_of(task) & gpu_bit(gpu)) != 0)
+            (cluster.may_borrow(task) ? sum.offline_milli : sum.online_milli) += cluster.gpu_milli(task);
+    return sum;
+}
+
+namespace detail {
+
+/// Of the GPUs that the fraction could take: those where, with it, LP fractions hold at most the limit, or share with no others.
+[[nodiscard]] inline GpuMask within_offline_limit(const Cluster& cluster, TaskId task, NodeId node,
+                                                  std::int64_t limit_milli) noexcept {
+    GpuMask within = 0;
+    for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+        auto shared = sharing(cluster, node, g);
+        (cluster.may_borrow(task) ? shared.offline_milli : shared.online_milli) += cluster.gpu_milli(task);
+        if (shared.online_milli == 0 || shared.offline_milli == 0 || shared.offline_milli <= limit_milli)
+            within |= gpu_bit(g);
+    });
+    return within;
+}
+
+}  // namespace detail
+
+}  // namespace GPUSCHED_NAMESPACE::allocation
