@@ -186,8 +186,8 @@ void bind_admission(py::module_& parent) {
                 "prices say; who may be moved is as for `consolidate`, who may be evicted as for `preempt`. "
                 "Costs are "
                 "in GPU-seconds. The plan brings along the pods of a job given as a dict, so that "
-                "`verify.plan(cluster, plan)` and `apply(cluster, plan)` know them; a file of it does not, "
-                "and goes with `allocation.with_job(cluster, job)`.")
+                "`verify.plan(cluster, plan)` and `apply(cluster, plan)` know them, also from "
+                "a file.")
             .c_str());
     m.def(
         "make_room",

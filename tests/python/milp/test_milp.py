@@ -323,8 +323,8 @@ def test_joint_allocation():
     apart = {**pods, "anti_affinity": [{"group": "g", "level": "node", "limit": 1}]}
     for jobs, message in (
         ([{"name": "a", "pods": [pods]}] * 2, "different names"),
-        ([{"name": "a", "pods": [{**pods, "gpus": 1}]}], r"jobs\[0\]: pods\[0\]: unknown key 'gpus'"),
-        ([{"name": "a", "pods": [pods], "priority": 3}], "unknown key 'priority'"),
+        ([{"name": "a", "pods": [{**pods, "gpu": 1}]}], r"jobs\[0\]: pods\[0\].*unknown (field|key) 'gpu'"),
+        ([{"name": "a", "pods": [pods], "priority": 3}], "unknown field 'priority'"),
         ([{"name": "a", "pods": [pods, pods]}], r"jobs\[0\].pods: 2 kinds of pods; expected one"),
         ([{"name": "a", "pods": [{**pods, "count": 0}]}], "count: 0; expected 1 to 1000000"),
         ([{"name": "a", "pods": [pods], "level": 0}], r"jobs\[0\].level: 0; expected 1"),
