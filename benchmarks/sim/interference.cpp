@@ -264,7 +264,7 @@ void beside_offline_work(const Setting& setting, std::ofstream& json) {
         sim::SpotTraceOptions jobs;
         jobs.nodes = 2 * setting.nodes;
         jobs.hours = (setting.days + 4) * 24;
-        jobs.lp_load = 1.6;
+        jobs.lp_load = 0.9;
         jobs.seed = static_cast<std::uint64_t>(seed);
         const auto trace =
             fractions(sim::generate_spot_trace(jobs), setting, Rng(jobs.seed).split(99), jobs.hours);
@@ -294,6 +294,7 @@ int main(int argc, char** argv) {
     Setting setting;
     if (line.smoke()) setting = {.seeds = 2, .nodes = 8, .days = 1};
     std::string path;
+    bool no_cpu_only = false, no_offline = false;
     line.option("--seeds", setting.seeds, "how many seeds")->check(bench::at_least(1));
     line.option("--nodes", setting.nodes, "nodes of the cluster")->check(bench::at_least(1));
     line.option("--days", setting.days, "days that are measured")->check(bench::at_least(1));
@@ -302,11 +303,13 @@ int main(int argc, char** argv) {
     line.option("--cpu-slowdown", setting.cpu_slowdown,
                 "slowdown by the cores that CPU-only pods hold, in thousandths at 1/n, 2/n, .. of n values");
     line.option("--offline-slowdown", setting.offline_slowdown, "the same by the GPU that LP fractions hold");
+    line.flag("--no-cpu-only", no_cpu_only, "leaves CPU-only jobs out");
+    line.flag("--no-offline", no_offline, "leaves offline work out");
     line.option("--json", path, "file for one line per seed and arm");
     line.read();
     std::ofstream json;
     if (!path.empty()) json.open(path);
-    beside_cpu_only_jobs(setting, json);
-    beside_offline_work(setting, json);
+    if (!no_cpu_only) beside_cpu_only_jobs(setting, json);
+    if (!no_offline) beside_offline_work(setting, json);
     return 0;
 }
