@@ -76,8 +76,8 @@ for kind in static shared; do
     -DBUILD_SHARED_LIBS=$shared "${nothing_else[@]}"
   use core "core-$kind" "${nothing_else[@]}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror -I$work/hidden"
 done
-for library in Clp lapack blas gfortran quadmath; do
-  if nm -C "$work/core-core-static/place" | grep -i "$library" >/dev/null; then
+for library in Clp lapack blas gfortran quadmath; do # Eigen has templates with such names
+  if nm -C "$work/core-core-static/place" | grep -v 'Eigen::' | grep -i "$library" >/dev/null; then
     echo "a program that places a task holds symbols of $library" >&2
     exit 1
   fi
