@@ -1,4 +1,4 @@
-// Neighbours: what tasks that may disturb others hold of a node's cores, and of one GPU.
+// Neighbours: the part of a node's cores, and of one GPU, that is held by tasks which may disturb others.
 #pragma once
 
 #include <gpusched/core/gpu_mask.hpp>

@@ -154,7 +154,7 @@ void bind_admission(py::module_& parent) {
         const auto in = job_to_admit(cluster, job);
         // Names become ids of the cluster that has the new pods: they shift those of the caller's.
         auto options = keywords.read(name, given, problems, in.cluster.get());
-        if (moves_alone && given.contains("evictions") && options.evictions)
+        if (moves_alone && given.contains("evictions") && py::object(given["evictions"]).ptr() == Py_True)
             problems.add("evictions: True; expected False: make_room moves tasks, and evicts nobody");
         options.evictions = options.evictions && !moves_alone;
         collect(problems, [&] { admission::validate(options, *in.cluster); });

@@ -44,6 +44,22 @@ py::dict parsed(const std::string& text) {
     return py::module_::import("json").attr("loads")(text).cast<py::dict>();
 }
 
+/// A plan brings pending tasks that it places, each once, and nothing else.
+void check_brought(const PlanSpec& plan, const ClusterSpec& brought) {
+    const auto where = std::string("<plan>: /") + brings;
+    Problems problems;
+    if (!brought.nodes.empty()) problems.add(where + "/nodes: expected none");
+    std::set<std::string> placed, seen;
+    for (const auto& placement : plan.placements) placed.insert(placement.task);
+    for (const auto& task : brought.tasks) {
+        const auto owner = where + ": task " + quoted(task.name);
+        if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
+        if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
+        if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
+    }
+    problems.throw_if_any();
+}
+
 NamedPlan read_plan(const py::object& source) {
     NamedPlan plan;
     py::object document = source;
@@ -55,7 +71,8 @@ NamedPlan read_plan(const py::object& source) {
             text = read_file(path);
             plan.spec = io::plan_from_json(text, path);
         }
-        if (text.find(brings) == std::string::npos) return plan;
+        // Keys may be written with escapes.
+        if (text.find(brings) == std::string::npos && text.find("\\u") == std::string::npos) return plan;
         document = parsed(text);
     } else {
         if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
@@ -64,6 +81,7 @@ NamedPlan read_plan(const py::object& source) {
     }
     if (!py::bool_(document.attr("__contains__")(brings))) return plan;
     auto snapshot = io::cluster_from_json(json_text(document[brings]), std::string("<plan>: /") + brings);
+    check_brought(plan.spec, snapshot);
     plan.brought.tasks = std::move(snapshot.tasks);
     plan.brought.jobs = std::move(snapshot.jobs);
     return plan;

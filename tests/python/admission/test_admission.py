@@ -107,9 +107,19 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
         assert read == made.plan and gs.verify.plan(cluster, source).ok and gs.verify.plan(cluster, read).ok
         assert gs.apply(cluster, source) == gs.apply(cluster, made.plan)
     assert "x-brings" not in gs.admit(cluster, "big").plan.to_json()
-    document["x-brings"]["tasks"][0]["gpu_count"] = -1
-    with pytest.raises(gs.InvalidInput, match="x-brings: /tasks/0/gpu_count"):
-        gs.Plan.from_json(document)
+    escaped = tmp_path / "escaped.json"
+    escaped.write_text(json.dumps(document).replace('"x-brings"', '"x-\\u0062rings"'))
+    assert gs.Plan.from_json(escaped) == made.plan
+    pod = document["x-brings"]["tasks"][0]
+    for wrong, message in (
+        ({"tasks": [{**pod, "gpu_count": -1}]}, "x-brings: /tasks/0/gpu_count"),
+        ({"tasks": [{**pod, "node": "n2", "gpus": list(range(8))}]}, "task 'new-0': runs on a node; expected a pending task"),
+        ({"tasks": [pod, pod]}, "task 'new-0': appears twice"),
+        ({"tasks": [pod, {**pod, "name": "ghost"}]}, "task 'ghost': the plan does not place it"),
+        ({"nodes": [{"name": "n9", "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}, "x-brings/nodes: expected none"),
+    ):
+        with pytest.raises(gs.InvalidInput, match=message):
+            gs.Plan.from_json({**document, "x-brings": {**document["x-brings"], **wrong}})
     snapshot, job, plan = tmp_path / "c.json", tmp_path / "job.json", tmp_path / "p.json"
     cluster.to_json(snapshot)
     job.write_text(json.dumps(JOB))
@@ -128,6 +138,9 @@ def test_room_is_made_by_moves_alone() -> None:
     assert gs.admit(gs.Cluster.from_json(document), "big") and gs.make_room(gs.Cluster.from_json(document), "big") is None
     with pytest.raises(gs.InvalidInput, match="evictions: True; expected False"):
         gs.make_room(cluster, JOB, evictions=True)
+    with pytest.raises(gs.InvalidInput) as wrong:
+        gs.make_room(cluster, JOB, evictions=3)
+    assert "expected False" not in str(wrong.value)
 
 
 def test_a_filter_says_where_pods_and_displaced_tasks_may_go() -> None:
@@ -146,6 +159,9 @@ def test_a_filter_says_where_pods_and_displaced_tasks_may_go() -> None:
     empty["nodes"].append({"name": "z", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536})
     with_room = gs.Cluster.from_json(empty)
     assert gs.admit(with_room, "big").pods[0].node == "z"
+    asked.clear()
+    assert gs.admit(with_room, "big", filter=lambda *of: away(*of) and of[2].name != "z").pods[0].node in ("n2", "n4", "n5")
+    assert len(asked) == len(set(asked))
     assert gs.admit(with_room, "big", filter="occupied").moved
     refused = gs.admit(cluster, "big", filter=lambda snapshot, task, node: False)
     assert not refused and refused.proven and "the filter refuses 6 of 6" in refused.reason

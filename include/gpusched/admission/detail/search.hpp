@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/admission/detail/covers.hpp>
+#include <gpusched/admission/detail/filter_answers.hpp>
 #include <gpusched/admission/detail/node_bounds.hpp>
 #include <gpusched/admission/detail/pod_bounds.hpp>
 #include <gpusched/admission/detail/prices.hpp>
@@ -15,7 +16,6 @@
 #include <gpusched/preemption/detail/gang_table.hpp>
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,7 +37,7 @@ class Search {
   public:
     /// @param copy of `snapshot`, without history
     Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods, const Options& options,
-           const consolidation::Scope& scope, const Prices& prices,
+           const FilterAnswers& passes, const consolidation::Scope& scope, const Prices& prices,
            const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget, Statistics& stats);
 
     /// Takes in a way that is known.
@@ -70,8 +70,7 @@ class Search {
     bool make_possible(Way& way);
 
     [[nodiscard]] bool looks_beyond_its_node(TaskId task) const;
-    [[nodiscard]] bool may_go(const Item& item, NodeId node);
-    [[nodiscard]] bool passes_filter(TaskId task, NodeId node);
+    [[nodiscard]] bool may_go(const Item& item, NodeId node) const;
     [[nodiscard]] std::int64_t bound() const;
     [[nodiscard]] bool out();
 
@@ -79,6 +78,7 @@ class Search {
     const Inventory& inv_;
     std::span<const TaskId> pods_;
     const Options& options_;
+    const FilterAnswers& passes_;
     const consolidation::Scope& scope_;
     const Prices& prices_;
     NodeBounds& bounds_;
@@ -90,9 +90,8 @@ class Search {
     std::int64_t needed_milli_;  // what must be lost for good
     PodBounds pod_bounds_;
 
-    std::map<std::pair<TaskId, NodeId>, bool> filter_answers_;  // of the caller, each asked once
-    std::vector<std::uint8_t> exempt_;                          // by node; empty = none
-    std::vector<std::uint8_t> in_region_, banned_;              // by node; empty = all, none
+    std::vector<std::uint8_t> exempt_;              // by node; empty = none
+    std::vector<std::uint8_t> in_region_, banned_;  // by node; empty = all, none
     bool by_region_ = false;
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;

@@ -138,7 +138,7 @@ inline void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 }
 
 /// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
-inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
     work.commit();
@@ -150,7 +150,7 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         NodeId where = none<NodeId>;
         Obstacle what = Obstacle::none;
         for (const auto node : work.nodes()) {
-            if (options.filter && !(*options.filter)(cluster, pod, node)) {
+            if (!passes(pod, node)) {
                 ++filtered;
                 continue;
             }
@@ -195,7 +195,7 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
         number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
         " would have room for a pod with everybody gone who may leave, but not for all pods together "
         "with a place for those who must have one";
-    if (options.filter) made.reason += ", where the filter lets them go";
+    if (passes) made.reason += ", where the filter lets them go";
     if (!as_it_is.reason.empty()) made.reason += "; as it is: " + as_it_is.reason;
     if (!made.proven) made.reason += " (the search ended before all was tried)";
 }
@@ -328,9 +328,9 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     const auto placed = gang.place();
     work.rollback(0);
     detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
-    const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(), [&](const Placement& p) {
-        return !options.filter || (*options.filter)(cluster, p.task, p.node);
-    });
+    const detail::FilterAnswers passes(cluster, options.filter);
+    const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(),
+                                     [&](const Placement& p) { return passes(p.task, p.node); });
     if (placed.placed && allowed) {
         std::int64_t borrowed = 0;
         for (const auto& p : placed.pods) {
@@ -361,8 +361,8 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     std::int64_t needed_milli = 0;
     for (const auto pod : pods) needed_milli += cluster.gpu_milli(pod);
     detail::NodeBounds bounds(cluster, prices, needed_milli);
-    detail::Search search(cluster, std::move(work), pods, options, scope, prices, gangs, bounds, budget,
-                          made.stats);
+    detail::Search search(cluster, std::move(work), pods, options, passes, scope, prices, gangs, bounds,
+                          budget, made.stats);
     search.offer(std::move(known));
     const auto regions = gang.region ? detail::regions_of(cluster, pods, *gang.region, bounds)
                                      : std::vector<detail::Region>(1);
@@ -385,7 +385,7 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
         made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
     if (lower < detail::never) made.bound = lower;
     if (!made.admitted) {
-        detail::explain(cluster, pods, options, prices, placed, made);
+        detail::explain(cluster, pods, passes, prices, placed, made);
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
                                 !given.standby || given.max_disrupted || given.max_moves_per_wave ||
                                 given.max_moves_per_node ||

@@ -19,11 +19,12 @@ namespace GPUSCHED_NAMESPACE::admission::detail {
 }
 
 GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods,
-                                 const Options& options, const consolidation::Scope& scope,
-                                 const Prices& prices, const preemption::detail::GangTable& gangs,
-                                 NodeBounds& bounds, Budget& budget, Statistics& stats)
-    : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), scope_(scope),
-      prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
+                                 const Options& options, const FilterAnswers& passes,
+                                 const consolidation::Scope& scope, const Prices& prices,
+                                 const preemption::detail::GangTable& gangs, NodeBounds& bounds,
+                                 Budget& budget, Statistics& stats)
+    : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), passes_(passes),
+      scope_(scope), prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
       state_(snapshot, std::move(copy), options, prices, gangs),
       covers_(snapshot, state_, prices, bounds, stats), needed_milli_(lacking_milli(snapshot, pods, bounds)),
       pod_bounds_(snapshot, pods, bounds, needed_milli_) {
@@ -81,22 +82,15 @@ GPUSCHED_INTERNAL std::int64_t Search::bound() const {
     return least;
 }
 
-GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) {
+GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
     if (item.depth == 0)
         return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]) &&
-               passes_filter(item.task, node);
+               passes_(item.task, node);
     if (!exempt_.empty() && exempt_[index(node)]) return false;
     const auto& price = prices_[item.task];
     const bool may_move = price.move < never && state_.fate[index(item.task)] == lifted &&
                           node != snapshot_.node_of(item.task) && scope_.may_receive[index(node)];
-    return (may_move || price.replace < never) && passes_filter(item.task, node);
-}
-
-GPUSCHED_INTERNAL bool Search::passes_filter(TaskId task, NodeId node) {
-    if (!options_.filter) return true;
-    const auto [known, is_new] = filter_answers_.try_emplace({task, node});
-    if (is_new) known->second = (*options_.filter)(snapshot_, task, node);
-    return known->second;
+    return (may_move || price.replace < never) && passes_(item.task, node);
 }
 
 GPUSCHED_INTERNAL void Search::descend() {
