@@ -17,12 +17,14 @@ Formulations: each is solved for every GPU model by itself, with a part of the t
 - `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by single moves, ends of chains and
   swaps.
 - `squares`: the same with negative squares of utilisation in between, which give the search a slope where no single move empties a node.
+- `stages`: as `squares`, but by single moves until none helps, then by all three: each has the time limit.
 - `free`: the nodes that `consolidate` vacates are named (ToFree), so that it has to find places for their tasks alone.
 - `optimal` (with --clear only): as `containers`, as a mixed-integer program that the HiGHS in the wheel solves; a move costs a
   thousandth of a GPU.
 
 With --clear, N nodes are drawn from those that hold a task and none that must stay. Both sides have to empty these, and only these count;
-`squares` is not tried. --summary prints means with 95 % intervals, and how often the preset `best` vacates more GPUs (needs scipy).
+`squares` and `stages` are not tried. --summary prints means with 95 % intervals, and how often the preset `best` vacates more GPUs (needs
+scipy).
 
 Its assignments are taken as they are: whether the moves can be ordered is not asked. Ours are plans that `verify.plan` has accepted.
 """
@@ -47,7 +49,7 @@ MOVES = {
     "swap": {"swapMoveTypeSpec": {}},
 }
 RESOURCES = ("gpu", "cpu", "memory")
-FORMULATIONS = ("containers", "squares", "free")
+FORMULATIONS = ("containers", "squares", "stages", "free")
 CLEARING = ("containers", "free", "optimal")
 
 
@@ -82,7 +84,7 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
             "filter": {"itemsWhitelist": vacatable},
         }  # fmt: skip
         solver.add_goal({"minimizeContainersSpec": goal}, tuple_pos=0)
-    if formulation == "squares":
+    if formulation in ("squares", "stages"):
         solver.add_goal({"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}}, weight=-1.0, tuple_pos=1)
     moves: dict[str, Any] = {"name": "moves", "scope": "node", "dimension": "one"}
     if formulation == "optimal":  # of several objectives it minimises the first alone
@@ -95,11 +97,11 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
         highs = 2  # it takes the names of its enumerations for types of moves alone
         solver.add_solver({"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}})
     else:
-        search = {"solveTime": seconds, "moveTypeList": [MOVES[name] for name in NAMES]}
-        solver.add_solver({"localSearchSolverSpec": search})
+        for names in (NAMES[:1], NAMES) if formulation == "stages" else (NAMES,):
+            solver.add_solver({"localSearchSolverSpec": {"solveTime": seconds, "moveTypeList": [MOVES[name] for name in names]}})
     found = solver.solve()
     hit_time_limit = 2
-    return dict(found["assignment"]), found["solverSummaries"][0]["endReason"] == hit_time_limit
+    return dict(found["assignment"]), found["solverSummaries"][-1]["endReason"] == hit_time_limit
 
 
 def work() -> None:
