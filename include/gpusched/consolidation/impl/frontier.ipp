@@ -7,6 +7,8 @@
 #include <gpusched/consolidation/presets.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -80,6 +82,26 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
     return joined.stop_reason(budget);
 }
 
+/// Of so many points the first, the last, and between them those that come closest to even steps of what their moves cost.
+inline void thin(std::vector<FrontierPoint>& points, std::size_t most) {
+    const auto cost = [&](std::size_t i) { return points[i].result.stats.relocation_cost; };
+    const auto count = points.size();
+    if (count <= most) return;
+    std::vector<FrontierPoint> kept;
+    kept.reserve(most);
+    std::size_t at = 0;
+    for (std::size_t k = 0; k + 1 < most; ++k) {
+        const auto target = static_cast<double>(cost(0)) + static_cast<double>(cost(count - 1) - cost(0)) *
+                                                               static_cast<double>(k) /
+                                                               static_cast<double>(most - 1);
+        const auto distance = [&](std::size_t i) { return std::abs(static_cast<double>(cost(i)) - target); };
+        while (at + (most - k) < count && distance(at + 1) <= distance(at)) ++at;
+        kept.push_back(std::move(points[at++]));
+    }
+    kept.push_back(std::move(points.back()));
+    points = std::move(kept);
+}
+
 template <class Policies>
 Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
                   const Context& context) {
@@ -121,6 +143,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
     for (auto& point : points)
         if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
             result.points.push_back(std::move(point));
+    thin(result.points, options.points);
 
     if (options.bound_method != BoundMethod::none) {
         const auto at_most =
