@@ -3,7 +3,7 @@
 
 import gpusched as gs
 import pytest
-from clusters import make_task
+from clusters import document, make_node, make_task
 from gpusched import _solvers
 
 
@@ -152,7 +152,7 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         index.remove(small)
         assert index.cluster().tasks["small"].node is None
     with pytest.raises(gs.InvalidInput, match="unknown node 'elsewhere'"):
-        gs.consolidate(tiny, exempt=[gs.Cluster.from_json(with_node(tiny, name="elsewhere", hardware=None)).nodes["elsewhere"]])
+        gs.consolidate(tiny, exempt=[gs.Cluster.from_json(document([make_node("elsewhere")], [])).nodes[0]])
 
 
 def with_node(cluster, **fields):
