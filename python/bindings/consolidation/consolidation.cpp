@@ -119,6 +119,15 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
+/// @throws TypeError where a kind of policy is given as a keyword of its own
+void refuse_kinds(const py::kwargs& given) {
+    visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto, const auto&...) {
+        if (given.contains(kind))
+            throw py::type_error(std::string("consolidate() got an unexpected keyword argument '") + kind +
+                                 "'; write policies={'" + kind + "': ...}");
+    });
+}
+
 NamedPlan named(const Cluster& cluster, const c::Result& result) {
     return {to_spec(result.plan, cluster, c::to_stats(result.stats)), result.stop_reason};
 }
@@ -144,6 +153,7 @@ void bind_consolidation(py::module_& parent) {
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
+            refuse_kinds(given);
             Problems problems;
             const auto arguments = read_options(keywords, "consolidate", given, cluster, problems);
             std::optional<ChosenPolicies> policies;

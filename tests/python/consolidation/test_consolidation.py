@@ -155,6 +155,8 @@ def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field:
 
 
 def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'gpu_picker'; write policies=\{'gpu_picker': \.\.\.\}"):
+        gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
         gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError):

@@ -58,10 +58,11 @@ struct Loop {
 
 TEST_CASE("a loop begins a window each window_s, the first after one of them, and releases at the end") {
     Loop loop;
-    loop.options.windows = 3;
-    CHECK(loop.run() == 3);
-    CHECK(loop.began == std::vector<std::int64_t>{4, 8, 12});
-    CHECK(any(loop.lines, "window 0: "));
+    loop.options.windows = 6;
+    CHECK(loop.run() == 6);
+    CHECK(loop.began == std::vector<std::int64_t>{4, 8, 12, 16, 20, 24});
+    CHECK(loop.lines.front().starts_with("window "));
+    CHECK(any(loop.lines, ": reconfigure of T1: ok"));
     CHECK(loop.released());
 }
 

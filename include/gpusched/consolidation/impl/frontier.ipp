@@ -1,13 +1,13 @@
 #pragma once
 
 #include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/detail/even_steps.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -82,24 +82,13 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
     return joined.stop_reason(budget);
 }
 
-/// Of so many points the first, the last, and between them those that come closest to even steps of what their moves cost.
-inline void thin(std::vector<FrontierPoint>& points, std::size_t most) {
-    const auto cost = [&](std::size_t i) { return points[i].result.stats.relocation_cost; };
-    const auto count = points.size();
-    if (count <= most) return;
+/// Of the points at most so many, spread evenly over what their moves cost.
+inline std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
+    std::vector<std::int64_t> costs;
+    for (const auto& point : points) costs.push_back(point.result.stats.relocation_cost);
     std::vector<FrontierPoint> kept;
-    kept.reserve(most);
-    std::size_t at = 0;
-    for (std::size_t k = 0; k + 1 < most; ++k) {
-        const auto target = static_cast<double>(cost(0)) + static_cast<double>(cost(count - 1) - cost(0)) *
-                                                               static_cast<double>(k) /
-                                                               static_cast<double>(most - 1);
-        const auto distance = [&](std::size_t i) { return std::abs(static_cast<double>(cost(i)) - target); };
-        while (at + (most - k) < count && distance(at + 1) <= distance(at)) ++at;
-        kept.push_back(std::move(points[at++]));
-    }
-    kept.push_back(std::move(points.back()));
-    points = std::move(kept);
+    for (const auto i : even_steps(costs, most)) kept.push_back(std::move(points[i]));
+    return kept;
 }
 
 template <class Policies>
@@ -143,7 +132,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
     for (auto& point : points)
         if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
             result.points.push_back(std::move(point));
-    thin(result.points, options.points);
+    result.points = thinned(std::move(result.points), options.points);
 
     if (options.bound_method != BoundMethod::none) {
         const auto at_most =
