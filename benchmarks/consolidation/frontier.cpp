@@ -102,8 +102,9 @@ int main(int argc, char** argv) {
                                           1000);
                 // Nor does any plan vacate as many GPUs with fewer moves.
                 if (stats.price > 0)
-                    least = std::max(least, (1000 * row->second.gpus - static_cast<double>(point.value_at_most_milli)) /
-                                                static_cast<double>(stats.price));
+                    least = std::max(
+                        least, (1000 * row->second.gpus - static_cast<double>(point.value_at_most_milli)) /
+                                   static_cast<double>(stats.price));
                 if (static_cast<double>(stats.vacated_gpus) >= row->second.gpus)
                     moves = std::min(moves, static_cast<double>(stats.relocation_cost));
             }

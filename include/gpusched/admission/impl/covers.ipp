@@ -28,7 +28,8 @@ GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b) const {
            request_key(snapshot_, a) == request_key(snapshot_, b) &&
            t.traits[index(a)] == t.traits[index(b)] && t.profile[index(a)] == t.profile[index(b)] &&
            t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] && inv_.budgets_of(a).empty() &&
-           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose && free_alike(a, b);
+           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose &&
+           free_alike(a, b);
 }
 
 GPUSCHED_INTERNAL std::int64_t CoverFinder::hardness(TaskId task) const {
