@@ -122,6 +122,41 @@ TEST_CASE("a curve is learnt from what was seen") {
         seen = {{1, 1e9}};
         CHECK(fit(1) == std::vector<std::int64_t>{most_slowdown_milli});
     }
+    SECTION("the largest slowdown is part of the least squares") {
+        // Only a rise of 10^7 just above one half would meet both: without it their mean is best.
+        seen = {{0.5 + 1e-8, 0.3}, {0.5, 0.1}};
+        CHECK(fit(2) == std::vector<std::int64_t>{200, 200});
+        // At 4 in the end: least squares of 0.5 a + 2 against 1, and of a against 3, is at a = 2.
+        seen = {{0.5, 3}, {0.75, 1}, {1, 1e12}};
+        CHECK(fit(2) == std::vector<std::int64_t>{2000, most_slowdown_milli});
+        seen = {{0.5, 1e308}, {1, 1e308}, {1, 1e308}};
+        CHECK(fit(2) == std::vector<std::int64_t>{most_slowdown_milli, most_slowdown_milli});
+        Rng rng(11);
+        for (int round = 0; round < 200; ++round) {
+            seen.clear();
+            for (int i = 0; i < 4; ++i)
+                seen.push_back({static_cast<double>(rng.below(101)) / 100,
+                                static_cast<double>(rng.between(-50, 900)) / 100});
+            const auto squares = [&](std::int64_t half, std::int64_t whole) {
+                double sum = 0;
+                for (const auto& s : seen) {
+                    const auto at = s.held <= 0.5 ? 2 * s.held * static_cast<double>(half)
+                                                  : static_cast<double>(half) +
+                                                        (2 * s.held - 1) * static_cast<double>(whole - half);
+                    sum += (s.slowdown - at / 1000) * (s.slowdown - at / 1000);
+                }
+                return sum;
+            };
+            double least = std::numeric_limits<double>::infinity();
+            for (std::int64_t half = 0; half <= most_slowdown_milli; half += 50)
+                for (std::int64_t whole = half; whole <= most_slowdown_milli; whole += 50)
+                    least = std::min(least, squares(half, whole));
+            const auto got = fit(2);
+            CAPTURE(round, got[0], got[1]);
+            CHECK(got[1] <= most_slowdown_milli);
+            CHECK(squares(got[0], got[1]) <= least + 1e-4);
+        }
+    }
     SECTION("the least squares of all curves on a grid") {
         Rng rng(7);
         for (int round = 0; round < 20; ++round) {
