@@ -48,6 +48,22 @@ TEST_CASE("a GPU job slows down while CPU-only pods are on its node, and only th
     CHECK(r.lp_slowdown.count == 0);  // without GPUs
 }
 
+TEST_CASE("a daemon is not slowed, and slows nobody") {
+    auto agent = job("agent", hp, 1, 0, 1000);
+    agent.pod.daemon = true;
+    auto collector = cores("collector", 32, 0, 2000);
+    collector.pod.daemon = true;
+    const SpotTrace trace{{machine("a", 2)}, {agent, collector, job("gpu", hp, 1, 0, 1000)}};
+    auto options = plain();
+    options.cpu_slowdown_milli = {1000};
+    CHECK(replay_spot(trace, options).jobs[2].finish_s == 1000);
+    auto beside = trace;
+    beside.jobs[1] = cores("cpu", 32, 0, 2000);
+    const auto r = replay_spot(beside, options);
+    CHECK(r.jobs[0].finish_s == 1000);
+    CHECK(r.jobs[2].finish_s == 1500);
+}
+
 TEST_CASE("the slowest pod sets the pace of its gang") {
     const SpotTrace trace{{machine("a", 1), machine("b", 1)},
                           {cores("cpu", 16, 0, 10'000), job("gang", hp, 1, 10, 1000, 0, 2)}};
