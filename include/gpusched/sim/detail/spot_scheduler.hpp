@@ -282,7 +282,8 @@ class SpotScheduler {
         std::int64_t least = 0;
         const auto before = cluster.checkpoint();
         for (const auto node : cluster.nodes()) {
-            std::map<std::size_t, TaskId> on_node;  // one pod per job
+            if (allowed(cluster, pod, node)) continue;  // `preempt` was asked of it
+            std::map<std::size_t, TaskId> on_node;      // one pod per job
             for (const auto task : evictable_on(cluster, node)) on_node.emplace(gangs_.job(task), task);
             std::vector<std::pair<std::int64_t, TaskId>> order;
             for (const auto& [job, task] : on_node) {
