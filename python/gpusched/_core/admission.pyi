@@ -71,7 +71,7 @@ def admit(
     now: int | None = None,
     exempt: Sequence[str] = [],
     spare: Sequence[str] = [],
-    quotas: Sequence[Mapping[str, Any] | None] = [],
+    quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Admission: ...
@@ -104,7 +104,7 @@ def make_room(
     now: int | None = None,
     exempt: Sequence[str] = [],
     spare: Sequence[str] = [],
-    quotas: Sequence[Mapping[str, Any] | None] = [],
+    quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan | None: ...
