@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import did_you_mean
 from ._core import serving as core
-from ._documents import pointer_part
 from ._drawing.deployment_costs import draw_deployment_costs, draw_latency_costs
 from ._values import MOST_SEED, a_dict, a_list, fields, integer, number
 from ._views.tables import Kind, Table, format_table
@@ -108,7 +107,8 @@ def deployment_costs(
         for gpu_name, there in whole["gpus"].items():
             gpu = core.gpu_type("H100", **{name: value for name, value in there.items() if name in GPU_FIELDS})
             if not gpu.price:
-                raise InvalidInput(f"request: /gpus/{pointer_part(gpu_name)}/price: expected a price above 0, found 0")
+                key = gpu_name.replace("~", "~0").replace("/", "~1")
+                raise InvalidInput(f"request: /gpus/{key}/price: expected a price above 0, found 0")
             for deployment in core.enumerate_deployments(model, [gpu], [there["available"]], **options):
                 gpus = sum(stage.degree for stage in deployment.stages)
                 name = f"{gpu_name} {deployment.name.split()[-1]}"

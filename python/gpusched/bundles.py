@@ -12,7 +12,6 @@ from typing import Any
 
 from . import _core, admission, allocation, consolidation, preemption
 from ._core import __version__
-from ._documents import json_text
 from .errors import BackendError, InvalidInput, InvalidType, repr_text
 from .io import anonymize as without_names
 from .model import Cluster, Plan
@@ -79,7 +78,7 @@ def save(
     run = _runner(command)
     if command in WAITING:
         WAITING[command](chosen)
-    json_text({"options": _as_written(chosen)}, name)  # before any work
+    _core.json_text({"options": _as_written(chosen)}, name)  # before any work
     if anonymize:
         cluster, chosen = _without_names(cluster, chosen)
         plan = run(cluster, chosen)
@@ -92,10 +91,10 @@ def save(
         "cluster": cluster.to_json(),
         "plan": None if plan is None else plan.to_json(),
     }
-    text = json_text(document, name)
+    text = _core.json_text(document, name)
     try:
-        with open(name, "wb") as file:
-            file.write(text + b"\n")
+        with open(name, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text + "\n")
     except OSError as error:
         raise BackendError(f"{name}: cannot be written: {error.strerror}") from None
 
@@ -114,7 +113,11 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     if type(found_version) is not int or found_version != VERSION:
         raise InvalidInput(f"{name}: version: {repr_text(found_version)}; expected {VERSION}")
     problems = [f"{name}: field {key!r} is missing" for key in KEYS if key not in document]
-    problems += [f"{name}: unknown field {key!r}" for key in document if key not in KEYS and not key.startswith("x-")]
+    problems += [
+        f"{name}: unknown field {key!r}; expected {', '.join(KEYS)}{_core.did_you_mean(key, KEYS)}"
+        for key in document
+        if key not in KEYS and not key.startswith("x-")
+    ]
     problems += [
         f"{name}: {key}: {repr_text(document[key])}; expected {expected}"
         for key, (kinds, expected) in KINDS.items()

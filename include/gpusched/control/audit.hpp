@@ -3,6 +3,7 @@
 
 #include <gpusched/control/step.hpp>
 #include <gpusched/control/tenant_admission.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <cstdint>
 #include <string>
@@ -54,6 +55,8 @@ void append_admission_record(std::string& line, const AdmissionAnswer& answer, c
 /// The observation of a line. Values that were not finite come back as NaN, which decides alike.
 /// @throws InvalidInput when the line is no such JSON
 [[nodiscard]] Observation parse_audit_observation(std::string_view line);
+/// The same of a document that is parsed already.
+[[nodiscard]] Observation parse_audit_observation(const json::Document& document);
 
 /// What `replay_audit` found.
 struct AuditReplay {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/control/state.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <cstdint>
 #include <span>
@@ -24,6 +25,8 @@ namespace GPUSCHED_NAMESPACE::control {
 /// @throws InvalidInput with all problems of form, each with its place (`/host/gpus/0/root`), unknown fields included; or,
 ///     once the form is right, with all that `validate` finds
 [[nodiscard]] ControllerOptions parse_config(std::string_view text);
+/// The same of a document that is parsed already.
+[[nodiscard]] ControllerOptions parse_config(const json::Document& document);
 
 /// The document that `parse_config` reads back to the same options: everything, defaults too.
 [[nodiscard]] std::string write_config(const ControllerOptions& options);
@@ -35,6 +38,9 @@ namespace GPUSCHED_NAMESPACE::control {
 /// @param layouts taken for GPUs whose instances the line does not give; as long as the host's GPUs
 /// @throws InvalidInput with all problems, each with its place
 [[nodiscard]] Observation parse_signals(std::string_view line, const ControllerOptions& options,
+                                        std::int64_t window, std::span<const MigLayout> layouts);
+/// The same of a document that is parsed already.
+[[nodiscard]] Observation parse_signals(const json::Document& document, const ControllerOptions& options,
                                         std::int64_t window, std::span<const MigLayout> layouts);
 
 /// An instance in words: `GPU 0 2g at 0`.

@@ -4,6 +4,7 @@
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/host/names.hpp>
 #include <gpusched/host/tenant_access.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <cstdint>
 #include <map>
@@ -123,6 +124,8 @@ void validate(const LiveOptions& live, const ControllerOptions& options);
 /// name, and for each of them the fields of `LiveTenant`, `LatencySourceOptions` (as `latency`) and `TenantAccess`.
 /// @throws InvalidInput with all problems, each with its place; also when there is no such section
 [[nodiscard]] LiveOptions parse_live(std::string_view text, const ControllerOptions& options);
+/// The same of a document that is parsed already.
+[[nodiscard]] LiveOptions parse_live(const json::Document& document, const ControllerOptions& options);
 
 /// The controller on this machine: looks what is there, mends what a crash left, then reads, decides, writes down and
 /// acts, window by window. Not for use by several threads at once.

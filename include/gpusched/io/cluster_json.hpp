@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <string>
@@ -23,6 +24,9 @@ namespace GPUSCHED_NAMESPACE::io {
 ///         expected; a text that is not JSON gives one problem with line and column
 /// Linear in the size of the text. Safe to call from several threads.
 [[nodiscard]] ClusterSpec cluster_from_json(std::string_view text, std::string_view source = "<text>");
+
+/// The same of a document that is parsed already.
+[[nodiscard]] ClusterSpec cluster_from_json(const json::Document& document);
 
 /// Reads a snapshot from a file.
 /// @throws BackendError when the file cannot be read

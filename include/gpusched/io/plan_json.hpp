@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
@@ -17,6 +18,9 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @param source  what messages call the text
 /// @throws InvalidInput as `cluster_from_json` does
 [[nodiscard]] PlanSpec plan_from_json(std::string_view text, std::string_view source = "<text>");
+
+/// The same of a document that is parsed already.
+[[nodiscard]] PlanSpec plan_from_json(const json::Document& document);
 
 /// Reads a plan from a file.
 /// @throws BackendError when the file cannot be read

@@ -16,7 +16,8 @@ namespace GPUSCHED_NAMESPACE::json {
 
 namespace detail {
 struct Builder;
-}
+struct DocumentBuilder;
+}  // namespace detail
 
 /// Deepest nesting of arrays and objects; no document needs more.
 inline constexpr std::size_t deepest_nesting = 64;
@@ -67,8 +68,12 @@ class Document {
     /// The value, or its kind, for messages.
     [[nodiscard]] std::string describe(std::uint32_t at) const;
 
+    /// A value as a document of its own, whose source is its place in this one.
+    [[nodiscard]] Document part(std::uint32_t at) const;
+
   private:
     friend struct detail::Builder;
+    friend struct detail::DocumentBuilder;
     std::string source_;
     std::vector<Value> values_;
     std::string strings_;

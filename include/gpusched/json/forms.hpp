@@ -45,6 +45,11 @@ class Surroundings {
         GPUSCHED_ASSERT(object_ != nullptr && *type_ == typeid(T));
         return *static_cast<const T*>(object_);
     }
+    /// The object where it is a `T`; else null.
+    template <class T>
+    [[nodiscard]] const T* find() const {
+        return object_ != nullptr && *type_ == typeid(T) ? static_cast<const T*>(object_) : nullptr;
+    }
 
   private:
     const void* object_ = nullptr;

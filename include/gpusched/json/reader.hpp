@@ -175,6 +175,16 @@ class Reader {
         report(at, "field " + gpusched::quoted(name) + " is missing");
     }
 
+    /// Reports a field of an object that has none of that name.
+    /// @param known  the names that it may have, besides those that begin with "x-"
+    void report_unknown(std::uint32_t at, std::span<const std::string_view> known) {
+        if (problems_.full()) return report(at, {});
+        std::string names;
+        for (const auto key : known) names.append(key).append(", ");
+        report(at, "unknown field; expected one of " + names + "or a name that begins with x-" +
+                       did_you_mean(document_.key(document_[at]), known));
+    }
+
     /// A value by the rules of its field.
     template <class T, class... Rules>
     void read_field(std::uint32_t at, T& out, const Rules&... rules) {
@@ -244,7 +254,10 @@ class Reader {
                     table[next].read(*this, child, out);
             } else if (strict && !key.starts_with("x-") &&
                        std::find(beside.begin(), beside.end(), key) == beside.end()) {
-                report_unknown(child, table, beside);
+                std::vector<std::string_view> names(beside.begin(), beside.end());
+                for (const auto& entry : table)
+                    if (entry.version <= version_) names.emplace_back(entry.key);
+                report_unknown(child, names);
             }
         }
         for (std::size_t i = 0; i < table.size(); ++i)
@@ -327,17 +340,6 @@ class Reader {
         report(at, "is a field of version " + std::to_string(version) + "; this document says version " +
                        std::to_string(version_));
     }
-    template <class Table>
-    void report_unknown(std::uint32_t at, const Table& table, std::span<const std::string_view> beside) {
-        if (problems_.full()) return report(at, {});
-        std::vector<std::string_view> names(beside.begin(), beside.end());
-        for (const auto& entry : table)
-            if (entry.version <= version_) names.emplace_back(entry.key);
-        std::string known;
-        for (const auto key : names) known.append(key).append(", ");
-        report(at, "unknown field; expected one of " + known + "or a name that begins with x-" +
-                       did_you_mean(document_.key(document_[at]), names));
-    }
     template <class E>
     void read_name(std::uint32_t at, E& out) {
         static constexpr auto names = enum_names(E{});
@@ -413,16 +415,23 @@ int read_fields(const Document& document, const Format& format, Problems& proble
 }
 
 /// Reads a document of a format.
+/// @param problems  those that were found before
 /// @throws InvalidInput with all problems
+template <class T>
+T read_document(const Document& document, const Format& format, Problems& problems,
+                Surroundings surroundings = {}) {
+    T out;
+    read_fields(document, format, problems, out, surroundings);
+    problems.throw_if_any();
+    return out;
+}
+/// The same of a text.
 template <class T>
 T read_document(std::string_view text, std::string_view source, const Format& format,
                 Surroundings surroundings = {}) {
     Problems problems;
     const auto document = Document::parse(text, source, problems);
-    T out;
-    read_fields(document, format, problems, out, surroundings);
-    problems.throw_if_any();
-    return out;
+    return read_document<T>(document, format, problems, surroundings);
 }
 
 }  // namespace GPUSCHED_NAMESPACE::json

@@ -32,7 +32,7 @@ constexpr void visit_fields(std::type_identity<SpotTask>, F&& field) {
     field("pods", &SpotTask::pods);
     field("gpus", &SpotTask::gpus);
     field("hp", &SpotTask::hp);
-    field("checkpoints", &SpotTask::checkpoints);
+    field("checkpoints", &SpotTask::checkpoints, Required{});
     field("max_delay", &SpotTask::max_delay);
 }
 

@@ -9,10 +9,12 @@
 #include <gpusched/model/goal.hpp>
 #include <gpusched/model/spec.hpp>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -76,6 +78,12 @@ constexpr void visit_fields(std::type_identity<Bound>, F&& field) {
     field("method", &Bound::method);
     field("value_at_most", &Bound::value_at_most, Since{2});
 }
+
+/// The parts of what a plan costs, in the order in which they are written: those of `admission::Cost`.
+inline constexpr std::array<std::string_view, 7> cost_part_names{"moves", "lost_work", "restarts", "losses",
+                                                                 "tasks", "recalls",   "budgets"};
+/// The mark of a field that holds such parts by name, each at least 0.
+struct CostParts {};
 
 /// What to do with a snapshot. Evictions come first, then waves 0 .. waves - 1, then placements: of those that are possible the
 /// first, again and again.
@@ -159,7 +167,7 @@ constexpr void visit_fields(std::type_identity<PlanSpec>, F&& field) {
     field("goal", &PlanSpec::goal, Since{2});
     field("goal_reached", &PlanSpec::goal_reached, Since{2});
     field("price", &PlanSpec::price, Since{2}, at_least(0));
-    field("cost", &PlanSpec::cost, UnlessDefault{}, Since{2});
+    field("cost", &PlanSpec::cost, UnlessDefault{}, Since{2}, CostParts{});
 }
 
 class Cluster;

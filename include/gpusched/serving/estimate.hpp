@@ -59,8 +59,8 @@ struct LayerProfile {
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LayerProfile>, F&& field) {
-    field("model", &LayerProfile::model);
-    field("gpu", &LayerProfile::gpu);
+    field("model", &LayerProfile::model, Required{});
+    field("gpu", &LayerProfile::gpu, Required{});
     field("degree", &LayerProfile::degree, at_least(1));
     field("prefill", &LayerProfile::prefill);
     field("decode", &LayerProfile::decode);

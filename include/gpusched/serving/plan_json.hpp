@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/price_ranges.hpp>
@@ -43,6 +44,9 @@ struct PlanExtras {
 /// @throws InvalidInput with everything that is wrong, each problem with its place
 [[nodiscard]] std::vector<PlannedReplicas>
 replicas_from_json(std::string_view text, const ServingRequest& request, std::string_view source = "plan");
+/// The same of a document that is parsed already.
+[[nodiscard]] std::vector<PlannedReplicas> replicas_from_json(const json::Document& document,
+                                                              const ServingRequest& request);
 
 /// The same of a file.
 /// @throws BackendError when it cannot be read
@@ -61,6 +65,10 @@ replicas_from_json(std::string_view text, const ServingRequest& request, std::st
                                                                      const ServingRequest& request,
                                                                      const EstimateOptions& options = {},
                                                                      std::string_view source = "plan");
+/// The same of a document that is parsed already.
+[[nodiscard]] std::vector<PlannedReplicas> served_replicas_from_json(const json::Document& document,
+                                                                     const ServingRequest& request,
+                                                                     const EstimateOptions& options = {});
 
 }  // namespace GPUSCHED_NAMESPACE::serving
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gpusched/config.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/serving/rates.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
@@ -20,6 +21,9 @@ namespace GPUSCHED_NAMESPACE::serving {
 /// @param rates  of a call, which take the place of those of the document
 /// @throws InvalidInput with everything that is wrong, each problem with its place
 [[nodiscard]] ServingRequest request_from_json(std::string_view text, std::string_view source = "request",
+                                               const RequestRates& rates = {});
+/// The same of a document that is parsed already.
+[[nodiscard]] ServingRequest request_from_json(const json::Document& document,
                                                const RequestRates& rates = {});
 
 /// The same of a file: YAML where its name ends in .yaml or .yml.

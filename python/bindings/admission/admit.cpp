@@ -2,6 +2,7 @@
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
 #include "core/call.hpp"
+#include "core/fields.hpp"
 #include "core/keywords.hpp"
 #include "core/records.hpp"
 #include "model/plan.hpp"
@@ -85,7 +86,7 @@ struct JobToAdmit {
 
 JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& given) {
     const auto job = names_of(given);
-    if (py::isinstance<py::str>(job) || py::isinstance<py::dict>(job)) {
+    if (py::isinstance<py::str>(job) || is_mapping(job)) {
         const auto argument = job_argument(job, cluster.get());
         auto with = in_cluster(cluster, {argument});
         return {with.cluster, std::move(with.jobs.front().pods), !argument.request.name.empty(),

@@ -26,31 +26,6 @@
 
 namespace gpusched::python {
 
-TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster) {
-    py::list label_levels;
-    if (cluster != nullptr)
-        for (const auto& level : cluster->inventory().label_levels) label_levels.append(level.key);
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
-                            py::arg("label_levels") = label_levels, py::arg("nodes") = py::list(),
-                            py::arg("tasks") = py::make_tuple(task));
-    try {
-        return std::move(io::cluster_from_json(json_text(document, "<task>"), "<task>").tasks.front());
-    } catch (const InvalidInput& error) {  // where it is in the task, not in the document made of it
-        const std::string made = "<task>: /tasks/0";
-        Problems problems;
-        for (auto problem : error.problems()) {
-            if (problem.starts_with(made)) {
-                problem.erase(0, made.size());
-                if (problem.starts_with(": ") && where.ends_with(": ")) problem.erase(0, 2);
-                problem.insert(0, where);
-            }
-            problems.add(problem);
-        }
-        problems.throw_if_any();
-        throw;
-    }
-}
-
 ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks) {
     return unlocked([&] {
         auto spec = cluster->to_spec();
@@ -68,9 +43,8 @@ std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py:
             throw InvalidInput(bad_value("task", repr_text(task), "a task of this cluster"));
         return {cluster, view.id};
     }
-    if (!py::isinstance<py::dict>(task))
-        bad_type("task", task, "a dict, the name of a pending task, or a Task");
-    auto fresh = task_spec(task, "<task>: ", cluster.get());
+    if (!is_mapping(task)) bad_type("task", task, "a dict, the name of a pending task, or a Task");
+    auto fresh = task_spec(task, cluster.get());
     const auto name = fresh.name;
     auto with_task = with_tasks(cluster, {std::move(fresh)});
     const auto id = with_task->find_task(name);
@@ -173,8 +147,8 @@ std::map<std::string, topology::HardwareGraph> graphs_by_name(const char* field,
                                                               Problems& problems) {
     std::map<std::string, topology::HardwareGraph> out;
     collect(problems, [&] {
-        if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict from names to HardwareGraphs");
-        for (const auto& [key, graph] : value.cast<py::dict>()) {
+        if (!is_mapping(value)) bad_option(field, value, "a dict from names to HardwareGraphs");
+        for (const auto& [key, graph] : py::dict(value)) {
             const auto name = OptionType<std::string>::read(std::string(field) + ", a key", key);
             if (!py::isinstance<topology::HardwareGraph>(graph))
                 bad_option(std::string(field) + "[" + gpusched::quoted(name) + "]", graph, "a HardwareGraph");

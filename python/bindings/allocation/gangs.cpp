@@ -150,8 +150,7 @@ void bind_joint(py::module_& m) {
         [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
                   const py::kwargs& keywords) {
             const auto o = options.read("allocate_many", keywords);
-            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
-                !py::isinstance<py::iterable>(jobs))
+            if (py::isinstance<py::str>(jobs) || is_mapping(jobs) || !py::isinstance<py::iterable>(jobs))
                 bad_type("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
@@ -285,9 +284,8 @@ void bind_gangs(py::module_& m) {
         [](const ClusterPtr& cluster, const py::Args<Typed<"Mapping[str, Any]">>& tasks) {
             std::vector<TaskSpec> fresh;
             for (const auto& task : tasks) {
-                if (!py::isinstance<py::dict>(task)) bad_type("task", task, "a dict");
-                fresh.push_back(
-                    task_spec(py::reinterpret_borrow<py::object>(task), "<task>: ", cluster.get()));
+                if (!is_mapping(task)) bad_type("task", task, "a dict");
+                fresh.push_back(task_spec(task, cluster.get()));
             }
             return with_tasks(cluster, std::move(fresh));
         },

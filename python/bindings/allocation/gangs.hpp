@@ -3,6 +3,7 @@
 
 #include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
@@ -24,7 +25,9 @@ std::vector<NetworkAffinity> further_levels(py::handle value);
 using TrafficMatrix = OptionType<std::vector<std::vector<double>>>;
 
 /// @throws InvalidInput with everything that is wrong; TypeError for what is no job
-JobArgument job_argument(const py::object& job, const Cluster* cluster = nullptr);
+/// @param source how messages call it
+JobArgument job_argument(const py::object& job, const Cluster* cluster = nullptr,
+                         const std::string& source = "job");
 
 struct JobsInCluster {
     ClusterPtr cluster{};

@@ -1,150 +1,93 @@
 // Jobs as callers describe them: dicts, or names of jobs of the cluster.
 #include "allocation/gangs.hpp"
-#include "core/keywords.hpp"
 #include "model/task_argument.hpp"
+#include "json/documents.hpp"
 
-#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/detail/cluster_forms.hpp>
 
-#include <algorithm>
-#include <array>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
 namespace {
 
-std::int64_t pod_count(const std::string& field, py::handle value) {
-    try {
-        return OptionType<std::int64_t>::read(field, value);  // how many there may be is looked at later
-    } catch (const InvalidInput&) {
-        bad_option(field, value, "an integer from 1 to 1000000");
-    }
+/// A group of pods: a task of the cluster format without what the job says, or where it is placed says later.
+struct PodsDocument : TaskSpec {
+    std::int64_t count = 1;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PodsDocument>, F&& field) {
+    field("count", &PodsDocument::count, within(1, 1'000'000));
+    json::visit_other_fields<TaskSpec>({"name", "job", "node", "gpus"}, field);
 }
 
-allocation::PodRequest pod_request(const std::string& field, py::handle value, const Cluster* cluster) {
-    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
-    py::dict task;
-    allocation::PodRequest request;
-    auto keys = io::task_keys();
-    keys.insert(keys.begin(), "count");
-    Problems problems;
-    for (const auto& [key, part] : value.cast<py::dict>())
-        collect(problems, [&, key = key, part = part] {
-            const auto name = OptionType<std::string>::read(field + ", a key", key);
-            if (name == "count") {
-                request.count = pod_count(field + ".count", part);
-            } else if (name.starts_with("x-") || std::find(keys.begin(), keys.end(), name) != keys.end()) {
-                task[key] = part;
-            } else {
-                throw InvalidInput(bad_key(field, name, keys));
-            }
-        });
-    task["name"] = field;
-    collect(problems, [&] { request.pod = task_spec(task, field, cluster); });
-    problems.throw_if_any();
-    return request;
+struct JobDocument {
+    std::string name{};
+    std::vector<PodsDocument> pods{};
+    std::int64_t min_members = 0;
+    std::vector<SubgroupSpec> subgroups{};
+    std::optional<NetworkMode> mode{};
+    std::optional<Level> level{};
+    std::vector<NetworkAffinity> further{};
+    std::vector<std::vector<double>> traffic{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<JobDocument>, F&& field) {
+    field("name", &JobDocument::name, Required{});
+    field("pods", &JobDocument::pods, Required{});
+    field("min_members", &JobDocument::min_members, any_amount);
+    field("subgroups", &JobDocument::subgroups);
+    field("mode", &JobDocument::mode);
+    field("level", &JobDocument::level, IsLevel{});
+    field("further", &JobDocument::further);
+    field("traffic", &JobDocument::traffic);
 }
 
-std::vector<SubgroupSpec> subgroups_of(py::handle value) {
-    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
-        bad_option("subgroups", value, "a list of {\"name\": ..., \"min_members\": ...}");
-    std::vector<SubgroupSpec> subgroups;
-    for (const auto& item : value) {
-        const auto field = "subgroups[" + std::to_string(subgroups.size()) + "]";
-        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"name\": ..., \"min_members\": ...}");
-        auto& subgroup = subgroups.emplace_back();
-        for (const auto& [key, part] : item.cast<py::dict>()) {
-            const auto name = OptionType<std::string>::read(field + ", a key", key);
-            if (name == "name")
-                subgroup.name = OptionType<std::string>::read(field + ".name", part);
-            else if (name == "min_members")
-                subgroup.min_members = OptionType<std::int64_t>::read(field + ".min_members", part);
-            else
-                bad_option(field, item, "the keys 'name' and 'min_members' only");
-        }
-    }
-    return subgroups;
+/// The keys of the labels that levels of the cluster's tasks may be.
+std::vector<std::string> label_keys(const Cluster* cluster) {
+    std::vector<std::string> keys;
+    if (cluster != nullptr)
+        for (const auto& level : cluster->inventory().label_levels) keys.push_back(level.key);
+    return keys;
 }
 
 }  // namespace
 
-std::vector<NetworkAffinity> further_levels(py::handle value) {
-    if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
-        bad_option("further", value, "a list of {\"level\": ..., \"mode\": ...}");
-    std::vector<NetworkAffinity> wishes;
-    for (const auto& item : value) {
-        const auto field = "further[" + std::to_string(wishes.size()) + "]";
-        if (!py::isinstance<py::dict>(item)) bad_option(field, item, "{\"level\": ..., \"mode\": ...}");
-        auto& wish = wishes.emplace_back();
-        const auto keys = item.cast<py::dict>();
-        bool has_level = false;
-        for (const auto& [key, part] : keys) {
-            const auto name = OptionType<std::string>::read(field, key);
-            if (name == "level") {
-                wish.level = read_level(field + ".level", part);
-                has_level = true;
-            } else if (name == "mode") {
-                wish.mode = OptionType<NetworkMode>::read(field + ".mode", part);
-            } else {
-                bad_option(field, item, "the keys 'level' and 'mode' only");
-            }
-        }
-        if (!has_level) bad_option(field, item, "a 'level'");
-    }
-    return wishes;
+TaskSpec task_spec(py::handle task, const Cluster* cluster) {
+    const auto keys = label_keys(cluster);
+    const io::detail::LabelLevels levels{keys};
+    return from_python<TaskSpec>("<task>", task, {}, levels);
 }
 
-JobArgument job_argument(const py::object& job, const Cluster* cluster) {
+std::vector<NetworkAffinity> further_levels(py::handle value) {
+    return from_python<std::vector<NetworkAffinity>>("further", value);
+}
+
+JobArgument job_argument(const py::object& job, const Cluster* cluster, const std::string& source) {
     JobArgument out;
     if (py::isinstance<py::str>(job)) {
         out.name = OptionType<std::string>::read("job", job);
         return out;
     }
-    if (!py::isinstance<py::dict>(job)) bad_type("job", job, "a dict, or the name of a job of the cluster");
-    Problems problems;
-    bool has_pods = false;
-    for (const auto& [key, value] : job.cast<py::dict>()) {
-        const auto field = OptionType<std::string>::read("job, a key", key);
-        try {
-            if (field == "name") {
-                out.name = out.request.name = OptionType<std::string>::read("name", value);
-            } else if (field == "pods") {
-                has_pods = true;
-                if (py::isinstance<py::str>(value) || !py::isinstance<py::sequence>(value))
-                    bad_option("pods", value, "a list of dicts");
-                Problems of_pods;
-                for (const auto& item : value) {
-                    const auto group = "pods[" + std::to_string(out.request.pods.size()) + "]";
-                    auto& pods = out.request.pods.emplace_back();
-                    collect(of_pods, [&] { pods = pod_request(group, item, cluster); });
-                }
-                of_pods.throw_if_any();
-            } else if (field == "min_members") {
-                out.request.min_members = OptionType<std::int64_t>::read("min_members", value);
-            } else if (field == "subgroups") {
-                out.request.subgroups = subgroups_of(value);
-            } else if (field == "mode") {
-                out.options.mode = OptionType<std::optional<NetworkMode>>::read("mode", value);
-            } else if (field == "level") {
-                out.options.level = read_optional_level("level", value);
-            } else if (field == "further") {
-                out.options.further = further_levels(value);
-            } else if (field == "traffic") {
-                out.options.traffic = TrafficMatrix::read("traffic", value);
-            } else {
-                static constexpr std::array<std::string_view, 8> keys{
-                    "name", "pods", "min_members", "subgroups", "mode", "level", "further", "traffic"};
-                problems.add(bad_key("job", field, keys));
-            }
-        } catch (const InvalidInput& error) {
-            for (const auto& problem : error.problems()) problems.add("job: " + problem);
-        }
+    if (!is_mapping(job)) bad_type("job", job, "a dict, or the name of a job of the cluster");
+    const auto keys = label_keys(cluster);
+    const io::detail::LabelLevels levels{keys};
+    auto given = from_python<JobDocument>(source, job, {}, levels);
+    if (given.name.empty()) throw InvalidInput(source + ": /name: expected a name, found \"\"");
+    out.name = out.request.name = std::move(given.name);
+    for (auto& pods : given.pods) {
+        const auto count = pods.count;
+        out.request.pods.push_back({count, std::move(pods)});
     }
-    if (out.name.empty()) problems.add("job: name: missing");
-    if (!has_pods) problems.add("job: pods: missing");
-    problems.throw_if_any();
+    out.request.min_members = given.min_members;
+    out.request.subgroups = std::move(given.subgroups);
+    out.options.mode = given.mode;
+    out.options.level = given.level;
+    out.options.further = std::move(given.further);
+    out.options.traffic = std::move(given.traffic);
     return out;
 }
 

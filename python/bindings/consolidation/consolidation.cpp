@@ -150,6 +150,8 @@ void bind_consolidation(py::module_& parent) {
                    "earlier; the number of its group, negative = none; what it is worth, "
                    "at least 0.")
             .shared_as("consolidation.consolidate");
+    Keywords<Goal>().fields().shared_as("model.Goal");  // no function: what the console's --goal may say
+    Keywords<SlotShape>().fields().shared_as("model.SlotShape");
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {

@@ -189,26 +189,27 @@ c::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& clus
 
 ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& cluster) {
     ChosenPolicies chosen;
-    Fields fields("policies", choice);
-    visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto member, const auto&...) {
-        const auto value = fields.take(kind);
-        if (!value || value.is_none()) return;
-        fields.collect([&] {
-            const auto field = std::string("policies.") + kind;
-            if (py::isinstance<py::str>(value)) {
-                chosen.names.*member = OptionType<std::string>::read(field, value);
-                return;
-            }
-            if (PyCallable_Check(value.ptr()) == 0)
-                bad_option(field, value, "a name, or for some kinds a callable (cluster)");
+    if (!is_mapping(choice)) bad_option("policies", choice, "a dict");
+    // A function is registered under a name of its own, which then stands in its place.
+    py::dict names;
+    names.attr("update")(choice);
+    Problems problems;
+    visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto, const auto&...) {
+        if (!names.contains(kind)) return;
+        const py::object value = names[kind];
+        const auto field = std::string("policies.") + kind;
+        if (value.is_none()) names.attr("pop")(kind);
+        if (PyCallable_Check(value.ptr()) == 0) return;
+        names[kind] = field;
+        collect(problems, [&] {
             if (!add_function(chosen.known, kind, field, value, cluster))
                 bad_option(field, value,
                            "a name: policies of this kind are asked within the search and cannot be "
                            "written in Python; a node_order, a partitioner and a node_weight can");
-            chosen.names.*member = field;
         });
     });
-    fields.finish();
+    collect(problems, [&] { chosen.names = from_python<c::PolicyNames>("policies", names); });
+    problems.throw_if_any();
     return chosen;
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/arguments.hpp"
 #include "core/keywords.hpp"
-#include "core/sources.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -60,9 +60,13 @@ constexpr void visit_fields(std::type_identity<NamedEvent>, F&& field) {
     field("text", &NamedEvent::text);
 }
 
-inline std::string config_text(const py::object& options) {
-    return py::isinstance<py::str>(options) ? OptionType<std::string>::read("document", options)
-                                            : json_text(options);
+/// A document of the controller: a dict, or JSON text.
+inline json::Document control_document(const py::object& given, const char* source) {
+    if (!py::isinstance<py::str>(given)) return to_document(given, source);
+    Problems problems;
+    auto document = json::Document::parse(OptionType<std::string>::read("document", given), source, problems);
+    problems.throw_if_any();
+    return document;
 }
 
 /// The decision core with its state and log.
@@ -96,7 +100,7 @@ struct Controller {
                            control::describe(options, e)});
         return out;
     }
-    void step(const std::string& signals) {
+    void step(const json::Document& signals) {
         auto read = control::parse_signals(signals, options, next, state.layouts);
         control::step(state, read, options, result);
         next = read.window + (read.window < std::numeric_limits<std::int64_t>::max());

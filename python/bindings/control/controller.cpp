@@ -4,7 +4,6 @@
 #include "core/fields.hpp"
 #include "core/keywords.hpp"
 #include "core/records.hpp"
-#include "core/sources.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -21,12 +20,13 @@ using Layout = MigLayoutValue;
 
 /// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
 control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
-    if (mig.is_none()) return control::parse_config(config_text(options));
+    if (mig.is_none()) return control::parse_config(control_document(options, "configuration"));
     if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
     const auto& layout = mig.cast<const Layout&>();
-    if (!py::isinstance<py::dict>(options) && !options.is_none())
+    if (!options.is_none() && !is_mapping(options))
         bad_option("options", options, "a dict or None, where `mig` is given");
-    py::dict document = options.is_none() ? py::dict() : py::dict(options.attr("copy")());
+    py::dict document;
+    if (!options.is_none()) document.attr("update")(options);
     document["format"] = "gpusched.control";
     document["version"] = 1;
     if (document.contains("host")) bad_option("mig", mig, "None, where `options` has a host");
@@ -48,7 +48,7 @@ control::ControllerOptions with_layout(const py::object& options, const py::obje
     tenants.append(tenant);
     document["host"] = dict(std::pair{"roots", py::object(roots)}, std::pair{"gpus", py::object(gpus)},
                             std::pair{"tenants", py::object(tenants)});
-    return control::parse_config(json_text(document));
+    return control::parse_config(to_document(document, "configuration"));
 }
 
 void bind_controller(py::module_& m) {
@@ -74,7 +74,7 @@ void bind_controller(py::module_& m) {
         .def(
             "step",
             [](Controller& self, const Document& observation) {
-                self.step(config_text(observation));
+                self.step(control_document(observation, "signals"));
                 return self.named(self.result.actions);
             },
             py::arg("observation"),
@@ -103,9 +103,7 @@ void bind_controller(py::module_& m) {
                 .c_str())
         .def_property_readonly(
             "config",
-            [](const Controller& self) -> JsonObject {
-                return py::module_::import("json").attr("loads")(control::write_config(self.options));
-            },
+            [](const Controller& self) -> JsonObject { return parsed(control::write_config(self.options)); },
             "The complete configuration, as a dict.")
         .def("__repr__", [](const Controller& self) {
             return "<gpusched.control.Controller: " + counted(self.options.host.tenants, "tenant") + ", " +
@@ -117,7 +115,7 @@ void bind_controller(py::module_& m) {
     m.def(
         "replay_audit",
         [](const std::string& log, const Document& options) {
-            const auto o = control::parse_config(config_text(options));
+            const auto o = control::parse_config(control_document(options, "configuration"));
             return unlocked([&] { return control::replay_audit(log, o); });
         },
         py::arg("log"), py::arg("options"),

@@ -68,6 +68,9 @@ void collect(Problems& problems, F&& check) {
 
 /// Reads an option's value from Python and writes its default as a Python literal. Strict: no bool for an integer,
 /// no rounding, no wrap-around; whatever does not fit is an `InvalidInput` that names the field.
+///
+/// For single arguments. They need more than documents hold: numbers that are not finite, functions, objects of the package, names
+/// that only a cluster resolves; and the literals and types here make signatures and stubs. Dicts are read by `from_python`.
 template <class T>
 struct OptionType;
 

@@ -25,10 +25,4 @@ std::string path_text(const py::object& source) {
     return path;
 }
 
-std::string json_text(const py::object& document, const char* source, bool arrays) {
-    return py::module_::import("gpusched._documents")
-        .attr("json_text")(document, source, arrays)
-        .cast<std::string>();
-}
-
 }  // namespace gpusched::python

@@ -1,4 +1,4 @@
-// Sources of documents: paths of files, and dicts.
+// Sources of documents: paths of files.
 #pragma once
 
 #include "core/bindings.hpp"
@@ -13,11 +13,5 @@ bool is_path(const py::object& source);
 /// The path as the system takes it.
 /// @throws InvalidInput for what is no path
 std::string path_text(const py::object& source);
-
-/// A dict as JSON text.
-/// @param source how messages call it
-/// @param arrays numbers and arrays of numpy are taken as numbers and lists
-/// @throws InvalidInput with everything in it that has no JSON form
-std::string json_text(const py::object& document, const char* source = "<dict>", bool arrays = false);
 
 }  // namespace gpusched::python

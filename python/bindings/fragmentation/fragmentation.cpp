@@ -189,35 +189,29 @@ void bind_slots(py::module_& m) {
 
 // FGD ------------------------------------------------------------------------------------------------------
 
-/// @param scale what a weight counts as a whole number of
-f::WorkloadShape shape_from(const std::string& field, py::handle item, double scale) {
-    f::WorkloadShape shape;
-    Fields fields(field, item);
-    fields.read_all(shape, {"weight"});
-    if (scale == 1) {
-        fields.read("weight", shape.weight);
-    } else {
-        double weight = static_cast<double>(shape.weight);
-        fields.read("weight", weight);
-        shape.weight = std::max<std::int64_t>(1, std::llround(weight * scale));
-    }
-    fields.finish();
-    return shape;
+/// A shape with a weight that may be any number above 0.
+struct GivenShape : f::WorkloadShape {
+    double given_weight = 1;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<GivenShape>, F&& field) {
+    json::visit_other_fields<f::WorkloadShape>({"weight"}, field);
+    field("weight", &GivenShape::given_weight, more_than(0.0));
 }
 
 /// Whole weights as they are; others in ten-millionths of their sum.
-double weight_scale(const py::list& items) {
+f::Workload workload_of(const std::vector<GivenShape>& given) {
     double sum = 0;
     bool whole = true;
-    for (const auto item : items) {
-        const auto dict = item.cast<py::dict>();
-        if (!dict.contains("weight")) continue;
-        const double weight = OptionType<double>::read("weight", dict["weight"]);
-        if (!(weight > 0)) throw InvalidInput("workload: a weight is not above 0");
-        sum += weight;
-        whole = whole && PyIndex_Check(dict["weight"].ptr()) != 0;
+    for (const auto& shape : given) {
+        sum += shape.given_weight;
+        whole = whole && shape.given_weight == std::floor(shape.given_weight) && shape.given_weight < 0x1p53;
     }
-    return whole ? 1 : 1e7 / sum;
+    f::Workload workload;
+    for (const auto& shape : given)
+        workload.shapes.emplace_back(shape).weight = std::max<std::int64_t>(
+            1, std::llround(whole ? shape.given_weight : shape.given_weight * 1e7 / sum));
+    return workload;
 }
 
 }  // namespace
@@ -234,15 +228,7 @@ f::Workload workload_argument(const py::object& source, const f::WorkloadOptions
     }
     if (!py::isinstance<py::sequence>(source) || py::isinstance<py::str>(source))
         bad_type("workload", source, "a Workload, a Trace, a Cluster or a list of dicts");
-    const py::list items(source);
-    for (const auto item : items)
-        if (!py::isinstance<py::dict>(item)) bad_option("workload", item, "a dict for every shape");
-    const double scale = weight_scale(items);
-    f::Workload workload;
-    for (const auto item : items)
-        workload.shapes.push_back(
-            shape_from("workload[" + std::to_string(workload.shapes.size()) + "]", item, scale));
-    return workload;
+    return workload_of(from_python<std::vector<GivenShape>>("workload", source));
 }
 
 namespace {

@@ -80,9 +80,9 @@ void bind_host(py::module_& parent) {
     py::class_<L>(m, "LiveController", doc("host::LiveController").c_str())
         .def(
             py::init([](const Document& config, const std::string& audit) {
-                const auto text = config_text(config);
-                auto options = c::parse_config(text);
-                auto live = host::parse_live(text, options);
+                const auto document = control_document(config, "configuration");
+                auto options = c::parse_config(document);
+                auto live = host::parse_live(document, options);
                 return std::make_unique<L>(std::move(options), std::move(live), audit);
             }),
             py::arg("config"), py::kw_only(), py::arg("audit") = "",
@@ -129,10 +129,7 @@ void bind_host(py::module_& parent) {
         .def_property_readonly("state_known", &L::state_known,
                                doc("host::LiveController::state_known").c_str())
         .def_property_readonly(
-            "config",
-            [](const L& self) -> JsonObject {
-                return py::module_::import("json").attr("loads")(c::write_config(self.options()));
-            },
+            "config", [](const L& self) -> JsonObject { return parsed(c::write_config(self.options())); },
             doc("host::LiveController::options").c_str())
         .def("__repr__", [](const L& self) {
             return "<gpusched.host.LiveController: " + counted(self.options().host.tenants, "tenant") + ">";

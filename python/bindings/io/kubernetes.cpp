@@ -5,6 +5,7 @@
 #include "core/sources.hpp"
 #include "io/cluster_reading.hpp"
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/kai.hpp>
@@ -75,8 +76,8 @@ std::string unpacked(std::string text, const std::string& name) {
 
 /// A document, or the texts of the files that a path stands for.
 void take_source(const py::handle& source, Sources& out) {
-    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
-        out.contents.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
+    if (is_mapping(source)) {
+        out.contents.push_back(json_text(to_document(source, "<dict>")));
         out.names.emplace_back("<dict>");
         return;
     }
@@ -112,8 +113,8 @@ std::string archived_text(const py::object& path, const std::string& name) {
 
 /// A document, an archive, or the text of a file.
 void take_kai_source(const py::object& source, Sources& out) {
-    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
-        out.contents.push_back(json_text(source));
+    if (is_mapping(source)) {
+        out.contents.push_back(json_text(to_document(source, "<dict>")));
         out.names.emplace_back("<dict>");
         return;
     }

@@ -4,6 +4,7 @@
 #include "core/sources.hpp"
 #include "core/values.hpp"
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/flextopo_json.hpp>
@@ -124,7 +125,7 @@ void bind_readings(py::module_& parent) {
     m.def(
         "flextopo_to_json",
         [](const HardwareGraph& graph, const std::string& name) -> JsonObject {
-            return py::module_::import("json").attr("loads")(io::flextopo_to_json(graph, name));
+            return parsed(io::flextopo_to_json(graph, name));
         },
         py::arg("graph"), py::arg("name"),
         documented("flextopo_to_json(graph, name)", doc("io::flextopo_to_json")).c_str());

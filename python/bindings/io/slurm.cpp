@@ -3,6 +3,7 @@
 #include "core/keywords.hpp"
 #include "core/sources.hpp"
 #include "io/cluster_reading.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/slurm.hpp>
@@ -13,8 +14,8 @@ namespace {
 
 /// A document or a file.
 void take_slurm_source(const py::handle& source, Sources& out) {
-    if (py::isinstance(source, py::module_::import("collections.abc").attr("Mapping"))) {
-        out.contents.push_back(json_text(py::reinterpret_borrow<py::object>(source)));
+    if (is_mapping(source)) {
+        out.contents.push_back(json_text(to_document(source, "<dict>")));
         out.names.emplace_back("<dict>");
         return;
     }

@@ -1,9 +1,16 @@
-// Documents in JSON or YAML as Python objects: what the console script reads goes through the library's parsers.
+// JSON documents as Python objects, and Python objects as JSON documents: what the console script reads and every dict of a caller
+// goes through the library's readers.
 #include "json/documents.hpp"
 #include "core/arguments.hpp"
 #include "core/sources.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/json/detail/document_builder.hpp>
+#include <gpusched/json/writer.hpp>
+
+#include <cmath>
+#include <optional>
 
 namespace gpusched::python {
 
@@ -46,6 +53,187 @@ py::object parsed(std::string_view text) {
 
 namespace {
 
+std::string type_name(py::handle value) {
+    const auto type = py::type::handle_of(value);
+    const auto module = py::str(type.attr("__module__")).cast<std::string>();
+    return (module == "builtins" ? "" : module + ".") +
+           py::str(type.attr("__qualname__")).cast<std::string>();
+}
+
+/// The text of a string; none for one that has no UTF-8.
+std::optional<std::string_view> utf8(py::handle string) {
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(string.ptr(), &size);
+    if (text == nullptr) {
+        PyErr_Clear();
+        return std::nullopt;
+    }
+    return std::string_view(text, static_cast<std::size_t>(size));
+}
+
+/// Adds Python objects to a document. What has no JSON form is reported, and null stands in its place.
+class Encoder {
+  public:
+    Encoder(json::Document& document, Problems& problems) : builder_{document}, problems_(problems) {}
+
+    void add(py::handle value) {
+        if (value.is_none()) return builder_.add_null();
+        if (PyBool_Check(value.ptr())) return builder_.add_boolean(value.ptr() == Py_True);
+        if (PyUnicode_Check(value.ptr())) return add_string(value);
+        if (PyLong_Check(value.ptr())) return add_integer(value);
+        if (PyFloat_Check(value.ptr())) return add_real(PyFloat_AS_DOUBLE(value.ptr()));
+        if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr())) return add_sequence(value);
+        if (is_mapping(value)) return add_mapping(value);
+        if (is_sequence(value)) return add_sequence(value);
+        // Numbers and arrays of numpy, and what is like them.
+        if (py::hasattr(value, "tolist")) {
+            const py::object plain = value.attr("tolist")();
+            if (!py::type::handle_of(plain).is(py::type::handle_of(value))) return add(plain);
+        }
+        if (PyIndex_Check(value.ptr())) {
+            const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+            if (!number) throw py::error_already_set();
+            return add_integer(number);
+        }
+        if (py::hasattr(value, "__float__")) return add_real(value.attr("__float__")().cast<double>());
+        refuse(repr_text(value) + " of type " + type_name(value) + "; expected " +
+               (PyAnySet_Check(value.ptr()) ? "a list"
+                                            : "None, a bool, an int, a float, a string, a list or a dict"));
+    }
+
+  private:
+    static bool is_sequence(py::handle value) {
+        if (PyBytes_Check(value.ptr()) || PyByteArray_Check(value.ptr()) || PyMemoryView_Check(value.ptr()))
+            return false;
+        return py::isinstance(value, py::module_::import("collections.abc").attr("Sequence"));
+    }
+
+    void add_string(py::handle value) {
+        const auto text = utf8(value);
+        if (!text) return refuse(repr_text(value) + "; expected text, found half of a surrogate pair");
+        if (text->size() > largest_document)
+            return refuse("a string of " + std::to_string(text->size()) + " bytes; expected at most " +
+                          std::to_string(largest_document));
+        builder_.add_string(*text);
+    }
+    /// Integers beyond 64 bits are real numbers, as in JSON texts.
+    void add_integer(py::handle value) {
+        int overflow = 0;
+        const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+        if (overflow == 0) return builder_.add_integer(number);
+        const double real = PyLong_AsDouble(value.ptr());
+        if (PyErr_Occurred() == nullptr) return builder_.add_real(real);
+        PyErr_Clear();
+        refuse("an integer of " + py::str(value.attr("bit_length")()).cast<std::string>() +
+               " bits; expected at most 1024");
+    }
+    void add_real(double value) {
+        if (!std::isfinite(value)) return refuse(number_text(value) + "; expected a finite number");
+        builder_.add_real(value);
+    }
+    void add_mapping(py::handle value) {
+        if (!begin(json::Kind::object)) return;
+        const auto object = builder_.last();
+        for (const auto item : py::reinterpret_steal<py::object>(items_of(value))) {
+            const auto pair = py::reinterpret_borrow<py::tuple>(item);
+            const py::handle key = pair[0];
+            const auto text = PyUnicode_Check(key.ptr()) ? utf8(key) : std::nullopt;
+            if (!text)
+                problems_.add(
+                    builder_.document.where(object) + "key " + repr_text(key) + "; expected " +
+                    (PyUnicode_Check(key.ptr()) ? "text, found half of a surrogate pair" : "a string"));
+            builder_.set_key(text ? *text : std::string_view(repr_text(key)));
+            add(pair[1]);
+            if (problems_.full()) break;
+        }
+        builder_.end();
+    }
+    /// A list of the items of a mapping, which what is called meanwhile cannot change.
+    static PyObject* items_of(py::handle value) {
+        PyObject* const items = PyMapping_Items(value.ptr());
+        if (items == nullptr) throw py::error_already_set();
+        return items;
+    }
+    void add_sequence(py::handle value) {
+        if (!begin(json::Kind::array)) return;
+        for (const auto item : value) {
+            add(item);
+            if (problems_.full()) break;
+        }
+        builder_.end();
+    }
+    /// @return false where the value is nested too deeply, which is reported
+    bool begin(json::Kind kind) {
+        if (builder_.begin(kind)) return true;
+        refuse("nested deeper than " + std::to_string(json::deepest_nesting) + " levels");
+        return false;
+    }
+    void refuse(const std::string& what) {
+        builder_.add_null();
+        problems_.add(builder_.document.where(builder_.last()) + what);
+    }
+
+    json::detail::DocumentBuilder builder_;
+    Problems& problems_;
+};
+
+}  // namespace
+
+bool is_mapping(py::handle value) {
+    return PyDict_Check(value.ptr()) ||
+           py::isinstance(value, py::module_::import("collections.abc").attr("Mapping"));
+}
+
+json::Document to_document(py::handle value, std::string source) {
+    auto document = json::detail::DocumentBuilder::start(std::move(source));
+    Problems problems;
+    Encoder(document, problems).add(value);
+    problems.throw_if_any();
+    return document;
+}
+
+namespace {
+
+void write(json::Writer& writer, const json::Document& document, std::uint32_t at) {
+    const auto& value = document[at];
+    const bool object = value.kind == json::Kind::object;
+    switch (value.kind) {
+    case json::Kind::null:
+        return writer.write_null();
+    case json::Kind::boolean:
+        return writer.write(value.integer != 0);
+    case json::Kind::integer:
+        return writer.write(value.integer);
+    case json::Kind::real:
+        return writer.write(value.real);
+    case json::Kind::string:
+        return writer.write(document.string(value));
+    case json::Kind::array:
+    case json::Kind::object:
+        break;
+    }
+    writer.begin(object ? '{' : '[');
+    for (auto child = at + 1; child < value.end; child = document[child].end) {
+        if (object)
+            writer.write_name(document.key(document[child]));
+        else
+            writer.next();
+        write(writer, document, child);
+    }
+    writer.end(object ? '}' : ']');
+}
+
+}  // namespace
+
+std::string json_text(const json::Document& document) {
+    std::string text;
+    json::Writer writer(text);
+    write(writer, document, 0);
+    return text;
+}
+
+namespace {
+
 JsonObject read_mapping(const PathLike& source) {
     const auto path = path_text(source);
     Problems problems;
@@ -59,6 +247,17 @@ JsonObject read_mapping(const PathLike& source) {
 }  // namespace
 
 void bind_documents(py::module_& m) {
+    m.def(
+        "json_text",
+        [](const Typed<"Any">& document, const std::string& source) {
+            return json_text(to_document(document, source));
+        },
+        py::arg("document"), py::arg("source"),
+        documented(
+            "json_text(document, source)",
+            "A document of dicts, lists, numbers and text as JSON on one line. Raises InvalidInput with "
+            "the place of everything that has no JSON form; `source` is what messages call the document.")
+            .c_str());
     m.def(
         "read_mapping", read_mapping, py::arg("path"),
         documented(

@@ -47,17 +47,10 @@ void bind_spot(py::module_& m) {
            const Integer& horizon, const Number& alpha, const Name<milp::SpotMode>& mode) {
             milp::SpotProblem p;
             Problems problems;
-            for (const auto item : tasks) {
-                const auto at = std::to_string(p.tasks.size());
-                auto& task = p.tasks.emplace_back();
-                collect(problems, [&] {
-                    Fields f("tasks[" + at + "]", item);
-                    f.read_all(task, {"checkpoints"});
-                    f.require("checkpoints", task.checkpoints);
-                    f.finish();
-                });
-                if (task.name.empty()) task.name = at;
-            }
+            collect(problems,
+                    [&] { p.tasks = from_python<std::vector<milp::SpotTask>>("tasks", py::list(tasks)); });
+            for (std::size_t i = 0; i < p.tasks.size(); ++i)
+                if (p.tasks[i].name.empty()) p.tasks[i].name = std::to_string(i);
             auto form = milp::SpotMode::meaning;
             collect(problems, [&] { p.nodes = OptionType<std::vector<int>>::read("nodes", nodes); });
             collect(problems, [&] { p.horizon = OptionType<int>::read("horizon", horizon); });

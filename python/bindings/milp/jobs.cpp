@@ -7,6 +7,7 @@
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
 
+#include <gpusched/json/by_name.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
@@ -40,9 +41,9 @@ constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
 /// One entry of `jobs`: a job as `allocate` takes it, of one kind of pod. A pod that does not say how many cores and how much
 /// memory it asks for asks for none.
 JobArgument read_joint_job(const std::string& field, py::handle value, const Cluster& cluster, Level level) {
-    if (!py::isinstance<py::dict>(value)) bad_option(field, value, "a dict");
+    if (!is_mapping(value)) bad_option(field, value, "a dict");
     py::dict job;
-    for (const auto& [key, part] : value.cast<py::dict>()) job[key] = part;
+    job.attr("update")(value);
     if (!job.contains("name")) job["name"] = field;
     if (job.contains("pods") && py::isinstance<py::sequence>(job["pods"]) &&
         !py::isinstance<py::str>(job["pods"])) {
@@ -50,22 +51,15 @@ JobArgument read_joint_job(const std::string& field, py::handle value, const Clu
         if (kinds.size() != 1)
             throw InvalidInput(
                 bad_value(field + ".pods", std::to_string(kinds.size()) + " kinds of pods", "one"));
-        if (py::isinstance<py::dict>(kinds[0])) {
+        if (is_mapping(kinds[0])) {
             py::dict pod(py::arg("cpu_milli") = 0, py::arg("memory_mib") = 0);
-            for (const auto& [key, part] : kinds[0].cast<py::dict>()) pod[key] = part;
+            pod.attr("update")(kinds[0]);
             job["pods"] = py::list(py::make_tuple(pod));
         }
     }
     Problems problems;
     JobArgument out;
-    try {
-        out = job_argument(job, &cluster);
-    } catch (const InvalidInput& error) {
-        for (auto problem : error.problems()) {
-            if (problem.starts_with("job: ")) problem.replace(0, 5, field + ": ");
-            problems.add(problem);
-        }
-    }
+    collect(problems, [&] { out = job_argument(job, &cluster, field); });
     if (out.options.level && *out.options.level != level)
         problems.add(bad_value(field + ".level", std::to_string(*out.options.level),
                                std::to_string(level) + ", the level of the joint allocation"));
@@ -127,21 +121,22 @@ void bind_joint_model(py::module_& m) {
                 milp::JointAllocation pods(self.problem.jobs.size(),
                                            std::vector<int>(self.problem.switches.size(), 0));
                 const auto find = [](const std::string& what, const auto& all, auto&& name_of,
-                                     py::handle key) {
-                    const auto name = OptionType<std::string>::read(what, key);
+                                     const std::string& name) {
                     for (std::size_t i = 0; i < all.size(); ++i)
                         if (std::invoke(name_of, all[i]) == name) return i;
                     throw InvalidInput(what + ": there is no " + gpusched::quoted(name));
                 };
+                using json::ByName;
                 Problems problems;
-                for (const auto& [job, places] : allocation)
-                    collect(problems, [&, job = job, places = places] {
+                for (const auto& [job, places] :
+                     from_python<ByName<ByName<int>>>("allocation", allocation).entries)
+                    collect(problems, [&, &job = job, &places = places] {
                         auto& row =
                             pods[find("allocation: job", self.problem.jobs, &milp::SwitchJob::name, job)];
-                        for (const auto& [place, count] : dict_of("allocation", places))
-                            collect(problems, [&, place = place, count = count] {
+                        for (const auto& [place, count] : places.entries)
+                            collect(problems, [&, &place = place, count = count] {
                                 row[find("allocation: switch", self.problem.switches, std::identity{},
-                                         place)] = OptionType<int>::read("allocation: pods", count);
+                                         place)] = count;
                             });
                     });
                 problems.throw_if_any();
@@ -154,8 +149,7 @@ void bind_joint_model(py::module_& m) {
         "joint_allocation",
         [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
            const OptionalLevel& level) {
-            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
-                !py::isinstance<py::iterable>(jobs))
+            if (py::isinstance<py::str>(jobs) || is_mapping(jobs) || !py::isinstance<py::iterable>(jobs))
                 bad_type("jobs", jobs, "a list of dicts");
             const auto p = read_joint_problem(cluster, jobs, read_optional_level("level", level));
             return std::make_shared<M>(milp::joint_allocation(p));

@@ -5,6 +5,7 @@
 #include "core/records.hpp"
 #include "core/sources.hpp"
 #include "core/struct_states.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/milp/evaluate.hpp>
@@ -68,9 +69,8 @@ milp::AnySolver python_solver(std::string name, py::object solve) {
                 o["go_on"] = watched.go_on();
                 const auto given = (*held)(py::cast(std::make_shared<milp::Model>(model)), o);
                 const std::string owner = "solver's answer";
-                if (!py::isinstance<py::dict>(given))
-                    bad_option(owner, given, "a dict with status, x, bound");
-                const auto answer = py::reinterpret_borrow<py::dict>(given);
+                if (!is_mapping(given)) bad_option(owner, given, "a dict with status, x, bound");
+                const py::dict answer(given);
                 if (!answer.contains("status")) throw InvalidInput(owner + ": status is missing");
                 milp::Solution s{.solver = name};
                 s.status = OptionType<milp::Status>::read(owner + ".status", answer["status"]);

@@ -3,6 +3,7 @@
 #include "core/arrays.hpp"
 #include "core/sources.hpp"
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 
@@ -41,10 +42,9 @@ ClusterSpec read_cluster(const py::object& source, const char* argument, const c
         const auto path = path_text(source);
         return unlocked([&] { return io::read_cluster(path); });
     }
-    if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-        bad_type(argument, source, expectation);
-    const auto text = json_text(source);
-    return unlocked([&] { return io::cluster_from_json(text, "<dict>"); });
+    if (!is_mapping(source)) bad_type(argument, source, expectation);
+    const auto document = to_document(source, "<dict>");
+    return unlocked([&] { return io::cluster_from_json(document); });
 }
 
 void bind_model(py::module_& parent) {
@@ -70,7 +70,7 @@ void bind_model(py::module_& parent) {
         .def(
             "to_json",
             [](const Cluster& c, const py::none&) -> JsonObject {
-                return py::module_::import("json").attr("loads")(unlocked([&] { return text(c); }));
+                return parsed(unlocked([&] { return text(c); }));
             },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",

@@ -53,19 +53,15 @@ namespace {
 /// The key of a document under which the tasks and jobs are that its plan brings along: a `gpusched.cluster` without nodes.
 constexpr const char* brings = "x-brings";
 
-py::dict parsed(const std::string& text) {
-    return py::module_::import("json").attr("loads")(text).cast<py::dict>();
-}
-
 /// A plan brings pending tasks that it places, each once, and nothing else.
-void check_brought(const PlanSpec& plan, const ClusterSpec& brought) {
-    const auto where = std::string("<plan>: /") + brings;
+/// @param where the snapshot is, as messages begin
+void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::string& where) {
     Problems problems;
     if (!brought.nodes.empty()) problems.add(where + "/nodes: expected none");
     std::set<std::string> placed, seen;
     for (const auto& placement : plan.placements) placed.insert(placement.task);
     for (const auto& task : brought.tasks) {
-        const auto owner = where + ": task " + quoted(task.name);
+        const auto owner = where + "task " + quoted(task.name);
         if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
         if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
         if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
@@ -73,40 +69,40 @@ void check_brought(const PlanSpec& plan, const ClusterSpec& brought) {
     problems.throw_if_any();
 }
 
-NamedPlan read_plan(const py::object& source) {
-    NamedPlan plan;
-    py::object document = source;
-    if (is_path(source)) {
-        const auto path = path_text(source);
-        std::string text;
-        {
-            const py::gil_scoped_release unlocked;
-            text = read_file(path);
-            plan.spec = io::plan_from_json(text, path);
-        }
-        // Keys may be written with escapes.
-        if (text.find(brings) == std::string::npos && text.find("\\u") == std::string::npos) return plan;
-        document = parsed(text);
-    } else {
-        if (!py::isinstance(source, py::module_::import("collections.abc").attr("Mapping")))
-            bad_type("plan", source, "a Plan, a dict or the path of a file");
-        plan.spec = io::plan_from_json(json_text(source), "<dict>");
-    }
-    if (!py::bool_(document.attr("__contains__")(brings))) return plan;
-    auto snapshot = io::cluster_from_json(json_text(document[brings]), std::string("<plan>: /") + brings);
-    check_brought(plan.spec, snapshot);
+NamedPlan plan_of(const json::Document& document) {
+    NamedPlan plan{io::plan_from_json(document)};
+    const auto at = document.find(0, brings);
+    if (!at) return plan;
+    auto snapshot = io::cluster_from_json(document.part(*at));
+    check_brought(plan.spec, snapshot, document.where(*at));
     plan.brought.tasks = std::move(snapshot.tasks);
     plan.brought.jobs = std::move(snapshot.jobs);
     return plan;
 }
 
-py::dict plan_document(const NamedPlan& plan) {
-    auto document = parsed(io::plan_to_json(plan.spec, 0));
-    if (plan.brought.tasks.empty()) return document;
+NamedPlan read_plan(const py::object& source) {
+    if (is_path(source)) {
+        const auto path = path_text(source);
+        return unlocked([&] {
+            Problems problems;
+            const auto document = json::Document::parse(read_file(path), path, problems);
+            problems.throw_if_any();
+            return plan_of(document);
+        });
+    }
+    if (!is_mapping(source)) bad_type("plan", source, "a Plan, a dict or the path of a file");
+    return plan_of(to_document(source, "<dict>"));
+}
+
+std::string plan_text(const NamedPlan& plan, int indent) {
+    auto text = io::plan_to_json(plan.spec, indent);
+    if (plan.brought.tasks.empty()) return text;
     ClusterSpec brought;
     add(brought, plan.brought);
-    document[brings] = parsed(io::cluster_to_json(brought, 0));
-    return document;
+    const auto end =
+        text.substr(text.rfind('}') - (indent > 0));  // "}", or that with a line before and after it
+    text.resize(text.rfind('}') - (indent > 0));
+    return text + (indent > 0 ? ",\n \"" : ",\"") + brings + "\":" + io::cluster_to_json(brought, 0) + end;
 }
 
 std::string plan_repr(const NamedPlan& p) {
@@ -266,19 +262,15 @@ void bind_plan(py::module_& m) {
                        "BackendError\n    when the file cannot be read")
                 .c_str())
         .def(
-            "to_json", [](const NamedPlan& p, const py::none&) -> JsonObject { return plan_document(p); },
+            "to_json",
+            [](const NamedPlan& p, const py::none&) -> JsonObject { return parsed(plan_text(p, 0)); },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "The `gpusched.plan` document: as a dict, or written to a file.")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const PathLike& path) {
-                if (p.brought.tasks.empty()) return io::write_plan(p.spec, path_text(path));
-                const auto dumps = py::module_::import("json").attr("dumps");
-                const auto text = dumps(plan_document(p), py::arg("indent") = 1).cast<std::string>();
-                write_file(path_text(path), text + "\n");
-            },
+            [](const NamedPlan& p, const PathLike& path) { write_file(path_text(path), plan_text(p, 1)); },
             py::arg("path"))
         .def(
             "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())

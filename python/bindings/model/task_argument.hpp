@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/model/spec.hpp>
 
@@ -13,10 +14,9 @@
 namespace gpusched::python {
 
 /// A task from its description in the cluster format, a dict.
-/// @param where it is, as messages begin
 /// @param cluster whose label levels it may name
 /// @throws InvalidInput with everything that is wrong
-TaskSpec task_spec(const py::object& task, const std::string& where, const Cluster* cluster = nullptr);
+TaskSpec task_spec(py::handle task, const Cluster* cluster = nullptr);
 
 /// The cluster with new tasks. Ids of the one without them are not those of this one.
 ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks);

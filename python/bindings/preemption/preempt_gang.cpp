@@ -74,7 +74,7 @@ void require_level(JobArgument& job, const Cluster& cluster) {
 GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) {
     GangInCluster out{cluster};
     const auto pods = names_of(given);
-    if (py::isinstance<py::str>(pods) || py::isinstance<py::dict>(pods)) {
+    if (py::isinstance<py::str>(pods) || is_mapping(pods)) {
         auto job = job_argument(pods, cluster.get());
         require_level(job, *cluster);
         auto with = in_cluster(cluster, {job});

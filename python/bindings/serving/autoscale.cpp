@@ -34,11 +34,7 @@ template <>
 struct OptionType<s::ReplicaTimes> {
     static s::ReplicaTimes read(const std::string& field, py::handle value) {
         if (py::isinstance<s::ReplicaTimes>(value)) return value.cast<s::ReplicaTimes>();
-        s::ReplicaTimes times;
-        Fields f(field, value);
-        f.read_all(times);
-        f.finish();
-        return times;
+        return from_python<s::ReplicaTimes>(field, value);
     }
     static std::string literal(const s::ReplicaTimes&) { return "{}"; }
     static std::string type() { return "ReplicaTimes | Mapping[str, float]"; }

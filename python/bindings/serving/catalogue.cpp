@@ -9,35 +9,6 @@ namespace gpusched::python {
 
 namespace s = serving;
 
-namespace {
-
-std::vector<s::ProfilePoint> points(const std::string& field, py::handle value) {
-    std::vector<s::ProfilePoint> result;
-    for (const auto& pair : OptionType<std::vector<std::vector<double>>>::read(field, value)) {
-        if (pair.size() != 2) bad_option(field, value, "pairs (size, seconds)");
-        result.push_back({pair[0], pair[1]});
-    }
-    return result;
-}
-
-}  // namespace
-
-s::LayerProfile OptionType<s::LayerProfile>::read(const std::string& field, py::handle value) {
-    Fields f(field, value);
-    s::LayerProfile profile;
-    f.require("model", profile.model);
-    f.require("gpu", profile.gpu);
-    f.read("degree", profile.degree);
-    f.collect([&] {
-        if (const auto table = f.take("prefill")) profile.prefill = points(field + ".prefill", table);
-    });
-    f.collect([&] {
-        if (const auto table = f.take("decode")) profile.decode = points(field + ".decode", table);
-    });
-    f.finish();
-    return profile;
-}
-
 std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& field, py::handle value) {
     const auto pair = OptionType<std::vector<int>>::read(field, value);
     if (pair.size() != 2) bad_option(field, value, "a pair of indices of GPU types");
@@ -67,15 +38,6 @@ s::LanguageModel find_model(const std::string& name, const py::kwargs& described
                                      expected + "or a model described in full (layers, hidden, heads, ...)") +
                            did_you_mean(name, known));
     return {.name = name};
-}
-
-/// A struct with other values where a dict has some; its name stays.
-template <class T>
-T changed(const std::string& owner, T object, const py::dict& changes) {
-    Fields f(owner, changes);
-    f.read_all(object, {"name"});
-    f.finish();
-    return object;
 }
 
 void bind_records(py::module_& m) {
@@ -115,7 +77,7 @@ void bind_catalogue(py::module_& m) {
         "gpu_type",
         [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
-            auto gpu = changed("gpu_type", find_gpu(text), changes);
+            auto gpu = from_python("gpu_type", changes, find_gpu(text));
             s::validate(std::vector<s::GpuType>{gpu});
             return gpu;
         },
@@ -127,7 +89,7 @@ void bind_catalogue(py::module_& m) {
         "language_model",
         [](const Typed<"str">& name, const py::kwargs& changes) {
             const auto text = OptionType<std::string>::read("name", name);
-            auto model = changed("language_model", find_model(text, changes), changes);
+            auto model = from_python("language_model", changes, find_model(text, changes));
             s::validate(model);
             return model;
         },

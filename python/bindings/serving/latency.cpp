@@ -1,7 +1,6 @@
 // gpusched.serving: how long requests take.
 #include "core/call.hpp"
 #include "core/records.hpp"
-#include "core/sources.hpp"
 #include "serving/serving.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
@@ -21,7 +20,7 @@ std::vector<s::PlannedReplicas> read_served(const py::object& given, const s::Se
     if (py::isinstance<PlannedServing>(given)) return given.cast<const PlannedServing&>().replicas;
     auto estimate = options.estimate;
     estimate.memory_fraction = options.memory_fraction;
-    return s::served_replicas_from_json(json_text(given, "plan", true), request, estimate, "plan");
+    return s::served_replicas_from_json(to_document(given, "plan"), request, estimate);
 }
 
 }  // namespace

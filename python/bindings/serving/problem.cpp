@@ -4,6 +4,7 @@
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
 
+#include <gpusched/json/by_name.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
@@ -39,122 +40,114 @@ constexpr void visit_fields(std::type_identity<NamedServingSolution>, F&& field)
 
 namespace {
 
-/// {name: number} as in Python, in its order.
-template <class T>
-std::vector<std::pair<std::string, T>> named_numbers(const std::string& field, py::handle value) {
-    std::vector<std::pair<std::string, T>> result;
-    Problems problems;
-    for (const auto& [key, number] : dict_of(field, value))
-        collect(problems, [&, key = key, number = number] {
-            const auto name = OptionType<std::string>::read(field, key);
-            result.emplace_back(name,
-                                OptionType<T>::read(field + "[" + gpusched::quoted(name) + "]", number));
-        });
-    problems.throw_if_any();
-    return result;
+using json::ByName;
+
+/// A configuration as a dict.
+struct GivenConfiguration {
+    std::string name{};
+    ByName<int> gpus{};
+    ByName<double> throughput{};
+    std::optional<std::string> model{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<GivenConfiguration>, F&& field) {
+    field("name", &GivenConfiguration::name, Required{});
+    field("gpus", &GivenConfiguration::gpus, Required{});
+    field("throughput", &GivenConfiguration::throughput, Required{});
+    field("model", &GivenConfiguration::model);
 }
 
-/// Reads the arguments of `serving_milp`. What is wrong with money, GPUs and workloads is told together, then what is wrong with
-/// configurations, which use their names.
+/// Reads the arguments of `serving_milp`. What is wrong with each by itself is told together, then what they say of each other.
 class ProblemReader {
   public:
     serving::ServingProblem read(const py::object& configs, const py::object& workloads,
                                  const py::object& prices, const py::object& availability,
                                  const py::object& budget) {
+        ByName<int> available;
+        std::vector<GivenConfiguration> given;
         collect(problems_, [&] {
-            for (const auto& [name, price] : named_numbers<double>("prices", prices)) {
+            for (const auto& [name, price] : from_python<ByName<double>>("prices", prices).entries) {
                 types_.emplace(name, p_.gpus.size());
                 p_.gpus.push_back({name, price, 0});
             }
         });
-        const bool priced = problems_.count() == 0;
-        collect(problems_, [&] {
-            for (const auto& [name, count] : named_numbers<int>("availability", availability)) {
-                const auto at = types_.find(name);
-                if (at != types_.end())
-                    p_.gpus[at->second].available = count;
-                else if (priced)
-                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) +
-                                  "; expected one for every type");
-            }
-        });
-        collect(problems_, [&] { read_workloads(dict_of("workloads", workloads)); });
+        collect(problems_, [&] { available = from_python<ByName<int>>("availability", availability); });
+        read_workloads(workloads);
         collect(problems_, [&] { p_.budget = OptionType<double>::read("budget", budget); });
-        if (!py::isinstance<py::sequence>(configs) || py::isinstance<py::str>(configs))
-            collect(problems_, [&] { bad_option("configs", configs, "a list of dicts"); });
+        collect(problems_, [&] { given = from_python<std::vector<GivenConfiguration>>("configs", configs); });
         problems_.throw_if_any();
-        for (const auto item : configs) {
-            const auto field = "configs[" + std::to_string(p_.configurations.size()) + "]";
-            auto& c = p_.configurations.emplace_back();
-            collect(problems_, [&] { read_configuration(field, item, c); });
+        for (const auto& [name, count] : available.entries) {
+            const auto at = types_.find(name);
+            if (at != types_.end())
+                p_.gpus[at->second].available = count;
+            else
+                problems_.add("prices: no price of GPU type " + gpusched::quoted(name) +
+                              "; expected one for every type");
         }
+        for (const auto& configuration : given) add(configuration);
         problems_.throw_if_any();
         return std::move(p_);
     }
 
   private:
     /// Flat: one model; nested: one dict per model.
-    void read_workloads(const py::dict& outer) {
-        bool flat = false;
-        for (const auto& [key, value] : outer) (py::isinstance<py::dict>(value) ? nested_ : flat) = true;
-        if (nested_ && flat)
-            throw InvalidInput("workloads: expected numbers, or a dict of numbers per model, not both");
-        const auto add = [&](const std::string& model, py::handle demands) {
-            for (const auto& [name, requests] : named_numbers<double>("workloads", demands)) {
-                known_.emplace(std::pair(model, name), p_.workloads.size());
-                p_.workloads.push_back({name, requests, model});
-            }
-            models_.insert(model);
-        };
-        if (!nested_) return add("", outer);
-        for (const auto& [key, value] : outer)
-            collect(problems_, [&, key = key, value = value] {
-                add(OptionType<std::string>::read("workloads", key), value);
+    void read_workloads(const py::object& workloads) {
+        collect(problems_, [&] {
+            const auto document = to_document(workloads, "workloads");
+            json::Reader reader(document, problems_);
+            bool flat = false;
+            const auto add_to = [&](const std::string& model) {
+                return [&, model](std::string_view name, std::uint32_t at) {
+                    known_.emplace(std::pair(model, std::string(name)), p_.workloads.size());
+                    auto& workload = p_.workloads.emplace_back();
+                    workload.name = name;
+                    workload.model = model;
+                    reader.read(at, workload.requests);
+                };
+            };
+            reader.each_member(0, [&](std::string_view name, std::uint32_t at) {
+                if (reader.kind(at) == json::Kind::object) {
+                    nested_ = true;
+                    models_.insert(std::string(name));
+                    reader.each_member(at, add_to(std::string(name)));
+                } else {
+                    flat = true;
+                    add_to("")(name, at);
+                }
             });
+            if (nested_ && flat)
+                reader.report(0, "expected numbers, or a dict of numbers per model, not both");
+        });
     }
 
-    void read_configuration(const std::string& field, py::handle value, serving::ServingConfiguration& c) {
-        Fields f(field, value);
-        f.require("name", c.name);
-        const auto owner = f.bad("name") ? field : "configuration " + gpusched::quoted(c.name);
-        read_model(f, owner, c);
+    void add(const GivenConfiguration& given) {
+        auto& c = p_.configurations.emplace_back();
+        c.name = given.name;
+        const auto owner = "configuration " + gpusched::quoted(c.name);
+        choose_model(given.model, owner, c);
         c.gpus.assign(p_.gpus.size(), 0);
         c.throughput.assign(p_.workloads.size(), 0.0);
-        const auto each = [&](const char* name, auto&& read) {
-            const auto entries = f.take(name);
-            if (entries)
-                f.collect([&] { read(entries); });
+        for (const auto& [name, count] : given.gpus.entries) {
+            const auto at = types_.find(name);
+            if (at != types_.end())
+                c.gpus[at->second] = count;
             else
-                f.missing(name);
-        };
-        each("gpus", [&](py::handle gpus) {
-            for (const auto& [name, count] : named_numbers<int>(owner + ": gpus", gpus)) {
-                const auto at = types_.find(name);
-                if (at != types_.end())
-                    c.gpus[at->second] = count;
-                else
-                    problems_.add("prices: no price of GPU type " + gpusched::quoted(name) + ", which " +
-                                  owner + " uses");
-            }
-        });
-        each("throughput", [&](py::handle throughput) {
-            for (const auto& [name, rate] : named_numbers<double>(owner + ": throughput", throughput)) {
-                const auto at = known_.find({c.model, name});
-                if (at != known_.end())
-                    c.throughput[at->second] = rate;
-                else if (!(rate >= 0 && std::isfinite(rate)))
-                    problems_.add(owner + ": throughput of " + gpusched::quoted(name) +
-                                  ": expected a number >= 0");
-            }
-        });
-        f.finish();
+                problems_.add("prices: no price of GPU type " + gpusched::quoted(name) + ", which " + owner +
+                              " uses");
+        }
+        for (const auto& [name, rate] : given.throughput.entries) {
+            const auto at = known_.find({c.model, name});
+            if (at != known_.end())
+                c.throughput[at->second] = rate;
+            else if (!(rate >= 0))
+                problems_.add(owner + ": throughput of " + gpusched::quoted(name) +
+                              ": expected a number >= 0");
+        }
     }
 
     /// Where workloads are flat, configurations may name one model, which is theirs.
-    void read_model(Fields& f, const std::string& owner, serving::ServingConfiguration& c) {
-        std::optional<std::string> model;
-        f.read("model", model);
-        if (f.bad("model")) return;
+    void choose_model(const std::optional<std::string>& model, const std::string& owner,
+                      serving::ServingConfiguration& c) {
         if (!nested_) {
             if (!model) return;
             const bool first = !only_, other = !first && *only_ != *model;
@@ -228,11 +221,11 @@ serving::ServingAllocation read_allocation(const serving::ServingProblem& p, con
             if (p.configurations[c].name == name) return c;
         throw InvalidInput("replicas: there is no configuration " + gpusched::quoted(name));
     };
-    for (const auto& [name, count] : named_numbers<int>("replicas", replicas)) a.replicas[find(name)] = count;
-    for (const auto& [key, shares] : dict_of("assignment", assignment)) {
-        const auto c = find(OptionType<std::string>::read("assignment", key));
-        for (const auto& [name, share] :
-             named_numbers<double>("assignment", py::reinterpret_borrow<py::object>(shares))) {
+    for (const auto& [name, count] : from_python<ByName<int>>("replicas", replicas).entries)
+        a.replicas[find(name)] = count;
+    for (const auto& [key, shares] : from_python<ByName<ByName<double>>>("assignment", assignment).entries) {
+        const auto c = find(key);
+        for (const auto& [name, share] : shares.entries) {
             bool found = false;
             for (std::size_t w = 0; w < p.workloads.size(); ++w)
                 if (p.workloads[w].name == name && p.workloads[w].model == p.configurations[c].model) {

@@ -1,5 +1,4 @@
 // Requests and plans of the serving planner as dicts: documents that the library reads and writes.
-#include "core/sources.hpp"
 #include "serving/serving.hpp"
 #include "json/documents.hpp"
 
@@ -18,16 +17,14 @@ s::RequestRates read_rates(const py::object& rate, Problems& problems) {
     s::RequestRates result;
     if (!rate || rate.is_none()) return result;
     const auto before = problems.count();
-    if (!py::isinstance<py::dict>(rate)) {
+    if (!is_mapping(rate)) {
         result.all = 1;
         collect(problems, [&] { result.all = OptionType<double>::read("rate", rate); });
     } else {
-        for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(rate))
-            collect(problems, [&, key = key, value = value] {
-                const auto name = OptionType<std::string>::read("rate", key);
-                auto& each = result.by_kind[name] = 1;
-                each = OptionType<double>::read("rate[" + gpusched::quoted(name) + "]", value);
-            });
+        for (const auto item : rate) {
+            if (py::isinstance<py::str>(item)) result.by_kind[py::str(item).cast<std::string>()] = 1;
+        }
+        collect(problems, [&] { result.by_kind = from_python("rate", rate, result.by_kind); });
         if (result.by_kind.empty() && problems.count() == before)
             problems.add("rate: expected a rate above 0 for some kind of requests");
     }
@@ -53,10 +50,7 @@ serving::ServingRequest read_serving_request(const py::object& request, const py
     Problems problems;
     const auto rates = read_rates(rate, problems);
     s::ServingRequest result;
-    collect(problems, [&] {
-        const auto text = json_text(request, "request", true);
-        result = s::request_from_json(text, "request", rates);
-    });
+    collect(problems, [&] { result = s::request_from_json(to_document(request, "request"), rates); });
     problems.throw_if_any();
     return result;
 }
@@ -71,7 +65,7 @@ std::vector<serving::PlannedReplicas> read_running(const py::object& given,
         const auto& plan = given.cast<const PlannedServing&>();
         return s::replicas_from_json(s::plan_to_json(plan, names_of(plan), {}, 0), request, "running");
     }
-    return s::replicas_from_json(json_text(given, "running", true), request, "running");
+    return s::replicas_from_json(to_document(given, "running"), request);
 }
 
 py::dict write_serving_plan(const PlannedServing& plan, const s::PlanExtras& extras) {

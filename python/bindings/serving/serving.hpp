@@ -16,6 +16,28 @@
 #include <utility>
 #include <vector>
 
+/// A point of a measured table: a pair of its size and the seconds.
+template <>
+struct gpusched::json::Form<gpusched::serving::ProfilePoint> {
+    static void read(Reader& reader, std::uint32_t at, serving::ProfilePoint& out) {
+        if (reader.kind(at) != Kind::array || reader.document()[at].size != 2)
+            return reader.expected(at, "a pair (size, seconds)");
+        reader.read(at + 1, out.size);
+        reader.read(reader.document()[at + 1].end, out.seconds);
+    }
+};
+
+/// A pair of indices of GPU types.
+template <>
+struct gpusched::json::Form<std::pair<int, int>> {
+    static void read(Reader& reader, std::uint32_t at, std::pair<int, int>& out) {
+        if (reader.kind(at) != Kind::array || reader.document()[at].size != 2)
+            return reader.expected(at, "a pair of indices of GPU types");
+        reader.read(at + 1, out.first);
+        reader.read(reader.document()[at + 1].end, out.second);
+    }
+};
+
 namespace gpusched::python {
 
 template <>
@@ -67,13 +89,6 @@ constexpr void visit_fields(std::type_identity<PlannedServing>, F&& field) {
     field("chosen_solver", &PlannedServing::chosen_solver);
 }
 
-/// A measured table of layer times, with its points as pairs.
-template <>
-struct OptionType<serving::LayerProfile> {
-    static serving::LayerProfile read(const std::string& field, py::handle value);
-    static std::string literal(const serving::LayerProfile&) { return "{}"; }
-    static std::string type() { return "Mapping[str, Any]"; }
-};
 /// A pair of indices of GPU types.
 template <>
 struct OptionType<std::pair<int, int>> {

@@ -15,44 +15,25 @@
 #include <utility>
 #include <vector>
 
-namespace gpusched::python {
+template <>
+struct gpusched::json::Form<gpusched::sim::RequestClass>
+    : gpusched::python::RowForm<gpusched::sim::RequestClass> {};
+template <>
+struct gpusched::json::Form<gpusched::sim::LlmRequest>
+    : gpusched::python::RowForm<gpusched::sim::LlmRequest> {};
 
-/// A struct that is a row in Python: the values of its fields, in their order.
-template <Described T>
-struct RowOption {
-    static T read(const std::string& field, py::handle value) {
-        const auto values = OptionType<std::vector<py::object>>::read(field, value);
-        std::string names;
-        std::size_t count = 0;
-        visit_fields(std::type_identity<T>{}, [&](const char* name, auto, const auto&...) {
-            names += (count++ == 0 ? "" : ", ") + std::string(name);
-        });
-        if (values.size() != count) bad_option(field, value, "a row of " + names);
-        T row{};
-        std::size_t i = 0;
-        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
-            using V = std::remove_cvref_t<decltype(row.*member)>;
-            row.*member = detail::read_field<V>(field + "." + name, values[i++], rules...);
-        });
-        return row;
-    }
-};
-template <>
-struct OptionType<sim::RequestClass> : RowOption<sim::RequestClass> {};
-template <>
-struct OptionType<sim::LlmRequest> : RowOption<sim::LlmRequest> {};
+namespace gpusched::python {
 
 namespace {
 
 using sim::HostResult;
 using sim::HostScenario;
 
-/// The scenario with other values of some fields.
-void override_fields(HostScenario& scenario, const py::object& overrides) {
-    if (overrides.is_none()) return;
-    Fields fields("overrides", overrides);
-    fields.read_all(scenario, {"duration_s"});
-    fields.finish();
+/// A scenario as `overrides` may change it: how long it takes is an option of its own.
+struct OverriddenScenario : HostScenario {};
+template <class F>
+constexpr void visit_fields(std::type_identity<OverriddenScenario>, F&& field) {
+    json::visit_other_fields<HostScenario>({"duration_s"}, field);
 }
 
 struct HostArguments {
@@ -62,9 +43,9 @@ struct HostArguments {
     Typed<"Mapping[str, Any] | None"> overrides = py::none();
 
     [[nodiscard]] HostScenario read() const {
-        auto s = sim::host_scenario(scenario);
+        OverriddenScenario s{sim::host_scenario(scenario)};
         s.duration_s = duration_s;
-        override_fields(s, overrides);
+        if (!overrides.is_none()) s = from_python("overrides", overrides, std::move(s));
         sim::validate(s);
         return s;
     }
@@ -156,7 +137,7 @@ void bind_host_simulation(py::module_& m) {
             std::string log;
             unlocked([&] { return sim::run_host(scenario, flags, number, &log); });
             const auto config = control::write_config(sim::host_options(scenario, flags));
-            return py::make_tuple(log, py::module_::import("json").attr("loads")(config));
+            return py::make_tuple(log, parsed(config));
         },
         py::arg("seed") = 0,
         options

@@ -10,9 +10,11 @@
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
+#include "json/documents.hpp"
 #include "sim/timeline.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/detail/cluster_forms.hpp>
 #include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
@@ -117,37 +119,32 @@ SpotTracePtr make_spot_trace(ClusterSpec spec, const JobTimes& times) {
     return trace;
 }
 
+/// A job as a dict: a task of the cluster format with its pods and times.
+struct SpotJobDocument : TaskSpec {
+    std::int64_t pods = 1, arrival_s = 0, work_s = 1;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SpotJobDocument>, F&& field) {
+    visit_fields(std::type_identity<TaskSpec>{}, field);
+    field("pods", &SpotJobDocument::pods);
+    field("arrival_s", &SpotJobDocument::arrival_s);
+    field("work_s", &SpotJobDocument::work_s);
+}
+
 SpotTracePtr from_dicts(const Typed<"Sequence[Mapping[str, Any]]">& nodes,
                         const py::typing::List<JsonObject>& jobs) {
-    JobTimes times;
-    py::list tasks;
+    ClusterSpec spec;
+    std::vector<SpotJobDocument> given;
     Problems problems;
-    for (const auto& given : jobs) {
-        py::dict task;
-        std::array<std::int64_t, 3> numbers{1, 0, 1};
-        for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(given))) {
-            const auto job = "jobs[" + std::to_string(times.size()) + "]";
-            const auto name = OptionType<std::string>::read(job + ", a key", key), owner = job + "." + name;
-            try {
-                if (name == "pods")
-                    numbers[0] = OptionType<std::int64_t>::read(owner, value);
-                else if (name == "arrival_s")
-                    numbers[1] = OptionType<std::int64_t>::read(owner, value);
-                else if (name == "work_s")
-                    numbers[2] = OptionType<std::int64_t>::read(owner, value);
-                else
-                    task[key] = value;
-            } catch (const InvalidInput& error) {
-                for (const auto& problem : error.problems()) problems.add(problem);
-            }
-        }
-        times.push_back(numbers);
-        tasks.append(task);
-    }
+    collect(problems, [&] { spec.nodes = from_python<std::vector<NodeSpec>>("nodes", nodes); });
+    collect(problems, [&] { given = from_python<std::vector<SpotJobDocument>>("jobs", jobs); });
     problems.throw_if_any();
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
-                            py::arg("nodes") = nodes, py::arg("tasks") = tasks);
-    return make_spot_trace(io::cluster_from_json(json_text(document), "<trace>"), times);
+    JobTimes times;
+    for (auto& job : given) {
+        times.push_back({job.pods, job.arrival_s, job.work_s});
+        spec.tasks.push_back(std::move(job));
+    }
+    return make_spot_trace(std::move(spec), times);
 }
 
 using SpotTraceState = std::tuple<py::bytes, JobTimes>;

@@ -4,8 +4,8 @@
 #include "core/arguments.hpp"
 #include "core/arrays.hpp"
 #include "core/keywords.hpp"
-#include "core/sources.hpp"
 #include "core/values.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/quantity.hpp>
@@ -82,8 +82,7 @@ struct Entries {
 template <class Take>
 Entries read_entries(const char* list, py::handle given, std::span<const std::string_view> keys,
                      Problems& problems, Take take) {
-    if (py::isinstance<py::str>(given) || py::isinstance<py::dict>(given) ||
-        !py::isinstance<py::iterable>(given))
+    if (py::isinstance<py::str>(given) || is_mapping(given) || !py::isinstance<py::iterable>(given))
         bad_type(list, given, "a list of dicts");
     Entries out;
     std::size_t at = 0;
@@ -91,8 +90,8 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
         const auto owner = std::string(list) + "[" + std::to_string(at) + "]";
         py::dict known;
         collect(problems, [&] {
-            if (!py::isinstance<py::dict>(item)) bad_option(owner, item, "a dict");
-            for (const auto& [key, value] : item.cast<py::dict>()) {
+            if (!is_mapping(item)) bad_option(owner, item, "a dict");
+            for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(item))) {
                 const auto name = OptionType<std::string>::read(owner + ", a key", key);
                 if (take(name, owner, value)) continue;
                 if (std::find(keys.begin(), keys.end(), name) != keys.end()) {
@@ -115,7 +114,7 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
 }
 
 std::string columns_text(const py::dict& columns, const char* list) {
-    return columns.empty() ? std::string() : json_text(columns, list, true);
+    return columns.empty() ? std::string() : json_text(to_document(columns, list));
 }
 
 /// A number of whole seconds; nothing for None and for what is not a number, as pandas writes an absent one.
@@ -178,7 +177,7 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
     auto trace = std::make_shared<NamedTrace>();
     trace->node_columns = columns_text(of_nodes.others, "<nodes>");
     trace->task_columns = columns_text(of_tasks.others, "<tasks>");
-    auto spec = io::cluster_from_json(json_text(document, "<trace>", true), "<trace>");
+    auto spec = io::cluster_from_json(to_document(document, "<trace>"));
     unlocked(
         [&] { static_cast<void>(Cluster::build(spec)); });  // names and quantities that do not fit together
     trace->nodes = std::move(spec.nodes);
@@ -193,8 +192,7 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
 /// Adds the columns that the cluster format does not know.
 void add_columns(py::dict& frame, const std::string& columns) {
     if (columns.empty()) return;
-    for (const auto& [name, column] : py::module_::import("json").attr("loads")(columns).cast<py::dict>())
-        frame[name] = column;
+    for (const auto& [name, column] : py::dict(parsed(columns))) frame[name] = column;
 }
 
 /// A trace as a cluster document plus creation, deletion and scheduled times and the other columns, for pickling.

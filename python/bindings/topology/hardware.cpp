@@ -1,11 +1,11 @@
 // Within gpusched.topology: machines as graphs, and racks.
 #include "core/keywords.hpp"
 #include "core/records.hpp"
-#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/detail/cluster_forms.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 
@@ -58,8 +58,18 @@ Typed<"list[tuple[int, int, str, float]]"> edges(const HardwareGraph& graph) {
     return out;
 }
 
-constexpr std::array<std::string_view, 7> vertex_fields{"kind", "id",    "status",    "used_by",
-                                                        "uuid", "model", "memory_mib"};
+/// A vertex as a dict.
+struct VertexDict : topology::HardwareVertex {};
+template <class F>
+constexpr void visit_fields(std::type_identity<VertexDict>, F&& field) {
+    field("kind", &VertexDict::kind);
+    field("id", &VertexDict::id);
+    field("status", &VertexDict::status);
+    field("used_by", &VertexDict::used_by);
+    field("uuid", &VertexDict::uuid);
+    field("model", &VertexDict::model);
+    field("memory_mib", &VertexDict::memory_mib);
+}
 
 /// A graph as Python describes it, as the library's concept wants it.
 struct DescribedGraph {
@@ -87,31 +97,8 @@ struct DescribedGraph {
 Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
                  const Typed<"Iterable[tuple[int, int, str] | tuple[int, int, str, float]]">& edge_list) {
     DescribedGraph graph;
-    for (const auto item : vertex_list) {
-        const auto at = "vertices[" + std::to_string(graph.infos.size()) + "]";
-        if (!py::isinstance<py::dict>(item)) bad_option(at, item, "a dict with kind and id");
-        topology::HardwareVertex info;
-        for (const auto& [key, value] : item.cast<py::dict>()) {
-            const auto name = OptionType<std::string>::read(at + ", a key", key), field = at + "." + name;
-            if (name == "kind")
-                info.kind = OptionType<topology::HardwareKind>::read(field, value);
-            else if (name == "id")
-                info.id = OptionType<int>::read(field, value);
-            else if (name == "status")
-                info.status = OptionType<topology::HardwareStatus>::read(field, value);
-            else if (name == "used_by")
-                info.used_by = OptionType<std::string>::read(field, value);
-            else if (name == "uuid")
-                info.uuid = OptionType<std::string>::read(field, value);
-            else if (name == "model")
-                info.model = OptionType<std::string>::read(field, value);
-            else if (name == "memory_mib")
-                info.memory_mib = OptionType<std::int64_t>::read(field, value);
-            else
-                throw InvalidInput(bad_key(at, name, vertex_fields));
-        }
-        graph.infos.push_back(std::move(info));
-    }
+    for (auto& vertex : from_python<std::vector<VertexDict>>("vertices", py::list(vertex_list)))
+        graph.infos.push_back(std::move(vertex));
     for (const auto item : edge_list) {
         const auto at = "edges[" + std::to_string(graph.links.size()) + "]";
         if (!py::isinstance<py::sequence>(item) || py::len(item) < 3 || py::len(item) > 4)
@@ -128,14 +115,9 @@ Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
 
 /// Hardware as the cluster format has it: a preset's name, or a dict with its NUMA nodes.
 Hardware hardware_argument(const py::object& hardware) {
-    const py::dict node(py::arg("name") = "machine", py::arg("gpu_count") = 0, py::arg("cpu_milli") = 0,
-                        py::arg("memory_mib") = 0, py::arg("hardware") = hardware);
-    const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
-                            py::arg("nodes") = py::make_tuple(node), py::arg("tasks") = py::list());
-    auto found =
-        io::cluster_from_json(json_text(document, "<hardware>"), "<hardware>").nodes.front().hardware;
-    if (!found || found->numa_nodes.empty()) bad_option("hardware", hardware, "a preset's name or a dict");
-    return *found;
+    auto found = from_python<Hardware>("hardware", hardware);
+    if (found.numa_nodes.empty()) bad_option("hardware", hardware, "a preset's name or a dict");
+    return found;
 }
 
 void bind_graph(py::module_& m) {

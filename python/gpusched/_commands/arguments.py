@@ -96,30 +96,24 @@ def choices(text: str) -> dict[str, str]:
     return chosen
 
 
-GOAL = ("empty_nodes", "gpu_model", "usable_by", "count", "gpu_count", "cpu_milli", "memory_mib")
-"""What a goal may say; the last three are those of its slots."""
-
-
 def goal(text: str) -> dict[str, Any]:
-    """A goal like empty_nodes=3,gpu_model=H20 or count=2,gpu_count=8,cpu_milli=64000."""
+    """A goal like empty_nodes=3,gpu_model=H20 or count=2,gpu_count=8,cpu_milli=64000, whose values the library looks at."""
+    of_goal, of_slots = ({field["name"]: field["type"] for field in _core.keywords[table]} for table in ("model.Goal", "model.SlotShape"))
+    known = [name for name in of_goal if name != "slots"] + list(of_slots)
     found: dict[str, Any] = {}
-    slots: dict[str, int] = {}
+    slots: dict[str, Any] = {}
     for part in text.split(","):
         key, _, value = part.partition("=")
         if not key or not value:
             raise argparse.ArgumentTypeError(f"{text!r} is no goal; write KEY=VALUE with commas between them, like empty_nodes=3,gpu_model=H20")
-        if key not in GOAL:
-            raise argparse.ArgumentTypeError(f"{text!r}: a goal has no {key!r}; expected {', '.join(GOAL)}")
-        if key in found or key in slots:
+        if key not in known:
+            near = _core.did_you_mean(key, known)
+            raise argparse.ArgumentTypeError(f"{text!r}: a goal has no {key!r}; expected {', '.join(known)}{near}")
+        fields = slots if key in of_slots else found
+        if key in fields:
             raise argparse.ArgumentTypeError(f"{text!r}: {key} is given twice")
-        if key in ("gpu_model", "usable_by"):
-            found[key] = value
-        elif not re.fullmatch(r"-?[0-9]{1,18}", value):
-            raise argparse.ArgumentTypeError(f"{text!r}: {key} is {value!r}; expected a whole number")
-        elif key in ("empty_nodes", "count"):
-            found[key] = int(value)
-        else:
-            slots[key] = int(value)
+        is_number = {**of_goal, **of_slots}[key].startswith("int") and re.fullmatch(r"-?[0-9]{1,18}", value)
+        fields[key] = int(value) if is_number else value
     return {**found, "slots": slots} if slots else found
 
 

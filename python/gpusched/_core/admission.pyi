@@ -44,7 +44,7 @@ class Admission:
 
 def admit(
     cluster: Cluster,
-    job: Mapping[str, Any] | str | Task | Iterable[str | Task],
+    job: Mapping[str, Any] | str | Iterable[str],
     *,
     moves: bool = True,
     evictions: bool = True,
@@ -69,15 +69,15 @@ def admit(
     level: int | Literal["node"] | None = None,
     mode: Literal["required", "preferred"] | None = None,
     now: int | None = None,
-    exempt: Sequence[str | Node] = [],
-    spare: Sequence[str | Task] = [],
-    quotas: Sequence[Mapping[str, Any] | None] = [],
+    exempt: Sequence[str] = [],
+    spare: Sequence[str] = [],
+    quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Admission: ...
 def make_room(
     cluster: Cluster,
-    job: Mapping[str, Any] | str | Task | Iterable[str | Task],
+    job: Mapping[str, Any] | str | Iterable[str],
     *,
     moves: bool = True,
     evictions: bool = True,
@@ -102,9 +102,9 @@ def make_room(
     level: int | Literal["node"] | None = None,
     mode: Literal["required", "preferred"] | None = None,
     now: int | None = None,
-    exempt: Sequence[str | Node] = [],
-    spare: Sequence[str | Task] = [],
-    quotas: Sequence[Mapping[str, Any] | None] = [],
+    exempt: Sequence[str] = [],
+    spare: Sequence[str] = [],
+    quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan | None: ...

@@ -120,19 +120,26 @@ def test_a_goal_says_whether_it_is_reached(cluster_file: str, tmp_path: Path, ca
     assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=100000"]) == 1
     assert "the goal is not reached: " in capsys.readouterr().out
     assert cli.main(["consolidate", cluster_file, "--goal", "empty_nodes=0"]) == 2
-    assert "--goal: empty_nodes: 0; expected at least 1" in capsys.readouterr().err
+    assert "--goal: /empty_nodes: expected an integer from 1 to " in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         cli.main(["consolidate", cluster_file, "--goal", "empty_nodes"])
     assert "is no goal" in capsys.readouterr().err
+    known = "empty_nodes, count, gpu_model, usable_by, gpu_count, cpu_milli, memory_mib"
     for bad, told in {
         "empty_nodes=3,empty_nodes=4": "empty_nodes is given twice",
         "gpu_count=8,gpu_count=8": "gpu_count is given twice",
-        "empty_nodes=--3": "empty_nodes is '--3'; expected a whole number",
-        "empty_nodes=²": "expected a whole number",
-        "nodes=3": "a goal has no 'nodes'; expected empty_nodes,",
+        "nodes=3": f"a goal has no 'nodes'; expected {known}; did you mean 'empty_nodes'?",
+        "gpu_cuont=3": f"a goal has no 'gpu_cuont'; expected {known}; did you mean 'gpu_count'",
     }.items():
         with pytest.raises(SystemExit):
             cli.main(["consolidate", cluster_file, "--goal", bad])
+        assert told in capsys.readouterr().err
+    for bad, told in {
+        "empty_nodes=--3": '--goal: /empty_nodes: expected an integer, found "--3"',
+        "empty_nodes=²": '--goal: /empty_nodes: expected an integer, found "²"',
+        "count=1,gpu_count=-1": "--goal: /slots/gpu_count: expected an integer from 0 to 64, found -1",
+    }.items():
+        assert cli.main(["consolidate", cluster_file, "--goal", bad]) == 2
         assert told in capsys.readouterr().err
     cluster = gs.Cluster.from_json(cluster_file)
     task, node = cluster.tasks[0].name, cluster.nodes[0].name

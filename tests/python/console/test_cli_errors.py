@@ -191,9 +191,9 @@ def test_a_bad_job_is_told_with_its_file(tmp_path: Path, capsys: pytest.CaptureF
     one.write_text(json.dumps({"name": "one", "pods": [{**pod, "cpu_milli": "x"}]}))
     two.write_text(json.dumps({"name": "two", "pods": [{**pod, "count": 0.5}], "size": 1}))
     found = problems_of(["allocate", str(cluster), str(one), str(two)], capsys)
-    assert found[0] == f'{one}: pods[0]/cpu_milli: expected an integer, found "x"'
-    assert found[1].startswith(f"{two}: pods[0].count: 0.5; expected an integer")
-    assert found[2].startswith(f"{two}: unknown field 'size'")
+    assert found[0] == f'{one}: /pods/0/cpu_milli: expected an integer, found "x"'
+    assert found[1].startswith(f"{two}: /pods/0/count: expected an integer")
+    assert found[2].startswith(f"{two}: /size: unknown field; ")
     assert len(found) == 3
 
 

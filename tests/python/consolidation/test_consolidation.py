@@ -107,7 +107,7 @@ def test_policies_by_name(small: gs.Cluster) -> None:
     assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"}) != preset
     with pytest.raises(gs.InvalidInput, match=r"node_order: 'fewest_pots'.*did you mean 'fewest_pods'"):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
-    with pytest.raises(gs.InvalidInput, match=r"unknown field 'node_orders'.*did you mean 'node_order'"):
+    with pytest.raises(gs.InvalidInput, match=r"^policies: /node_orders: unknown field; .*did you mean 'node_order'"):
         gs.consolidate(small, policies={"node_orders": "fewest_pods"})
 
 
@@ -628,16 +628,16 @@ def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
     ("goal", "message"),
     [
         ({}, "goal: neither empty_nodes nor slots"),
-        ({"empty_nodes": 0}, "empty_nodes: 0; expected at least 1"),
-        ({"empty_nodes": "3"}, "goal.empty_nodes: '3'; expected an integer"),
-        ({"empty_node": 3}, "goal: unknown field 'empty_node'.*did you mean 'empty_nodes'"),
-        ({"slots": {"gpus": 8}}, "goal.slots: unknown field 'gpus'"),
+        ({"empty_nodes": 0}, "goal: /empty_nodes: expected an integer from 1 to .*, found 0"),
+        ({"empty_nodes": "3"}, 'goal: /empty_nodes: expected an integer, found "3"'),
+        ({"empty_node": 3}, "goal: /empty_node: unknown field; .*did you mean 'empty_nodes'"),
+        ({"slots": {"gpus": 8}}, "goal: /slots/gpus: unknown field; expected one of gpu_count, "),
         ({"slots": {}}, "goal: slots: nothing is asked for"),
-        ({"slots": 8}, "goal.slots: 8; expected a dict"),
+        ({"slots": 8}, "goal: /slots: expected an object, found 8"),
         ({"slots": {"gpu_count": 8}, "empty_nodes": 1}, "goal: empty_nodes and slots; expected one"),
         ({"empty_nodes": 1, "count": 2}, "goal: count: 2; expected none beside empty_nodes"),
         ({"empty_nodes": 1, "gpu_model": "nothing"}, "goal: gpu_model: 'nothing'"),
-        (3, "goal: 3; expected a dict"),
+        (3, "goal: expected an object, found 3"),
     ],
 )
 def test_each_mistake_in_a_goal_is_named(goal: object, message: str) -> None:

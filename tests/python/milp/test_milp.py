@@ -93,17 +93,17 @@ def test_several_models():
     ("position", "value", "message"),
     [
         (2, {"t1": 4.0}, "no price of GPU type 't2'"),
-        (2, {"t1": math.nan, "t2": 2, "t3": 2}, "GPU type 't1': price: nan"),
+        (2, {"t1": math.nan, "t2": 2, "t3": 2}, "prices: /t1: nan; expected a finite number"),
         (1, {"w1": -80}, "requests: -80"),
-        (1, [80], "workloads: .* expected a dict"),
+        (1, [80], "workloads: expected an object, found an array"),
         (3, {"t1": -1}, "available: -1"),
         (3, {"t1": 1.5}, "expected an integer"),
         (4, -1, "budget: -1"),
         (4, "8", "budget: '8'; expected a number"),
-        (0, [{"name": "c", "gpus": {"t1": 1}}], r"configs\[0\]: throughput is missing"),
+        (0, [{"name": "c", "gpus": {"t1": 1}}], "configs: /0: field 'throughput' is missing"),
         (0, [{"name": "c", "gpus": {}, "throughput": {}}], "gpus: none; expected at least one GPU"),
-        (0, [{**CONFIGS[0], "throughput": {"w1": math.inf}}], "throughput of 'w1': inf"),
-        (0, [{**CONFIGS[0], "typo": 1}], "unknown field 'typo'"),
+        (0, [{**CONFIGS[0], "throughput": {"w1": math.inf}}], "configs: /0/throughput/w1: inf; expected a finite number"),
+        (0, [{**CONFIGS[0], "typo": 1}], "configs: /0/typo: unknown field; "),
         (0, [CONFIGS[0], CONFIGS[0]], "configuration 't1': appears twice"),
     ],
 )
@@ -261,7 +261,7 @@ def test_spot_schedule(alpha, mode, objective):
     pods = m.decode(s.x)
     assert m.schedule_value(pods)["objective"] == pytest.approx(objective, abs=2e-6)
     assert m.evaluate(m.encode(pods)).objective == pytest.approx(objective, abs=2e-6)
-    with pytest.raises(gs.InvalidInput, match="checkpoints is missing"):
+    with pytest.raises(gs.InvalidInput, match="tasks: /0: field 'checkpoints' is missing"):
         milp.spot_schedule([{"arrival": 0}], [2], 7, 1)
 
 
@@ -323,10 +323,10 @@ def test_joint_allocation():
     apart = {**pods, "anti_affinity": [{"group": "g", "level": "node", "limit": 1}]}
     for jobs, message in (
         ([{"name": "a", "pods": [pods]}] * 2, "different names"),
-        ([{"name": "a", "pods": [{**pods, "gpu": 1}]}], r"jobs\[0\]: pods\[0\].*unknown (field|key) 'gpu'"),
-        ([{"name": "a", "pods": [pods], "priority": 3}], "unknown field 'priority'"),
+        ([{"name": "a", "pods": [{**pods, "gpu": 1}]}], r"^jobs\[0\]: /pods/0/gpu: unknown field; "),
+        ([{"name": "a", "pods": [pods], "priority": 3}], r"^jobs\[0\]: /priority: unknown field; "),
         ([{"name": "a", "pods": [pods, pods]}], r"jobs\[0\].pods: 2 kinds of pods; expected one"),
-        ([{"name": "a", "pods": [{**pods, "count": 0}]}], "count: 0; expected 1 to 1000000"),
+        ([{"name": "a", "pods": [{**pods, "count": 0}]}], r"^jobs\[0\]: /pods/0/count: expected an integer from 1 to 1000000, found 0$"),
         ([{"name": "a", "pods": [pods], "level": 0}], r"jobs\[0\].level: 0; expected 1"),
         ([{"name": "a", "pods": [pods], "traffic": [[1.0]]}], r"jobs\[0\].traffic: joint allocation does not hold it"),
         ([{"name": "a", "pods": [apart]}], "job 'a': its pods are in group constraints"),

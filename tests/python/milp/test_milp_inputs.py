@@ -114,7 +114,9 @@ def test_vectors_that_are_no_numbers():
         with pytest.raises(gs.InvalidInput, match="expected finite numbers"):
             m.decode([value] * 22)
     assert m.decode([-1] * 22) == ({}, {})
-    for share in (math.nan, -0.1, 1.1):
+    with pytest.raises(gs.InvalidInput, match="^assignment: /t1/w1: nan; expected a finite number$"):
+        m.encode({"t1": 1}, {"t1": {"w1": math.nan}})
+    for share in (-0.1, 1.1):
         with pytest.raises(gs.InvalidInput, match="share: .*; expected 0 to 1"):
             m.encode({"t1": 1}, {"t1": {"w1": share}})
 
@@ -199,10 +201,10 @@ def told(call, *arguments):
 def test_every_mistake_of_a_problem_is_told():
     configs, workloads, prices, availability, budget = EXAMPLE
     assert told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8") == [
-        "prices['t1']: 'x'; expected a number",
-        "availability['t1']: 1.5; expected an integer from -2147483648 to 2147483647",
-        "workloads['w1']: 'many'; expected a number",
-        "workloads['w2']: None; expected a number",
+        'prices: /t1: expected a number, found "x"',
+        "availability: /t1: expected an integer, found 1.5",
+        'workloads: /w1: expected a number, found "many"',
+        "workloads: /w2: expected a number, found null",
         "budget: '8'; expected a number",
     ]
     wrong = [
@@ -212,13 +214,16 @@ def test_every_mistake_of_a_problem_is_told():
         {"name": "c", "gpus": {"t9": 1, "t8": 1}, "throughput": {"nobody": -1}},
     ]
     assert told(milp.serving_plan, wrong, workloads, prices, availability, budget) == [
-        "configs[0]: 3; expected a dict",
-        "configs[1]: name is missing",
-        "configs[1]: unknown field 'naem'; expected gpus, model, name, throughput; did you mean 'name'?",
-        "configs[2].model: 3; expected a string",
-        "configuration 'b': gpus['t1']: 0.5; expected an integer from -2147483648 to 2147483647",
-        "configuration 'b': gpus['t2']: True; expected an integer from -2147483648 to 2147483647",
-        "configuration 'b': throughput['w1']: 'x'; expected a number",
+        "configs: /0: expected an object, found 3",
+        "configs: /1/naem: unknown field; expected one of name, gpus, throughput, model, "
+        "or a name that begins with x-; did you mean 'name'?",
+        "configs: /1: field 'name' is missing",
+        "configs: /2/gpus/t1: expected an integer, found 0.5",
+        "configs: /2/gpus/t2: expected an integer, found true",
+        'configs: /2/throughput/w1: expected a number, found "x"',
+        "configs: /2/model: expected a string, found 3",
+    ]
+    assert told(milp.serving_plan, wrong[-1:], workloads, prices, availability, budget) == [
         "prices: no price of GPU type 't9', which configuration 'c' uses",
         "prices: no price of GPU type 't8', which configuration 'c' uses",
         "configuration 'c': throughput of 'nobody': expected a number >= 0",
@@ -232,21 +237,22 @@ def test_every_mistake_of_a_problem_is_told():
 def test_every_mistake_of_tasks_and_jobs_is_told():
     problems = told(milp.spot_schedule, [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}], [2, "a"], "long", None, "odd")
     assert problems[:4] == [
-        "tasks[0].arrival: 'x'; expected an integer from -2147483648 to 2147483647",
-        "tasks[0]: checkpoints is missing",
-        "tasks[1]: 3; expected a dict",
-        "tasks[2]: unknown field 'typo'; expected arrival, checkpoints, gpus, hp, max_delay, name, pods",
+        'tasks: /0/arrival: expected an integer, found "x"',
+        "tasks: /0: field 'checkpoints' is missing",
+        "tasks: /1: expected an object, found 3",
+        "tasks: /2/typo: unknown field; expected one of name, arrival, pods, gpus, hp, checkpoints, max_delay, "
+        "or a name that begins with x-",
     ]
     assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]
     c = cluster([])
     assert told(milp.joint_allocation, c, [{"pods": "x"}, {"pods": [{"gpu_count": "y"}]}, "z"]) == [
-        "jobs[0]: pods: 'x'; expected a list of dicts",
-        'jobs[1]: pods[0]/gpu_count: expected an integer, found "y"',
+        'jobs[0]: /pods: expected an array, found "x"',
+        'jobs[1]: /pods/0/gpu_count: expected an integer, found "y"',
         "jobs[2]: 'z'; expected a dict",
     ]
     model = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 1, "gpu_count": 1}]}], level="node")
-    assert told(model.encode, {"a": {"n0": "x", "n9": 1}, "b": {}}) == [
-        "allocation: pods: 'x'; expected an integer from -2147483648 to 2147483647",
+    assert told(model.encode, {"a": {"n0": "x"}}) == ['allocation: /a/n0: expected an integer, found "x"']
+    assert told(model.encode, {"a": {"n9": 1}, "b": {}}) == [
         "allocation: switch: there is no 'n9'",
         "allocation: job: there is no 'b'",
     ]

@@ -117,7 +117,8 @@ def test_that_nothing_helps_is_a_result(tmp_path: Path) -> None:
         ({"command": "consolidat"}, "did you mean 'consolidate'"),
         ({"options": {"sed": 1}}, "sed"),
         ({"options": []}, r"options: \[\]; expected a mapping"),
-        ({"other": 1}, "unknown field 'other'"),
+        ({"other": 1}, "unknown field 'other'; expected format, version, "),
+        ({"optoins": {}}, "unknown field 'optoins'; .*; did you mean 'options'"),
         ({"cluster": {"format": "gpusched.cluster"}}, "version"),
     ],
 )

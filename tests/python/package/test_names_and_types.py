@@ -174,7 +174,7 @@ HALF = "a\ud800b"
         ("level", lambda c: gs.fragmentation.job_entropies(c, level=HALF)),
         ("task", lambda c: gs.place(c, HALF)),
         ("job", lambda c: gs.allocate(c, HALF)),
-        ("job, a key", lambda c: gs.allocate(c, {HALF: 3})),
+        ("job: key", lambda c: gs.allocate(c, {HALF: 3})),
         ("rankers", lambda c: gs.place(c, make_task("t"), rankers=[HALF])),
         ("gpu_picker", lambda c: gs.place(c, make_task("t"), gpu_picker=HALF)),
         ("path", lambda c: gs.Cluster.from_json(HALF)),
@@ -182,13 +182,14 @@ HALF = "a\ud800b"
         ("pods", lambda c: gs.preemption.preempt_gang(c, [HALF])),
         ("device", lambda c: gs.control.mig_layout(HALF)),
         ("name", lambda c: gs.model.hardware_preset(HALF)),
-        ("workload[0]", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
+        ("workload: /0: key", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
     ],
 )
 def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
     with pytest.raises(gs.InvalidInput) as raised:
         call(tiny)
-    assert str(raised.value).endswith(f"{field}: {HALF!r}; expected text, found half of a surrogate pair")
+    place = field if field.endswith("key") else f"{field}:"
+    assert str(raised.value).endswith(f"{place} {HALF!r}; expected text, found half of a surrogate pair")
 
 
 @pytest.mark.parametrize(

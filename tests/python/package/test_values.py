@@ -57,7 +57,7 @@ VALUES: list[tuple[Callable[[], Any], str]] = [
     (lambda: sim.compare_hosts(["static"], [0, "x"]), "seeds[1]: 'x'; expected an integer from 0 to "),  # type: ignore[list-item]
     (lambda: sim.compare_hosts(["static"], [0, -1]), "seeds[1]: -1; expected 0 to "),
     (lambda: sim.compare_hosts(["static"], [0], duration_s="x"), "duration_s: 'x'; expected a number"),
-    (lambda: sim.compare_hosts(["static"], [0], overrides={"dwel": 3}), "overrides: unknown field 'dwel'"),
+    (lambda: sim.compare_hosts(["static"], [0], overrides={"dwel": 3}), "overrides: /dwel: unknown field; "),
     (lambda: serving.deployment_costs(REQUEST, [50, 90.5]), "percentiles[1]: 90.5; expected an integer from 1 to 100"),  # type: ignore[list-item]
     (lambda: serving.deployment_costs(REQUEST, utilization="x"), "utilization: 'x'; expected a number from 0 to 1"),  # type: ignore[arg-type]
     (lambda: serving.deployment_costs(REQUEST, simulated_requests=0), "simulated_requests: 0; expected 1 to 10000000"),

@@ -857,7 +857,7 @@ def test_rates_of_the_call_alone() -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         serving.curve(document, rates=[5, 0, -1])
     assert caught.value.problems == [f"rates[{i}]: {r}; expected a finite number above 0" for i, r in ((1, 0), (2, -1))]
-    with pytest.raises(gs.InvalidInput, match=r"^targets\[1\]: ttft_p90_s: -1; expected a finite number above 0$"):
+    with pytest.raises(gs.InvalidInput, match="^targets: /1/ttft_p90_s: expected a finite number above 0, found -1$"):
         serving.curve(document, rates=[5], targets=[{"ttft_p90_s": 1}, {"ttft_p90_s": -1}])
 
 

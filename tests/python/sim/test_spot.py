@@ -131,7 +131,7 @@ def test_bad_options_are_named(by_hand: gs.sim.SpotTrace, options: dict[str, Any
 
 
 def test_bad_jobs_are_named() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"jobs\[0\].work_s"):
+    with pytest.raises(gs.InvalidInput, match="^jobs: /0/work_s: expected an integer, found"):
         gs.sim.SpotTrace(NODES, [job("j", "HP", 1, 0, 1) | {"work_s": "long"}])
     with pytest.raises(gs.InvalidInput, match="priority_class"):
         gs.sim.replay_spot(gs.sim.SpotTrace(NODES, [job("j", "other", 1, 0, 1)]))

@@ -6,8 +6,10 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
 
+#include <algorithm>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace gpusched;
@@ -44,6 +46,13 @@ ClusterSpec fragmented(int count) {
 }
 
 }  // namespace
+
+TEST_CASE("documents of plans know the parts of the cost") {
+    std::vector<std::string_view> parts;
+    visit_fields(std::type_identity<Cost>{},
+                 [&](const char* name, auto, const auto&...) { parts.emplace_back(name); });
+    CHECK(std::equal(parts.begin(), parts.end(), cost_part_names.begin(), cost_part_names.end()));
+}
 
 TEST_CASE("what fits is placed, and nobody is disturbed") {
     auto spec = nodes(2);

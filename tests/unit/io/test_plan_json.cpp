@@ -20,6 +20,8 @@ TEST_CASE("Valid plan documents are read and written again", "[io]") {
         CHECK(io::plan_from_json(written) == plan);
         CHECK(io::plan_to_json(io::plan_from_json(written)) == written);
         CHECK(io::plan_from_json(io::plan_to_json(plan, 0)) == plan);
+        Problems problems;
+        CHECK(io::plan_from_json(json::Document::parse(c.text, "f", problems)) == plan);
     }
 }
 

@@ -123,3 +123,18 @@ TEST_CASE("A pointer leads to every value", "[json]") {
     CHECK(document.where(2) == "f: /a/0: ");
     CHECK(problems.empty());
 }
+
+TEST_CASE("A part of a document is a document that knows where it was", "[json]") {
+    Problems problems;
+    const auto whole =
+        json::Document::parse(R"({"a": 1, "b/c": [{"d": "text", "e": [true, null]}, 2]})", "f", problems);
+    const auto list = *whole.find(0, "b/c");
+    const auto part = whole.part(list + 1);
+    CHECK(part[0].kind == json::Kind::object);
+    CHECK(part.string(part[*part.find(0, "d")]) == "text");
+    const auto e = *part.find(0, "e");
+    CHECK(part.where(e) == "f: /b~1c/0: /e: ");
+    CHECK(part[part[e].end - 1].kind == json::Kind::null);
+    CHECK(part[0].end == part[e].end);
+    CHECK(whole.part(0).where(0) == "f: ");
+}

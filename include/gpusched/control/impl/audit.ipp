@@ -362,7 +362,10 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
 }
 
 GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
-    const auto document = audit_detail::parse_line(line, "audit line");
+    return parse_audit_observation(audit_detail::parse_line(line, "audit line"));
+}
+
+GPUSCHED_INLINE Observation parse_audit_observation(const json::Document& document) {
     Problems problems;
     json::Reader reader(document, problems);
     Observation seen;

@@ -101,6 +101,10 @@ GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
     return detail::read_config(document, 0);
 }
 
+GPUSCHED_INLINE ControllerOptions parse_config(const json::Document& document) {
+    return detail::read_config(document, 0);
+}
+
 GPUSCHED_INTERNAL detail::ConfigDocument detail::document_of(const ControllerOptions& options) {
     ConfigDocument out;
     static_cast<ControllerOptions&>(out.options) = options;

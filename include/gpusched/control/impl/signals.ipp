@@ -135,15 +135,21 @@ namespace GPUSCHED_NAMESPACE::control {
 
 GPUSCHED_INLINE Observation parse_signals(std::string_view line, const ControllerOptions& options,
                                           std::int64_t window, std::span<const MigLayout> layouts) {
+    Problems problems;
+    const auto document = json::Document::parse(line, "signals", problems);
+    problems.throw_if_any();
+    return parse_signals(document, options, window, layouts);
+}
+
+GPUSCHED_INLINE Observation parse_signals(const json::Document& document, const ControllerOptions& options,
+                                          std::int64_t window, std::span<const MigLayout> layouts) {
     using namespace signal_detail;
     const auto& host = options.host;
     if (layouts.size() != host.gpus.size())
         throw InvalidInput(
             bad_value("layouts", number_text(layouts.size()), number_text(host.gpus.size()) + " elements"));
     Problems problems;
-    const auto document = json::Document::parse(line, "signals", problems);
-    problems.throw_if_any();
-    if (document.find(0, "observation")) return parse_audit_observation(line);
+    if (document.find(0, "observation")) return parse_audit_observation(document);
     json::Reader reader(document, problems, 1, host);
     SignalsDocument given;
     reader.read(0, given);

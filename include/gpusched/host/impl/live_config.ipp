@@ -169,11 +169,16 @@ GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& 
 }
 
 GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOptions& options) {
-    using namespace live_detail;
-    const auto& host = options.host;
     Problems problems;
     const auto document = json::Document::parse(text, "configuration", problems);
     problems.throw_if_any();
+    return parse_live(document, options);
+}
+
+GPUSCHED_INLINE LiveOptions parse_live(const json::Document& document, const ControllerOptions& options) {
+    using namespace live_detail;
+    const auto& host = options.host;
+    Problems problems;
     const auto live = document.find(0, "live");
     if (!live) throw InvalidInput("/live: missing; expected how the host is reached");
     json::Reader reader(document, problems, 1, host);

@@ -7,9 +7,28 @@
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+
+namespace GPUSCHED_NAMESPACE::json {
+
+/// Numbers of at least 0 by the names of the parts.
+template <>
+struct MarkedForm<CostParts> {
+    static void read(Reader& reader, std::uint32_t at, std::map<std::string, double>& out) {
+        reader.each_member(at, [&](std::string_view name, std::uint32_t child) {
+            if (name.starts_with("x-")) return;
+            if (std::find(cost_part_names.begin(), cost_part_names.end(), name) == cost_part_names.end())
+                return reader.report_unknown(child, cost_part_names);
+            reader.read_field(child, out[std::string(name)], at_least(0.0));
+        });
+    }
+    static void write(Writer& writer, const std::map<std::string, double>& cost) { writer.write(cost); }
+};
+
+}  // namespace GPUSCHED_NAMESPACE::json
 
 namespace GPUSCHED_NAMESPACE::io {
 
@@ -17,29 +36,35 @@ namespace detail {
 inline constexpr std::string_view plan_format = "gpusched.plan";
 inline constexpr int newest_plan_version = 2;
 
-/// @throws InvalidInput with every list of GPUs that names one twice
-inline void require_distinct_gpus(const PlanSpec& plan, std::string_view source) {
-    Problems problems;
+/// @param problems  those that were found before
+/// @throws InvalidInput with every problem; once the form is right, with every list of GPUs that names one twice
+inline PlanSpec plan_of(const json::Document& document, Problems& problems) {
+    auto plan = json::read_document<PlanSpec>(document, {plan_format, newest_plan_version}, problems);
     const auto check = [&](const auto& steps, const char* field) {
         for (std::size_t i = 0; i < steps.size(); ++i) {
             auto gpus = steps[i].gpus;
             std::sort(gpus.begin(), gpus.end());
             if (const auto twice = std::adjacent_find(gpus.begin(), gpus.end()); twice != gpus.end())
-                problems.add(std::string(source) + ": /" + field + "/" + std::to_string(i) + "/gpus: GPU " +
+                problems.add(document.where(0) + "/" + field + "/" + std::to_string(i) + "/gpus: GPU " +
                              std::to_string(*twice) + " is named twice");
         }
     };
     check(plan.moves, "moves");
     check(plan.placements, "placements");
     problems.throw_if_any();
+    return plan;
 }
 }  // namespace detail
 
 GPUSCHED_INLINE PlanSpec plan_from_json(std::string_view text, std::string_view source) {
-    auto plan =
-        json::read_document<PlanSpec>(text, source, {detail::plan_format, detail::newest_plan_version});
-    detail::require_distinct_gpus(plan, source);
-    return plan;
+    Problems problems;
+    const auto document = json::Document::parse(text, source, problems);
+    return detail::plan_of(document, problems);
+}
+
+GPUSCHED_INLINE PlanSpec plan_from_json(const json::Document& document) {
+    Problems problems;
+    return detail::plan_of(document, problems);
 }
 
 GPUSCHED_INLINE PlanSpec read_plan(const std::string& path) { return plan_from_json(read_file(path), path); }

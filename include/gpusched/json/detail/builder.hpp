@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/text.hpp>
-#include <gpusched/json/document.hpp>
+#include <gpusched/json/detail/document_builder.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -11,63 +11,36 @@
 namespace GPUSCHED_NAMESPACE::json::detail {
 
 /// Takes the parser's events. Returning false stops it.
-struct Builder {
-    Document& document;
+struct Builder : DocumentBuilder {
     Problems& problems;
     std::string_view text;
-    std::vector<std::uint32_t> open{};  // arrays and objects that have not ended
-    std::uint32_t next_key = 0;
     std::vector<std::uint32_t> last_owner{};  // by key: the object it was last seen in
     std::string failure{};
 
-    Value& add(Kind kind) {
-        auto& values = document.values_;
-        if (!open.empty()) ++values[open.back()].size;
-        auto& value = values.emplace_back();
-        value.kind = kind;
-        value.key = next_key;
-        value.end = static_cast<std::uint32_t>(values.size());
-        return value;
-    }
-    bool begin(Kind kind) {
-        if (open.size() == deepest_nesting) {
-            failure = document.where(open.back()) + "nested deeper than " + std::to_string(deepest_nesting) +
-                      " levels";
-            return false;
-        }
-        add(kind).end = UINT32_MAX;  // until it ends, everything that follows is inside
-        open.push_back(static_cast<std::uint32_t>(document.values_.size() - 1));
-        return true;
-    }
-    bool end() {
-        document.values_[open.back()].end = static_cast<std::uint32_t>(document.values_.size());
-        open.pop_back();
-        return true;
+    Builder(Document& out, Problems& found, std::string_view parsed)
+        : DocumentBuilder{out}, problems(found), text(parsed) {}
+
+    bool start(Kind kind) {
+        if (begin(kind)) return true;
+        failure =
+            document.where(open.back()) + "nested deeper than " + std::to_string(deepest_nesting) + " levels";
+        return false;
     }
 
-    bool null() { return add(Kind::null), true; }
-    bool boolean(bool value) { return add(Kind::boolean).integer = value, true; }
-    bool number_integer(std::int64_t value) { return add(Kind::integer).integer = value, true; }
+    bool null() { return add_null(), true; }
+    bool boolean(bool value) { return add_boolean(value), true; }
+    bool number_integer(std::int64_t value) { return add_integer(value), true; }
     bool number_unsigned(std::uint64_t value) {
         if (value <= INT64_MAX) return number_integer(static_cast<std::int64_t>(value));
         return number_float(static_cast<double>(value), {});
     }
-    bool number_float(double value, const std::string&) { return add(Kind::real).real = value, true; }
-    bool string(const std::string& value) {
-        auto& added = add(Kind::string);
-        added.integer = static_cast<std::int64_t>(document.strings_.size());
-        added.size = static_cast<std::uint32_t>(value.size());
-        document.strings_ += value;
-        return true;
-    }
+    bool number_float(double value, const std::string&) { return add_real(value), true; }
+    bool string(const std::string& value) { return add_string(value), true; }
     bool binary(const nlohmann::json::binary_t&) { return false; }  // JSON text has none
-    bool start_object(std::size_t) { return begin(Kind::object); }
-    bool start_array(std::size_t) { return begin(Kind::array); }
-    bool end_array() { return end(); }
-    bool key(const std::string& value) {
-        next_key = document.keys_.intern(value).first;
-        return true;
-    }
+    bool start_object(std::size_t) { return start(Kind::object); }
+    bool start_array(std::size_t) { return start(Kind::array); }
+    bool end_array() { return end(), true; }
+    bool key(const std::string& value) { return set_key(value), true; }
     bool end_object() {
         const auto object = open.back();
         end();

@@ -26,7 +26,7 @@ GPUSCHED_INLINE Document Document::parse(std::string_view text, std::string_view
                            std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) +
             " holds a NUL byte");
     document.values_.reserve(text.size() / 16);
-    detail::Builder builder{document, problems, text};
+    detail::Builder builder(document, problems, text);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) throw InvalidInput(builder.failure);
     return document;
 }
@@ -61,6 +61,16 @@ GPUSCHED_INLINE std::string Document::pointer(std::uint32_t at) const {
         here = child;
     }
     return path;
+}
+
+GPUSCHED_INLINE Document Document::part(std::uint32_t at) const {
+    Document part;
+    part.source_ = source_ + (at == 0 ? "" : ": " + pointer(at));
+    part.values_.assign(values_.begin() + at, values_.begin() + values_[at].end);
+    for (auto& value : part.values_) value.end -= at;
+    part.strings_ = strings_;
+    part.keys_ = keys_;
+    return part;
 }
 
 GPUSCHED_INLINE std::string Document::where(std::uint32_t at) const {

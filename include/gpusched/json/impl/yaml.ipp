@@ -146,7 +146,7 @@ GPUSCHED_INLINE std::vector<Document> Document::parse_yaml(std::string_view text
     while (true) {
         Document document;
         document.source_ = source;
-        detail::Builder builder{document, problems, text};
+        detail::Builder builder(document, problems, text);
         const bool more = reader.document(builder);
         if (!document.values_.empty() && document.values_.front().kind != Kind::null)
             out.push_back(std::move(document));

@@ -198,6 +198,8 @@ inline std::vector<PlannedReplicas> replicas_of(const json::Document& document, 
 inline std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
                                                        const ServingRequest& request,
                                                        const EstimateOptions& options) {
+    validate(request);
+    validate(options);
     const auto given = read_parts<ServedReplicasDocument>(document, problems);
     json::Reader reader(document, problems);
     ServedReplicas served(reader, request, options);
@@ -241,6 +243,12 @@ replicas_from_json(std::string_view text, const ServingRequest& request, std::st
     return detail::replicas_of(document, problems, request);
 }
 
+GPUSCHED_INLINE std::vector<PlannedReplicas> replicas_from_json(const json::Document& document,
+                                                                const ServingRequest& request) {
+    Problems problems;
+    return detail::replicas_of(document, problems, request);
+}
+
 GPUSCHED_INLINE std::vector<PlannedReplicas> read_replicas(const std::string& path,
                                                            const ServingRequest& request) {
     Problems problems;
@@ -252,10 +260,15 @@ GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(std::stri
                                                                        const ServingRequest& request,
                                                                        const EstimateOptions& options,
                                                                        std::string_view source) {
-    validate(request);
-    validate(options);
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
+    return detail::served_replicas_of(document, problems, request, options);
+}
+
+GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(const json::Document& document,
+                                                                       const ServingRequest& request,
+                                                                       const EstimateOptions& options) {
+    Problems problems;
     return detail::served_replicas_of(document, problems, request, options);
 }
 

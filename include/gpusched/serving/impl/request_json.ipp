@@ -316,6 +316,11 @@ GPUSCHED_INLINE ServingRequest request_from_json(std::string_view text, std::str
     return detail::request_of(document, problems, rates);
 }
 
+GPUSCHED_INLINE ServingRequest request_from_json(const json::Document& document, const RequestRates& rates) {
+    Problems problems;
+    return detail::request_of(document, problems, rates);
+}
+
 GPUSCHED_INLINE ServingRequest read_request(const std::string& path, const RequestRates& rates) {
     Problems problems;
     const auto document = json::Document::read(path, problems);

@@ -1,0 +1,131 @@
+"""Dicts that stand for structs of C++: one reader for all of them, which tells every problem with its place."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from types import MappingProxyType
+from typing import Any
+
+import gpusched as gs
+import numpy as np
+import pytest
+from clusters import document, make_node, make_task
+
+NEITHER = "or a name that begins with x-"
+WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
+
+
+@pytest.fixture
+def cluster() -> gs.Cluster:
+    return gs.Cluster.from_json(document([make_node("n0", gpu_count=8), make_node("n1", gpu_count=8)], [make_task("t", gpu_count=1)]))
+
+
+def problems(call: Any, *arguments: Any, **keywords: Any) -> list[str]:
+    with pytest.raises(gs.InvalidInput) as raised:
+        call(*arguments, **keywords)
+    return raised.value.problems
+
+
+def job(**fields: Any) -> dict[str, Any]:
+    return {"name": "j", "pods": [{"count": 2, "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1, **fields}]}
+
+
+def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) -> None:
+    told = [
+        "/empty_nodes: expected an integer from 1 to 9223372036854775807, found 0",
+        f"/slotz: unknown field; expected one of empty_nodes, slots, count, gpu_model, usable_by, {NEITHER}; did you mean 'slots'?",
+    ]
+    plan = {**gs.consolidate(cluster).to_json(), "version": 2, "goal": WRONG_GOAL}
+    assert problems(gs.consolidate, cluster, goal=WRONG_GOAL) == [f"goal: {problem}" for problem in told]
+    assert problems(gs.Plan.from_json, plan) == [f"<dict>: /goal{problem}" for problem in told]
+    assert problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL) == [f"goal: {problem}" for problem in told]
+
+
+def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
+    workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
+    assert [problem.split(": ")[1] for problem in workload] == ["/0/gpu_count", "/0/wieght", "/1/weight", "/2"]
+    assert workload[1].endswith("did you mean 'weight'?") and workload[3] == "workload: /2: expected an object, found 3"
+    overrides = problems(gs.sim.simulate_host, seeds=[0], overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]})
+    assert [problem.split(": ")[1] for problem in overrides] == ["/dwel", "/duration_s", "/servers", "/classes/0"]
+    assert overrides[0].endswith("did you mean 'dwell'?")
+    assert overrides[3] == "overrides: /classes/0: expected a row of share, bytes, compute_ms, found an array"
+    vertices = problems(gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], [])
+    assert [problem.split(": ")[1] for problem in vertices] == ["/0/id", "/0/colour", "/1/kind"]
+    tasks = problems(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
+    assert [problem.split(": ")[1] for problem in tasks] == ["/0/chekpoints", "/0", "/1/checkpoints"]
+
+
+def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster) -> None:
+    plain = gs.admit(cluster, job())
+    pods = [UserDict({"count": np.int64(2), "gpu_count": np.uint8(1), "cpu_milli": np.float64(1), "memory_mib": np.array(1)})]
+    for wish in (UserDict(job()), MappingProxyType(job()), {"name": "j", "pods": tuple(pods)}):
+        assert gs.admit(cluster, wish) == plain  # type: ignore[arg-type]
+        assert gs.allocate(cluster, wish) == gs.allocate(cluster, job())  # type: ignore[arg-type]
+        assert gs.preemption.preempt_gang(cluster, wish) == gs.preemption.preempt_gang(cluster, job())  # type: ignore[arg-type]
+    task = {"name": "u", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
+    assert gs.place(cluster, UserDict(task)) == gs.place(cluster, task)  # type: ignore[arg-type]
+    assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(cluster, goal={"empty_nodes": 1})  # type: ignore[arg-type]
+    nodes = [make_node("n0", gpu_count=np.int64(8), network=np.array(["core", "s0"]))]
+    like = [make_node("n0", gpu_count=8, network=["core", "s0"])]
+    assert gs.Cluster.from_json(document(nodes, [])) == gs.Cluster.from_json(document(like, []))
+
+
+def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> None:
+    assert problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}) == [
+        "goal: /slots/gpu_count: {1} of type set; expected a list",
+        "goal: /slots: key 3; expected a string",
+        "goal: /slots/3: b'x' of type bytes; expected None, a bool, an int, a float, a string, a list or a dict",
+        "goal: /count: nan; expected a finite number",
+    ]
+
+
+@pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
+def test_pods_of_a_job_do_not_say_what_the_job_says(cluster: gs.Cluster, field: dict[str, Any]) -> None:
+    told = problems(gs.admit, cluster, job(**field))
+    assert len(told) == 1 and told[0].startswith(f"job: /pods/0/{next(iter(field))}: unknown field; expected one of count, ")
+
+
+def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
+    pods = [{"count": 0, "gpu_cuont": 1, "gpu_count": 1, "cpu_milli": "x", "memory_mib": 1}]
+    wrong = {"pods": pods, "mode": "maybe", "levle": 1, "subgroups": [{"min_members": 1}]}
+    told = problems(gs.allocate, cluster, wrong)
+    places = ["/pods/0/count", "/pods/0/gpu_cuont", "/pods/0/cpu_milli", "/mode", "/levle", "/subgroups/0", "field 'name' is missing"]
+    assert [problem.split(": ")[1] for problem in told] == places
+    assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
+    assert problems(gs.allocate, cluster, {**job(), "name": ""}) == ['job: /name: expected a name, found ""']
+
+
+@pytest.mark.parametrize(
+    ("cost", "told"),
+    [
+        ({"moves": -1}, "/cost/moves: expected a number of at least 0, found -1"),
+        ({"moved": 1}, "/cost/moved: unknown field; expected one of moves, lost_work, "),
+        ({"": 1}, "/cost/: unknown field; "),
+        ({"losses": "3"}, '/cost/losses: expected a number, found "3"'),
+    ],
+)
+def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(cluster: gs.Cluster, cost: dict[str, Any], told: str) -> None:
+    plan = {**gs.consolidate(cluster).to_json(), "version": 2}
+    assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
+    found = problems(gs.Plan.from_json, {**plan, "cost": cost})
+    assert len(found) == 1 and found[0].startswith(f"<dict>: {told}")
+    assert "did you mean 'moves'" in found[0] or "moved" not in cost
+
+
+def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Cluster, tmp_path: Any) -> None:
+    made = gs.admit(cluster, job())
+    made.plan.to_json(tmp_path / "plan.json")
+    lines = (tmp_path / "plan.json").read_text().splitlines()
+    assert [line for line in lines if '"x-brings"' in line] and lines[0] == "{" and lines[-1] == "}"
+    assert gs.Plan.from_json(tmp_path / "plan.json") == made.plan
+
+
+def test_dicts_of_callers_stay_as_they_are(cluster: gs.Cluster) -> None:
+    policies: dict[str, Any] = {"node_order": lambda c: [0] * len(c.nodes), "picker": None}
+    wish = {"pods": [{"count": 1, "gpu_count": 1}]}
+    options: dict[str, Any] = {"options": {"dwell": 64}}
+    before = [dict(policies), {**wish}, dict(options)]
+    gs.consolidate(cluster, policies=policies)
+    gs.milp.joint_allocation(cluster, [wish], level="node")
+    gs.control.Controller(options, mig=gs.control.mig_layout("A100-80GB"))
+    assert [policies, wish, options] == before
