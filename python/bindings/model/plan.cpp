@@ -14,6 +14,7 @@
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -57,15 +58,24 @@ constexpr const char* brings = "x-brings";
 /// @param where the snapshot is, as messages begin
 void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::string& where) {
     Problems problems;
-    if (!brought.nodes.empty()) problems.add(where + "/nodes: expected none");
+    auto others = brought;
+    others.tasks.clear();
+    others.jobs.clear();
+    others.label_levels.clear();
+    if (others != ClusterSpec{}) problems.add(where + "expected tasks, jobs and label_levels alone");
     std::set<std::string> placed, seen;
     for (const auto& placement : plan.placements) placed.insert(placement.task);
     for (const auto& task : brought.tasks) {
         const auto owner = where + "task " + quoted(task.name);
         if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
         if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
+        if (task.locked || task.standby) problems.add(owner + ": locked or standby; expected a task that may start");
         if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
     }
+    for (const auto& job : brought.jobs)
+        if (std::none_of(brought.tasks.begin(), brought.tasks.end(),
+                         [&](const TaskSpec& task) { return task.job == job.name; }))
+            problems.add(where + "job " + quoted(job.name) + ": no task is of it");
     problems.throw_if_any();
 }
 
@@ -77,6 +87,7 @@ NamedPlan plan_of(const json::Document& document) {
     check_brought(plan.spec, snapshot, document.where(*at));
     plan.brought.tasks = std::move(snapshot.tasks);
     plan.brought.jobs = std::move(snapshot.jobs);
+    plan.brought.label_levels = std::move(snapshot.label_levels);
     return plan;
 }
 
@@ -129,6 +140,7 @@ JsonObjects rounds(const NamedPlan& p) {
 Brought::Brought(const Cluster& cluster, std::span<const TaskId> pods) {
     for (const auto pod : pods) tasks.push_back(cluster.task_spec(pod));
     const auto& inv = cluster.inventory();
+    for (const auto& level : inv.label_levels) label_levels.push_back(level.key);
     if (const auto job = pods.empty() ? none<JobId> : inv.tasks.job[index(pods.front())];
         job != none<JobId> && inv.job_listed[index(job)] != 0)
         jobs.push_back(cluster.job_spec(job));
@@ -146,8 +158,27 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
         for (const auto& one : more)
             if (!known.contains(one.name)) all.push_back(one);
     };
+    // The snapshot may have the same levels under other numbers.
+    auto tasks = brought.tasks;
+    const auto renumber = [&](auto& terms) {
+        for (auto& term : terms) {
+            if (term.level < first_label_level) continue;
+            const auto& key = brought.label_levels.at(static_cast<std::size_t>(term.level - first_label_level));
+            auto& known = snapshot.label_levels;
+            const auto at = std::find(known.begin(), known.end(), key) - known.begin();
+            if (at == std::ssize(known)) known.push_back(key);
+            term.level = first_label_level + static_cast<Level>(at);
+        }
+    };
+    for (auto& task : tasks) {
+        renumber(task.anti_affinity);
+        renumber(task.affinity);
+        renumber(task.spread);
+        renumber(task.near);
+        renumber(task.avoid);
+    }
     add_unknown(snapshot.jobs, brought.jobs);
-    add_unknown(snapshot.tasks, brought.tasks);
+    add_unknown(snapshot.tasks, tasks);
 }
 
 PlanSpec plan_argument(const py::object& plan) {

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gpusched::python {
@@ -18,6 +19,7 @@ namespace gpusched::python {
 struct Brought {
     std::vector<TaskSpec> tasks{};
     std::vector<JobSpec> jobs{};
+    std::vector<std::string> label_levels{};  ///< those of the cluster, to which levels of `tasks` refer
 
     Brought() = default;
     /// @param pods of one job of the cluster
