@@ -122,7 +122,7 @@ int main() {
         {"HP jobs alone", {.spot_jobs = false}},
         {"packing, random victims", {.rankers = {"packing"}, .victims = sim::Victims::random}},
         {"ASI", {}},
-        {"ASI, exact, consolidated", {.victims = sim::Victims::exact, .consolidate_every_h = 6}},
+        {"ASI, exact, consolidated", {.victims = sim::Victims::spot_exact, .consolidate_every_h = 6}},
     };
     std::printf("\n%-26s %6s %8s %12s %18s %16s %18s %8s\n", "replay", "HP %", "HP+LP %", "lost GPU-h",
                 "LP completion h", "HP wait p99 s", "decision p50 us", "p99 us");

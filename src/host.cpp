@@ -23,6 +23,7 @@
 #include <gpusched/host/impl/recovery.ipp>
 #include <gpusched/host/impl/replace_instance.ipp>
 #include <gpusched/host/impl/resume.ipp>
+#include <gpusched/host/impl/run.ipp>
 #include <gpusched/host/impl/signals.ipp>
 #include <gpusched/host/impl/system_command.ipp>
 #include <gpusched/host/impl/tenant_access.ipp>

@@ -2,7 +2,8 @@
 """Meta's Rebalancer beside `consolidate`, on the same clusters: vacated nodes, vacated GPUs, moves and processor time.
 
     python benchmarks/consolidation/beside_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit S] [--presets fast,best]
-                                                  [--peer PYTHON] [-o ROWS.jsonl]
+                                                  [--clear N] [--peer PYTHON] [-o ROWS.jsonl]
+    python benchmarks/consolidation/beside_rebalancer.py --summary ROWS.jsonl
 
 Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`. PYTHON is an interpreter that
 has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it needs nothing of gpusched. Where it is missing, this says so (exit 0).
@@ -16,7 +17,14 @@ Formulations: each is solved for every GPU model by itself, with a part of the t
 - `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by single moves, ends of chains and
   swaps.
 - `squares`: the same with negative squares of utilisation in between, which give the search a slope where no single move empties a node.
+- `stages`: as `squares`, but by single moves until none helps, then by all three: each has the time limit.
 - `free`: the nodes that `consolidate` vacates are named (ToFree), so that it has to find places for their tasks alone.
+- `optimal` (with --clear only): as `containers`, as a mixed-integer program that the HiGHS in the wheel solves; a move costs a
+  thousandth of a GPU.
+
+With --clear, N nodes are drawn from those that hold a task and none that must stay. Both sides have to empty these, and only these count;
+`squares` and `stages` are not tried. --summary prints means with 95 % intervals, and how often the preset `best` vacates more GPUs (needs
+scipy).
 
 Its assignments are taken as they are: whether the moves can be ordered is not asked. Ours are plans that `verify.plan` has accepted.
 """
@@ -27,6 +35,8 @@ import argparse
 import importlib.util
 import json
 import os
+import random
+import statistics
 import subprocess
 import sys
 import time
@@ -39,11 +49,15 @@ MOVES = {
     "swap": {"swapMoveTypeSpec": {}},
 }
 RESOURCES = ("gpu", "cpu", "memory")
-FORMULATIONS = ("containers", "squares", "free")
+FORMULATIONS = ("containers", "squares", "stages", "free")
+CLEARING = ("containers", "free", "optimal")
 
 
-def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> dict[str, str]:
-    """The assignment of movable tasks to nodes that Rebalancer finds. `pool`: nodes with what fixed tasks leave, and tasks."""
+def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tuple[dict[str, str], bool]:
+    """The assignment of movable tasks to nodes that Rebalancer finds, and whether the time limit ended it.
+
+    `pool`: nodes with what fixed tasks leave, and tasks.
+    """
     from rebalancer import ProblemSolver
 
     nodes, tasks = pool["nodes"], pool["tasks"]
@@ -70,12 +84,24 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> dic
             "filter": {"itemsWhitelist": vacatable},
         }  # fmt: skip
         solver.add_goal({"minimizeContainersSpec": goal}, tuple_pos=0)
-    if formulation == "squares":
+    if formulation in ("squares", "stages"):
         solver.add_goal({"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}}, weight=-1.0, tuple_pos=1)
-    solver.add_goal({"minimizeMovementSpec": {"name": "moves", "scope": "node", "dimension": "one"}}, tuple_pos=2)
-    search = {"solveTime": max(1, round(time_limit)), "moveTypeList": [MOVES[name] for name in NAMES]}
-    solver.add_solver({"localSearchSolverSpec": search})
-    return dict(solver.solve()["assignment"])
+    moves: dict[str, Any] = {"name": "moves", "scope": "node", "dimension": "one"}
+    if formulation == "optimal":  # of several objectives it minimises the first alone
+        moves |= {"doNotNormalize": True, "magicScaling": False}
+        solver.add_goal({"minimizeMovementSpec": moves}, weight=0.001, tuple_pos=0)
+    else:
+        solver.add_goal({"minimizeMovementSpec": moves}, tuple_pos=2)
+    seconds = max(1, round(time_limit))
+    if formulation == "optimal":
+        highs = 2  # it takes the names of its enumerations for types of moves alone
+        solver.add_solver({"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}})
+    else:
+        for names in (NAMES[:1], NAMES) if formulation == "stages" else (NAMES,):
+            solver.add_solver({"localSearchSolverSpec": {"solveTime": seconds, "moveTypeList": [MOVES[name] for name in names]}})
+    found = solver.solve()
+    hit_time_limit = 2
+    return dict(found["assignment"]), found["solverSummaries"][-1]["endReason"] == hit_time_limit
 
 
 def work() -> None:
@@ -83,9 +109,12 @@ def work() -> None:
     request = json.load(sys.stdin)
     start = time.process_time()
     where: dict[str, str] = {}
+    cut_off = 0
     for pool in request["pools"]:
-        where |= solve_pool(pool, request["formulation"], pool["time_limit"])
-    json.dump({"where": where, "cpu_s": time.process_time() - start}, sys.stdout)
+        found, limited = solve_pool(pool, request["formulation"], pool["time_limit"])
+        where |= found
+        cut_off += limited
+    json.dump({"where": where, "cut_off": cut_off, "cpu_s": time.process_time() - start}, sys.stdout)
 
 
 def has_rebalancer(python: str) -> bool:
@@ -124,7 +153,7 @@ def simple_cluster(nodes: int, seed: int) -> Any:
     return gs.Cluster.from_json({**document, "tasks": tasks, "jobs": []})
 
 
-def pools_of(cluster: Any, time_limit: float, to_free: set[str]) -> list[dict[str, Any]]:
+def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str] | None) -> list[dict[str, Any]]:
     document = cluster.to_json()
     nodes = {node["name"]: node for node in document["nodes"]}
     pools: dict[str, dict[str, Any]] = {}
@@ -136,7 +165,7 @@ def pools_of(cluster: Any, time_limit: float, to_free: set[str]) -> list[dict[st
         healthy = node.get("gpu_count", 0) - len(node.get("failed_gpus", []))
         pool["nodes"][name] = {
             "gpu": healthy, "cpu": node["cpu_milli"], "memory": node["memory_mib"], "weight": healthy,
-            "vacatable": True,
+            "vacatable": clear is None or name in clear,
         }  # fmt: skip
         if name in to_free:
             pool["to_free"].append(name)
@@ -158,7 +187,7 @@ def pools_of(cluster: Any, time_limit: float, to_free: set[str]) -> list[dict[st
             if not nodes[name].get("schedulable", True):
                 for resource in RESOURCES:
                     node[resource] = sum(t[resource] for t in pool["tasks"].values() if t["node"] == name)
-    wanted = [pool for pool in pools.values() if pool["tasks"]]
+    wanted = [pool for pool in pools.values() if pool["tasks"] and (clear is None or pool["to_free"])]
     total = sum(len(pool["nodes"]) for pool in wanted)
     for pool in wanted:
         pool["time_limit"] = time_limit * len(pool["nodes"]) / total
@@ -186,27 +215,68 @@ def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
     return found
 
 
+def draw(cluster: Any, count: int, seed: int) -> list[str]:
+    """Nodes to clear, of those that hold a task and none that must stay."""
+    tasks = [task for task in cluster.to_json()["tasks"] if task.get("node") and not task.get("daemon")]
+    locked = {task["node"] for task in tasks if task.get("locked")}
+    nodes = sorted({task["node"] for task in tasks} - locked)
+    return sorted(random.Random(seed).sample(nodes, min(count, len(nodes))))
+
+
 def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
     import gpusched as gs
 
     cluster = simple_cluster(nodes, seed)
-    row: dict[str, Any] = {"nodes": nodes, "seed": seed}
+    clear = draw(cluster, arguments.clear, seed) if arguments.clear else None
+    row: dict[str, Any] = {"nodes": nodes, "seed": seed, "clear": len(clear) if clear else 0}
     vacated: set[str] = set()
     for preset in arguments.presets.split(","):
         start = time.process_time()
-        plan = gs.consolidate(cluster, preset=preset, threads=1, bound_method="counting")
+        plan = gs.consolidate(cluster, preset=preset, threads=1, bound_method="counting", clear=clear)
         cpu_s = time.process_time() - start
         report = gs.verify.plan(cluster, plan)
         if not report.ok:
             raise RuntimeError(f"the plan of {preset} does not verify: {report.violations[0]}")
         vacated = set(plan.vacated_nodes)
         row[preset] = {"nodes": len(vacated), "gpus": plan.stats["vacated_gpus"], "moves": len(plan.moves), "cpu_s": cpu_s}
-        row["gpus_at_most"] = plan.bound["vacated_gpus_at_most"]
-    pools = pools_of(cluster, arguments.time_limit, vacated)
-    for formulation in FORMULATIONS:
+    row["gpus_at_most"] = gs.consolidation.bound(cluster, method="lp", clear=clear)["vacated_gpus_at_most"]
+    pools = pools_of(cluster, arguments.time_limit, set(clear or vacated), clear)
+    for formulation in CLEARING if clear else FORMULATIONS:
+        start = time.monotonic()
         answer = ask_peer(python, pools, formulation)
-        row[formulation] = {**count(pools, answer["where"]), "cpu_s": answer["cpu_s"]}
+        row[formulation] = {
+            **count(pools, answer["where"]), "cpu_s": answer["cpu_s"], "s": time.monotonic() - start,
+            "pools": len(pools), "cut_off": answer["cut_off"],
+        }  # fmt: skip
     return row
+
+
+def summarise(path: str) -> None:
+    from scipy.stats import t as student
+
+    def mean(values: list[float], digits: int) -> str:
+        text = f"{statistics.fmean(values):.{digits}f}"
+        if len(values) < 2:
+            return text
+        half = student.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
+        return f"{text} +- {half:.{digits}f}"
+
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    columns = ("nodes", "to clear", "seeds", "GPUs at most", "side", "nodes vacated", "GPUs", "moves", "processor time, s",
+               "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer")  # fmt: skip
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
+    for nodes, clear in sorted({(row["nodes"], row["clear"]) for row in rows}):
+        group = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
+        at_most = statistics.fmean(row["gpus_at_most"] for row in group)
+        for side in [name for name, value in group[0].items() if isinstance(value, dict)]:
+            more = [row["best"]["gpus"] - row[side]["gpus"] for row in group]
+            digits = {"nodes": 1, "gpus": 1, "moves": 1, "cpu_s": 3}
+            found = [mean([row[side][key] for row in group], digits[key]) for key in digits]
+            cut_off, pools = (sum(row[side].get(key, 0) for row in group) for key in ("cut_off", "pools"))
+            wins = [sum(x > 0 for x in more), more.count(0), sum(x < 0 for x in more)]
+            cells = [nodes, clear, len(group), f"{at_most:.1f}", side, *found, f"{cut_off} of {pools}", *wins]
+            print("| " + " | ".join(map(str, cells)) + " |")
 
 
 def main() -> int:
@@ -216,12 +286,17 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--presets", default="fast,best")
+    parser.add_argument("--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible")
+    parser.add_argument("--summary", metavar="ROWS.jsonl")
     parser.add_argument("--peer", default=os.environ.get("GPUSCHED_REBALANCER_PYTHON", sys.executable))
     parser.add_argument("-o", "--output")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         work()
+        return 0
+    if arguments.summary:
+        summarise(arguments.summary)
         return 0
     if not has_rebalancer(arguments.peer):
         print(
@@ -236,7 +311,7 @@ def main() -> int:
     sizes = arguments.nodes or ([100] if arguments.smoke else [500, 2000])
     if arguments.smoke:
         arguments.seeds, arguments.time_limit = 1, 5
-    columns = (*arguments.presets.split(","), *FORMULATIONS)
+    columns = (*arguments.presets.split(","), *(CLEARING if arguments.clear else FORMULATIONS))
     print("| nodes | seed | GPUs at most | " + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns) + " |")
     print("|---" * (3 + len(columns)) + "|")
     rows = []

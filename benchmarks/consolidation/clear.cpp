@@ -37,6 +37,7 @@ struct Arguments {
     std::vector<std::string> presets{"ipc", "fast", "best"};
     int repeats = 3;
     double milp_s = 0;
+    std::size_t milp_nodes = std::numeric_limits<std::size_t>::max();
     bool no_lp = false, gates = false;
     std::string summary{}, before{};
 };
@@ -59,6 +60,7 @@ Arguments parse(int argc, char** argv) {
         ->check(bench::at_least(1));
     line.option("--milp", arguments.milp_s, "seconds for the program of each pool of nodes; 0 = no programs")
         ->check(bench::at_least(0));
+    line.option("--milp-nodes", arguments.milp_nodes, "most nodes of a program: tasks of other nodes stay");
     line.flag("--no-lp", arguments.no_lp, "the counting bound instead of the LP's");
     auto* const summary = line.option("--summary", arguments.summary, "rows to print a table of");
     line.option("--before", arguments.before, "rows that those may not fall behind")->needs(summary);
@@ -132,7 +134,8 @@ int measure(const Arguments& arguments) {
                 last = std::move(result.plan);
             }
             if (arguments.milp_s == 0) continue;
-            const auto found = bench::ClearModel(spec, cluster, *options.clear, last).solve(arguments.milp_s);
+            const auto found = bench::ClearModel(spec, cluster, *options.clear, last)
+                                   .solve(arguments.milp_s, arguments.milp_nodes);
             print("milp", {{"vacated_nodes", found.vacated_nodes},
                            {"vacated_gpus", found.vacated_gpus},
                            {"moves", found.moves},
@@ -142,6 +145,7 @@ int measure(const Arguments& arguments) {
                            {"processor_ms", bench::rounded(1e3 * found.solve_processor_s, 3)},
                            {"milp_gpus_at_most", found.gpus_at_most},
                            {"programs", found.programs},
+                           {"whole", found.whole},
                            {"solved", found.solved},
                            {"columns", found.columns}});
         }

@@ -18,6 +18,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,16 @@ namespace gpusched::bench {
 struct ClearedByModel {
     std::int64_t vacated_nodes = 0, vacated_gpus = 0, moves = 0;
     std::int64_t gpus_at_most = 0;  ///< no plan clears more
-    int programs = 0, solved = 0;   ///< solved to optimality
-    std::int64_t columns = 0;       ///< of all programs
+    int programs = 0;
+    int whole = 0;             ///< programs with all nodes of their pool
+    int solved = 0;            ///< programs solved to optimality
+    std::int64_t columns = 0;  ///< of all programs
     double solve_s = 0, solve_processor_s = 0;
 };
 
 /// The final state alone is decided: the order of the moves is ignored, as `milp::consolidation` ignores it, so that a plan may be worse than
-/// the optimum and never better. Each pool of nodes that some task links is a program of its own.
+/// the optimum and never better. Each pool of nodes that some task links is a program of its own. Where a pool has more nodes than a
+/// program may have, the nodes to clear and those of the plan take part, then those with the most idle GPUs; tasks of the others stay.
 class ClearModel {
   public:
     /// @param clear nodes that hold a task and none that must stay
@@ -42,19 +46,40 @@ class ClearModel {
                const Plan& plan)
         : spec_(spec), cluster_(cluster), cleared_(cluster.node_slots()) {
         for (const auto node : clear) cleared_[index(node)] = true;
-        for (const auto& move : plan.moves) last_[cluster.name(move.task)] = cluster.name(move.to);
+        involved_ = cleared_;
+        for (const auto& move : plan.moves) {
+            last_[cluster.name(move.task)] = cluster.name(move.to);
+            involved_[index(move.from)] = involved_[index(move.to)] = true;
+        }
     }
 
     /// @param limit_s of each program
-    [[nodiscard]] ClearedByModel solve(double limit_s) const {
+    /// @param most_nodes of each program
+    [[nodiscard]] ClearedByModel solve(double limit_s, std::size_t most_nodes) const {
         ClearedByModel sum;
-        for (const auto& pool : consolidation::components(cluster_))
-            if (std::any_of(pool.begin(), pool.end(), [&](NodeId node) { return cleared_[index(node)]; }))
-                solve(pool, limit_s, sum);
+        for (auto pool : consolidation::components(cluster_)) {
+            if (std::none_of(pool.begin(), pool.end(), [&](NodeId node) { return cleared_[index(node)]; }))
+                continue;
+            const bool whole = pool.size() <= most_nodes;
+            if (!whole) pool = most_useful(std::move(pool), most_nodes);
+            solve(pool, whole, limit_s, sum);
+        }
         return sum;
     }
 
   private:
+    [[nodiscard]] std::vector<NodeId> most_useful(std::vector<NodeId> pool, std::size_t most) const {
+        const auto rank = [&](NodeId node) {
+            return std::tuple(!involved_[index(node)], -gpu_count(cluster_.idle_gpus(node)), node);
+        };
+        std::erase_if(pool, [&](NodeId node) { return cluster_.occupants(node) == 0; });
+        std::sort(pool.begin(), pool.end(), [&](NodeId a, NodeId b) { return rank(a) < rank(b); });
+        const auto needed = static_cast<std::size_t>(
+            std::count_if(pool.begin(), pool.end(), [&](NodeId node) { return involved_[index(node)]; }));
+        pool.resize(std::min(pool.size(), std::max(needed, most)));
+        std::sort(pool.begin(), pool.end());
+        return pool;
+    }
     [[nodiscard]] Cluster part(const std::vector<NodeId>& pool) const {
         std::vector<bool> within(cluster_.node_slots());
         for (const auto node : pool) within[index(node)] = true;
@@ -71,7 +96,7 @@ class ClearModel {
         return Cluster::build(spec);
     }
 
-    void solve(const std::vector<NodeId>& pool, double limit_s, ClearedByModel& sum) const {
+    void solve(const std::vector<NodeId>& pool, bool whole, double limit_s, ClearedByModel& sum) const {
         const auto cluster = part(pool);
         auto model = milp::consolidation(cluster, {.form = milp::ConsolidationForm::classes});
         const auto &x = model.index("x"), &y = model.index("y");
@@ -109,10 +134,11 @@ class ClearModel {
         sum.solve_processor_s += processor_s() - start;
         sum.columns += model.columns();
         ++sum.programs;
+        sum.whole += whole;
         sum.solved += solution.status == milp::Status::optimal;
         // All moves together weigh less than one GPU.
         sum.gpus_at_most +=
-            std::isfinite(solution.bound)
+            whole && std::isfinite(solution.bound)
                 ? gpus - std::max<std::int64_t>(0, std::llround(std::floor(solution.bound + 1e-6)))
                 : gpus;
         if (!solution.has_solution()) return;
@@ -141,7 +167,7 @@ class ClearModel {
 
     const ClusterSpec& spec_;
     const Cluster& cluster_;
-    std::vector<bool> cleared_;
+    std::vector<bool> cleared_, involved_;
     std::map<std::string, std::string> last_;  // by task: where the plan leaves it
 };
 

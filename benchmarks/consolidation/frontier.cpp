@@ -3,7 +3,7 @@
 //
 // One line per scenario and seed: the gap to the bound of the plans next to 25, 50 and 75 % of all moves, in percent; with
 // --before, how much of the gap between `ipc` and the bound at its number of moves the frontier closes, and how many moves
-// fewer it takes for as many GPUs; with --own, by how much a search of its own at a point's price is worth more, at most.
+// fewer it takes for as many GPUs, and how many fewer any plan can take; with --own, by how much a search of its own at a point's price is worth more, at most.
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
 #include "runs.hpp"
@@ -52,20 +52,21 @@ int main(int argc, char** argv) {
     if (line.smoke()) runs.nodes = 500, runs.seeds = {1};
     bool lp = false, own = false;
     std::string before;
+    con::FrontierOptions options;
     runs.options(line);
     line.flag("--lp", lp, "the LP's bound instead of the counting one");
     line.flag("--own", own, "a search of its own at the price of every point");
+    line.option("--points", options.points, "about how many plans a frontier has");
     line.option("--before", before, "rows of bench_consolidation_quality to compare with");
     line.read();
-    own = own || line.smoke();
-    con::FrontierOptions options;
     options.threads = runs.threads;
+    own = own || line.smoke();
     Context context;
     if (lp) options.bound_method = con::BoundMethod::lp, context.lp = milp::clp();
     const auto paper = before.empty() ? decltype(read_paper("")){} : read_paper(before);
     std::printf("| scenario | seed | points | s | gap at 25 %% | at 50 %% | at 75 %% | at 100 %% | of ipc's "
-                "gap closed | fewer moves | own search better |\n"
-                "|---|---|---|---|---|---|---|---|---|---|---|\n");
+                "gap closed | fewer moves | at most | own search better |\n"
+                "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     bool all_valid = true;
     runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
         con::Frontier frontier;
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
                         percent(most - static_cast<double>(nearest.result.stats.vacated_weight), most));
         }
         if (const auto row = paper.find({scenario.name, seed}); row != paper.end() && runs.nodes == 37'707) {
-            double gpus = 0, moves = total, most = std::numeric_limits<double>::infinity();
+            double gpus = 0, moves = total, most = std::numeric_limits<double>::infinity(), least = 0;
             for (const auto& point : frontier.points) {
                 const auto& stats = point.result.stats;
                 if (static_cast<double>(stats.relocation_cost) <= row->second.moves)
@@ -99,13 +100,19 @@ int main(int argc, char** argv) {
                 most = std::min(most, (static_cast<double>(point.value_at_most_milli) +
                                        static_cast<double>(stats.price) * row->second.moves) /
                                           1000);
+                // Nor does any plan vacate as many GPUs with fewer moves.
+                if (stats.price > 0)
+                    least = std::max(
+                        least, (1000 * row->second.gpus - static_cast<double>(point.value_at_most_milli)) /
+                                   static_cast<double>(stats.price));
                 if (static_cast<double>(stats.vacated_gpus) >= row->second.gpus)
                     moves = std::min(moves, static_cast<double>(stats.relocation_cost));
             }
-            std::printf(" | %.1f | %.1f", percent(gpus - row->second.gpus, most - row->second.gpus),
-                        percent(row->second.moves - moves, row->second.moves));
+            std::printf(" | %.1f | %.1f | %.1f", percent(gpus - row->second.gpus, most - row->second.gpus),
+                        percent(row->second.moves - moves, row->second.moves),
+                        percent(row->second.moves - least, row->second.moves));
         } else {
-            std::printf(" | | ");
+            std::printf(" | | | ");
         }
         double better = 0;
         if (own)

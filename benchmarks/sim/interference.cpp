@@ -165,7 +165,7 @@ void run(Table& table, std::size_t arm, const SpotTrace& trace, SpotReplayOption
 
 SpotReplayOptions replay_options(const Setting& setting, std::uint64_t seed) {
     SpotReplayOptions options;
-    options.victims = sim::Victims::exact;
+    options.victims = sim::Victims::spot_exact;
     options.measure_from_s = 2 * day;
     options.measure_until_s = (2 + setting.days) * day;
     options.seed = seed;

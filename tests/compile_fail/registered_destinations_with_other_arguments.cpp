@@ -1,4 +1,4 @@
-// expect: Policies::destinations has the const members .bool visit.const Cluster&, const FreeIndex&
+// expect: Policies::destination_ranking has the const members .bool visit.const Cluster&, const FreeIndex&
 // A ranking of destinations with other arguments than it is called with, by name.
 #include <gpusched/consolidation/named.hpp>
 

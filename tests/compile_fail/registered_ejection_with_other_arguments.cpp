@@ -1,4 +1,4 @@
-// expect: Policies::ejection is called as .rule.const Cluster&, TaskId, NodeId
+// expect: Policies::ejection_rule is called as .rule.const Cluster&, TaskId, NodeId
 // An ejection rule with other arguments than it is called with, by name.
 #include <gpusched/consolidation/named.hpp>
 

@@ -1,4 +1,4 @@
-// expect: Policies::weight is called as .policy.const Cluster&, NodeId
+// expect: Policies::node_weight is called as .policy.const Cluster&, NodeId
 // A weight of nodes with other arguments than it is called with, by name.
 #include <gpusched/consolidation/named.hpp>
 

@@ -1,4 +1,4 @@
-// expect: Policies::picker is called as .picker.const Cluster&, TaskId, NodeId
+// expect: Policies::gpu_picker is called as .picker.const Cluster&, TaskId, NodeId
 // A picker of consolidation with other arguments than it is called with, by name.
 #include <gpusched/consolidation/named.hpp>
 

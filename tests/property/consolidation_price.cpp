@@ -164,6 +164,11 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
             REQUIRE(stats.vacated_weight <= point.weight_at_most);
             ++points;
         }
+        REQUIRE(frontier.points.size() <= options.points);
+        // Fewer points are some of these: the first, the last, and even steps between.
+        auto fewer = options;
+        for (fewer.points = 1; fewer.points < 4; ++fewer.points)
+            REQUIRE(con::frontier(cluster, fewer).points.size() <= fewer.points);
     }
     REQUIRE(points > instances<std::size_t>(400));
 }
@@ -184,7 +189,7 @@ TEST_CASE("a frontier that may open nodes is nowhere below one that may not") {
         const auto cluster = Cluster::build(spec);
         con::FrontierOptions options;
         options.threads = 1;
-        options.points = 6;
+        options.points = 1000;  // all: fewer are chosen among those of both searches
         options.bound_method = con::BoundMethod::none;
         options.objective = seed % 3 == 0 ? con::Objective::nodes : con::Objective::gpus;
         const auto without = con::frontier(cluster, options);

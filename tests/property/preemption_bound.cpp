@@ -297,8 +297,8 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
                 }
             if (spot || fits) continue;
             for (const auto node : cluster.nodes()) {
-                const auto found =
-                    minimal_victim_sets(cluster, task, node, {.score = form, .break_budgets = break_budgets});
+                const auto found = minimal_victim_sets(cluster, task, node,
+                                                       {.qos = std::nullopt, .break_budgets = break_budgets});
                 std::pair<std::int64_t, std::int64_t> least{INT64_MAX, 0};
                 for (const auto& o : options)
                     if (o.node == node && (break_budgets || o.over == 0))

@@ -152,8 +152,8 @@ TEST_CASE("bystanders beyond 64 change no policy's answer") {
                 if (found != nullptr) REQUIRE(*found == *expected.decision);
             }
             for (const auto node : alone.nodes()) {
-                const auto sets = minimal_victim_sets(alone, task, node),
-                           more = minimal_victim_sets(full, same, node);
+                const auto sets = minimal_victim_sets(alone, task, node, {.qos = std::nullopt}),
+                           more = minimal_victim_sets(full, same, node, {.qos = std::nullopt});
                 REQUIRE(more.proven);
                 REQUIRE(more.sets.size() == sets.sets.size());
                 for (std::size_t i = 0; i < sets.sets.size(); ++i)

@@ -167,7 +167,7 @@ TEST_CASE("all engines choose what exhaustive enumeration chooses") {
 
         for (const auto node : cluster.nodes()) {
             const auto& options = truth.by_node[index(node)];
-            const auto found = minimal_victim_sets(cluster, task, node);
+            const auto found = minimal_victim_sets(cluster, task, node, {.qos = std::nullopt});
             std::vector<std::vector<TaskId>> expected;
             if (!options.empty() && options.front().count == 0)
                 expected.push_back({});

@@ -18,7 +18,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 /// Options of `frontier`: those of `consolidate`, of which `price` is the lowest price that it goes down to, and how many
 /// points it has. `polish_time` and `goal` must be absent.
 struct FrontierOptions : Options {
-    /// About how many plans, 1 .. 1000, spread evenly over what their moves cost.
+    /// How many plans at most, 1 .. 1000, spread evenly over what their moves cost; with 1 the one that vacates the most.
     std::size_t points = 20;
 };
 template <class F>
@@ -50,7 +50,7 @@ struct Frontier {
 /// `options.price`. At each price it goes on from the plan of the price before, as `consolidate` does at that price: first by
 /// nodes whose moves cost the least for what they are worth, then by exchanges. Where many nodes are worth the same price,
 /// plans on the way are points as well. With `open_price` the search is made twice, with nodes that may be opened and without: for
-/// every point of the frontier without `open_price` there is one that costs no more and gains no less.
+/// every plan that the search without `open_price` passes there is one that costs no more and gains no less, before `points` thins them.
 ///
 /// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of value
 /// `sum w_n - p m_n` beats L(p), the most over all sets of nodes that leave enough room for the tasks, as in `bound`; so no plan

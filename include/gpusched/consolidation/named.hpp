@@ -58,21 +58,21 @@ struct Registries {
 struct PolicyNames {
     std::optional<std::string> partitioner{};
     std::optional<std::string> node_order{};
-    std::optional<std::string> destinations{};
-    std::optional<std::string> ejection{};
+    std::optional<std::string> destination_ranking{};
+    std::optional<std::string> ejection_rule{};
     std::optional<std::string> acceptance{};
-    std::optional<std::string> weight{};
-    std::optional<std::string> picker{};
+    std::optional<std::string> node_weight{};
+    std::optional<std::string> gpu_picker{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
     field("partitioner", &PolicyNames::partitioner);
     field("node_order", &PolicyNames::node_order);
-    field("destinations", &PolicyNames::destinations);
-    field("ejection", &PolicyNames::ejection);
+    field("destination_ranking", &PolicyNames::destination_ranking);
+    field("ejection_rule", &PolicyNames::ejection_rule);
     field("acceptance", &PolicyNames::acceptance);
-    field("weight", &PolicyNames::weight);
-    field("picker", &PolicyNames::picker);
+    field("node_weight", &PolicyNames::node_weight);
+    field("gpu_picker", &PolicyNames::gpu_picker);
 }
 
 /// The names that each kind has.

@@ -69,11 +69,11 @@ struct Policies {
 
     P partitioner{};
     O node_order{};
-    D destinations{};
-    E ejection{};
+    D destination_ranking{};
+    E ejection_rule{};
     A acceptance{};
-    W weight{};
-    G picker{};
+    W node_weight{};
+    G gpu_picker{};
     Switches switches{};
 
     /// The same policies as other types that hold them: `AnyPolicies policies = presets::best();` (any.hpp).
@@ -83,7 +83,8 @@ struct Policies {
                  std::convertible_to<E, E2> && std::convertible_to<A, A2> && std::convertible_to<W, W2> &&
                  std::convertible_to<G, G2>)
     operator Policies<P2, O2, D2, E2, A2, W2, G2>() const {  // NOLINT(google-explicit-constructor)
-        return {partitioner, node_order, destinations, ejection, acceptance, weight, picker, switches};
+        return {partitioner, node_order,  destination_ranking, ejection_rule,
+                acceptance,  node_weight, gpu_picker,          switches};
     }
 };
 
@@ -92,8 +93,8 @@ namespace detail {
 /// Policies with the one at a position, counted from the partitioner, replaced; the others, and the switches, stay.
 template <std::size_t position, class New, class... Kinds>
 [[nodiscard]] auto with_kind(const Policies<Kinds...>& p, New policy) {
-    const auto kinds =
-        std::tie(p.partitioner, p.node_order, p.destinations, p.ejection, p.acceptance, p.weight, p.picker);
+    const auto kinds = std::tie(p.partitioner, p.node_order, p.destination_ranking, p.ejection_rule,
+                                p.acceptance, p.node_weight, p.gpu_picker);
     const auto pick = [&]<std::size_t at>() -> decltype(auto) {
         if constexpr (at == position)
             return std::as_const(policy);
@@ -120,11 +121,11 @@ template <class New, class... Kinds>
     return detail::with_kind<1>(policies, std::move(policy));
 }
 template <class New, class... Kinds>
-[[nodiscard]] auto with_destinations(const Policies<Kinds...>& policies, New policy) {
+[[nodiscard]] auto with_destination_ranking(const Policies<Kinds...>& policies, New policy) {
     return detail::with_kind<2>(policies, std::move(policy));
 }
 template <class New, class... Kinds>
-[[nodiscard]] auto with_ejection(const Policies<Kinds...>& policies, New policy) {
+[[nodiscard]] auto with_ejection_rule(const Policies<Kinds...>& policies, New policy) {
     return detail::with_kind<3>(policies, std::move(policy));
 }
 template <class New, class... Kinds>
@@ -132,11 +133,11 @@ template <class New, class... Kinds>
     return detail::with_kind<4>(policies, std::move(policy));
 }
 template <class New, class... Kinds>
-[[nodiscard]] auto with_weight(const Policies<Kinds...>& policies, New policy) {
+[[nodiscard]] auto with_node_weight(const Policies<Kinds...>& policies, New policy) {
     return detail::with_kind<5>(policies, std::move(policy));
 }
 template <class New, class... Kinds>
-[[nodiscard]] auto with_picker(const Policies<Kinds...>& policies, New policy) {
+[[nodiscard]] auto with_gpu_picker(const Policies<Kinds...>& policies, New policy) {
     return detail::with_kind<6>(policies, std::move(policy));
 }
 

@@ -23,7 +23,7 @@ template <NodeWeight W = GpuWeight>
 [[nodiscard]] auto fast(W weight = {}) {
     using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
     return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
-        .weight = weight, .switches = {.deepest = 2, .most_rounds = 1}};
+        .node_weight = weight, .switches = {.deepest = 2, .most_rounds = 1}};
 }
 
 /// Ours: the same with deeper rounds after the first, and exact where the group is tiny; then exchanges of vacated nodes for others

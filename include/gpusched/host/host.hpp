@@ -17,6 +17,7 @@
 #include <gpusched/host/recovery.hpp>
 #include <gpusched/host/replace_instance.hpp>
 #include <gpusched/host/resume.hpp>
+#include <gpusched/host/run.hpp>
 #include <gpusched/host/signals.hpp>
 #include <gpusched/host/system_command.hpp>
 #include <gpusched/host/tenant_access.hpp>

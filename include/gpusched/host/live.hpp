@@ -1,4 +1,4 @@
-// The controller on a real host: what it needs to know of it, and the loop.
+// The controller on a real host: what it needs to know of it, and what it does window by window; its loop is in run.hpp.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>

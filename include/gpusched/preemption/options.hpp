@@ -124,8 +124,7 @@ struct Options {
     bool break_budgets = false;
     /// Victims that find room elsewhere are placed again in the same plan (`Decision::replaced`).
     bool replace_victims = false;
-    /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1. Of
-    /// `minimal_victim_sets` also how many victims all its sets may have together.
+    /// Sets of victims looked at per node before its best so far is taken and `proven` is false, >= 1.
     std::int64_t search_limit = 1'000'000;
     /// Seconds, >= 0. A guard: the best found until then is returned, and `proven` is false. The result then depends on the
     /// machine.

@@ -92,6 +92,27 @@ struct Result {
 [[nodiscard]] Result preempt(const Cluster& cluster, TaskId task, const Options& options = {},
                              const Context& context = {});
 
+/// What `minimal_victim_sets` looks at. Ranges are checked first thing.
+struct MinimalSetsOptions {
+    VictimPolicy policy =
+        Policy::imp;  ///< who may be a victim: for spot policies LP tasks, else tasks of lower priority
+    /// As `Options::qos`; absent = what the task says itself.
+    std::optional<Qos> qos = Qos::guaranteed;
+    /// As `Options::break_budgets`: the sets that break the fewest.
+    bool break_budgets = false;
+    /// Sets of victims looked at, and victims of all sets together (and with them the memory): those found first are returned,
+    /// and `proven` is false.
+    std::int64_t search_limit = Options{}.search_limit;
+    std::optional<double> time_limit{};  ///< seconds: a guard, as `Options::time_limit`
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<MinimalSetsOptions>, F&& field) {
+    field("qos", &MinimalSetsOptions::qos);
+    field("break_budgets", &MinimalSetsOptions::break_budgets);
+    field("search_limit", &MinimalSetsOptions::search_limit, at_least(1));
+    field("time_limit", &MinimalSetsOptions::time_limit, at_least(0));
+}
+
 /// What `minimal_victim_sets` found.
 struct MinimalSets {
     std::vector<std::vector<TaskId>> sets{};
@@ -101,10 +122,10 @@ struct MinimalSets {
 /// IMP's answer for one node (Algorithm 2): all sets of as few victims as possible that make room, each in snapshot
 /// order, and so are the sets; one empty set if the task fits as it is, nothing if no eviction helps. Sets hold whole gangs,
 /// wherever their members run, and keep disruption budgets (with `break_budgets` those that break the fewest).
-/// @param options `qos` is looked at, `policy` only for who may be a victim; `search_limit` bounds the sets looked at, and
-///     the victims of all sets together (and with them the memory): those found first are returned, `proven` is false
+/// @throws InvalidInput as `preempt`, and for a node that the cluster does not have
 [[nodiscard]] MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                              const Options& options = {}, const Context& context = {});
+                                              const MinimalSetsOptions& options = {},
+                                              const Context& context = {});
 
 /// The decision as a plan: evictions, then the placement. `verify::plan` accepts it, unless `qos` relaxed what the task
 /// itself guarantees or it has local cores, which plans cannot be judged by.

@@ -53,6 +53,15 @@ struct Timeline {
     [[nodiscard]] std::size_t size() const noexcept { return time.size(); }
     bool operator==(const Timeline&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<Timeline>, F&& field) {
+    field("time", &Timeline::time);
+    field("requested_gpu_milli", &Timeline::requested_gpu_milli);
+    field("allocated_gpu_milli", &Timeline::allocated_gpu_milli);
+    field("running", &Timeline::running);
+    field("unplaced", &Timeline::unplaced);
+    field("fragmented_gpus", &Timeline::fragmented_gpus);
+}
 
 struct ReplayResult {
     /// The state at the end: the tasks that run, and those that arrived and fitted nowhere (pending). `now` is the

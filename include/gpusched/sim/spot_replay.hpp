@@ -12,6 +12,7 @@
 #include <gpusched/preemption/standby.hpp>
 #include <gpusched/sim/spot_trace.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,17 +24,17 @@ namespace GPUSCHED_NAMESPACE::sim {
 
 /// Whom an HP pod evicts that finds no room.
 enum class Victims : std::uint8_t {
-    none,    ///< nobody
-    random,  ///< any node that could host it without its LP pods; of these, in random order until it fits
-    spot,    ///< ASI: cheapest first until it fits, on the node that loses the least work
-    exact,   ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
+    none,        ///< nobody
+    random,      ///< any node that could host it without its LP pods; of these, in random order until it fits
+    spot,        ///< ASI: cheapest first until it fits, on the node that loses the least work
+    spot_exact,  ///< ours: the LP pods that lose the least work (preemption::Policy::spot_exact)
 };
 constexpr auto enum_names(Victims) {
     return name_table<Victims>({
         {Victims::none, "none"},
         {Victims::random, "random"},
         {Victims::spot, "spot"},
-        {Victims::exact, "exact"},
+        {Victims::spot_exact, "spot_exact"},
     });
 }
 
@@ -122,9 +123,12 @@ constexpr void visit_fields(std::type_identity<SpotJobRecord>, F&& field) {
 
 /// Hour by hour.
 struct SpotTimeline {
-    std::vector<std::int64_t> time_s{};
-    std::vector<std::int64_t> hp_gpu_milli{}, lp_gpu_milli{};  ///< held
-    std::vector<std::int64_t> hp_waiting{}, lp_waiting{};      ///< jobs
+    std::vector<std::int64_t> time_s{};        ///< seconds
+    std::vector<std::int64_t> hp_gpu_milli{};  ///< held by HP jobs, in thousandths of a GPU
+    std::vector<std::int64_t> lp_gpu_milli{};  ///< held by LP jobs, in thousandths of a GPU
+    std::vector<std::int64_t> hp_waiting{};    ///< HP jobs that wait
+    std::vector<std::int64_t> lp_waiting{};    ///< LP jobs that wait
+    [[nodiscard]] std::size_t size() const noexcept { return time_s.size(); }
     bool operator==(const SpotTimeline&) const = default;
 };
 template <class F>

@@ -69,7 +69,7 @@ constexpr void visit_fields(std::type_identity<NamedAdmission>, F&& field) {
     field("stop_reason", &NamedAdmission::stop_reason);
 }
 
-using AdmittedJob = Typed<"Mapping[str, Any] | str | Iterable[str]">;
+using AdmittedJob = Typed<"Mapping[str, Any] | str | Task | Iterable[str | Task]">;
 
 struct AdmitArguments : admission::Options {
     Typed<"str | Callable[[Cluster, Task, Node], bool] | None"> own_filter = py::none();
@@ -83,7 +83,8 @@ struct JobToAdmit {
     allocation::AllocateOptions options{};
 };
 
-JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& job) {
+JobToAdmit job_to_admit(const ClusterPtr& cluster, const py::object& given) {
+    const auto job = names_of(given);
     if (py::isinstance<py::str>(job) || py::isinstance<py::dict>(job)) {
         const auto argument = job_argument(job, cluster.get());
         auto with = in_cluster(cluster, {argument});

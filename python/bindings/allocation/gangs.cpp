@@ -8,11 +8,9 @@
 #include "model/task_argument.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/core/gpu_list.hpp>
 
 #include <map>
 #include <optional>
-#include <tuple>
 #include <variant>
 
 namespace gpusched::python {
@@ -27,8 +25,8 @@ struct NamedAllocation {
     std::string job;
     /// All pods have a place; none has otherwise.
     bool placed = false;
-    /// (pod, node, gpus) of every pod; pods of a new job are `<job>-0` and on.
-    std::vector<std::tuple<std::string, std::string, std::vector<int>>> pods;
+    /// Where the pods go, in the order of the job; pods of a new job are `<job>-0` and on. Empty unless placed.
+    std::vector<PlanSpec::Placement> pods;
     /// Where the entropy is measured: an index, or "node".
     std::variant<std::int64_t, std::string> level;
     /// GPUs per domain of `level` that is used; a node of unknown position has its own name, with " (node)" behind
@@ -42,10 +40,10 @@ struct NamedAllocation {
     /// where a search over several shapes hit a limit or may have missed a better spread, where one over group
     /// constraints across domains may have missed something, and for Algorithm 2 unless its entropy is the least.
     bool proven = false;
-    /// The binding constraint; None when placed.
-    std::optional<Obstacle> obstacle;
-    /// The same in words, with figures; None when placed.
-    std::optional<std::string> reason;
+    /// Where it is not placed: what binds, such as "gpu"; else "none".
+    Obstacle obstacle{};
+    /// The same in words, with figures; empty when placed.
+    std::string reason;
     /// Why the search ended: where a limit ended it, a job without a place may have one all the same.
     StopReason stop_reason{};
 };
@@ -197,8 +195,7 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     NamedAllocation out;
     out.job = job;
     out.placed = found.placed;
-    for (const auto& p : found.pods)
-        out.pods.emplace_back(cluster.name(p.task), cluster.name(p.node), gpu_list(p.gpus));
+    out.pods = named_placements(cluster, found.pods);
     if (found.level == node_level)
         out.level = std::string("node");
     else
@@ -211,10 +208,8 @@ py::object named_allocation(const Cluster& cluster, const std::string& job, cons
     out.entropy = found.entropy;
     out.cross_traffic = found.cross_traffic;
     out.proven = found.proven;
-    if (!found.placed) {
-        out.obstacle = found.obstacle;
-        out.reason = found.reason;
-    }
+    out.obstacle = found.obstacle;
+    out.reason = found.reason;
     out.stop_reason = found.stop_reason;
     return py::cast(std::move(out));
 }
@@ -307,8 +302,8 @@ void bind_gangs(py::module_& m) {
         [](const py::Args<NamedAllocation>& found) {
             NamedPlan plan;
             for (const auto& one : found)
-                for (const auto& [pod, node, gpus] : one.cast<const NamedAllocation&>().pods)
-                    plan.spec.placements.push_back({pod, node, gpus});
+                for (const auto& pod : one.cast<const NamedAllocation&>().pods)
+                    plan.spec.placements.push_back(pod);
             return plan;
         },
         documented("to_plan(*allocations)", "The placements of these `Allocation`s as one `Plan`.").c_str());

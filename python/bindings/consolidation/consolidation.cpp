@@ -72,11 +72,11 @@ void bind_explain(py::module_& m) {
     const auto keywords = explain_keywords();
     m.def(
         "explain",
-        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str">& node,
+        [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str | Node">& node,
                    const py::kwargs& given) {
             Problems problems;
             NodeId found{};
-            collect(problems, [&] { found = OptionType<NodeId>::read("node", node, *cluster); });
+            collect(problems, [&] { found = OptionType<NodeId>::read("node", names_of(node), *cluster); });
             const auto o = read_options(keywords, "explain", given, cluster, problems);
             const auto spec = plan_argument(plan);
             return with_names(
@@ -119,6 +119,15 @@ void bind_value_report(py::module_& m) {
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());
 }
 
+/// @throws TypeError where a kind of policy is given as a keyword of its own
+void refuse_kinds(const py::kwargs& given) {
+    visit_fields(std::type_identity<c::PolicyNames>{}, [&](const char* kind, auto, const auto&...) {
+        if (given.contains(kind))
+            throw py::type_error(std::string("consolidate() got an unexpected keyword argument '") + kind +
+                                 "'; write policies={'" + kind + "': ...}");
+    });
+}
+
 NamedPlan named(const Cluster& cluster, const c::Result& result) {
     return {to_spec(result.plan, cluster, c::to_stats(result.stats)), result.stop_reason};
 }
@@ -131,18 +140,20 @@ void bind_consolidation(py::module_& parent) {
                            .fields<c::Options>()
                            .field("rule", &ConsolidateArguments::own_rule, rule_text)
                            .field("progress", &ConsolidateArguments::progress, progress_text);
-    const auto keywords = Keywords(again)
-                              .field("policies", &ConsolidateArguments::policies,
-                                     "Policies in place of the preset's, such as {\"node_order\": "
-                                     "\"fewest_pods\"}; `policy_names()` has the kinds and their names. A "
-                                     "node_order, a partitioner and a weight may be a callable (cluster) "
-                                     "that answers one whole number for each node: a key, lower = tried "
-                                     "earlier; the number of its group, negative = none; what it is worth, "
-                                     "at least 0.")
-                              .shared_as("consolidation.consolidate");
+    const auto keywords =
+        Keywords(again)
+            .field("policies", &ConsolidateArguments::policies,
+                   "Policies in place of the preset's, such as {\"node_order\": "
+                   "\"fewest_pods\"}; `policy_names()` has the kinds and their names. A "
+                   "node_order, a partitioner and a node_weight may be a callable (cluster) "
+                   "that answers one whole number for each node: a key, lower = tried "
+                   "earlier; the number of its group, negative = none; what it is worth, "
+                   "at least 0.")
+            .shared_as("consolidation.consolidate");
     m.def(
         "consolidate",
         [keywords](const ClusterPtr& cluster, const py::kwargs& given) {
+            refuse_kinds(given);
             Problems problems;
             const auto arguments = read_options(keywords, "consolidate", given, cluster, problems);
             std::optional<ChosenPolicies> policies;

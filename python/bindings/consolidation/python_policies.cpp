@@ -131,7 +131,7 @@ bool add_function(c::Registries& known, std::string_view kind, const std::string
         known.partitioners.add(name, [partition = partition_of(ask(name, function, cluster), *cluster)] {
             return [partition](const Cluster&, std::size_t, Rng&) { return partition; };
         });
-    } else if (kind == "weight") {
+    } else if (kind == "node_weight") {
         auto weights = ask(name, function, cluster);
         const auto most = c::most_node_weight(*cluster);
         for (const auto node : cluster->nodes())
@@ -204,7 +204,7 @@ ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& clust
             if (!add_function(chosen.known, kind, field, value, cluster))
                 bad_option(field, value,
                            "a name: policies of this kind are asked within the search and cannot be "
-                           "written in Python; a node_order, a partitioner and a weight can");
+                           "written in Python; a node_order, a partitioner and a node_weight can");
             chosen.names.*member = field;
         });
     });

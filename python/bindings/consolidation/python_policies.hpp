@@ -15,7 +15,7 @@ struct ChosenPolicies {
     consolidation::Registries known = consolidation::registries();
 };
 
-/// Reads `{"node_order": "fewest_pods", "weight": f}`. A node order, a partitioner and a weight may be a Python callable
+/// Reads `{"node_order": "fewest_pods", "node_weight": f}`. A node order, a partitioner and a weight may be a Python callable
 /// `f(cluster)` that answers one whole number for each node of `cluster.nodes`: a key, the number of a group, what the node is
 /// worth. A node order is asked at the start of every round, with a copy of the cluster as it then is; the others once, here,
 /// with the snapshot. All are asked on the calling thread, with the interpreter lock held; exceptions pass through.

@@ -50,8 +50,10 @@ c::WantedMove wanted_move(const std::string& owner, py::handle value, const Clus
     const auto parts = py::reinterpret_borrow<py::sequence>(value);
     Problems problems;
     c::WantedMove move;
-    collect(problems, [&] { move.task = OptionType<TaskId>::read(owner + ": task", parts[0], cluster); });
-    collect(problems, [&] { move.to = OptionType<NodeId>::read(owner + ": node", parts[1], cluster); });
+    collect(problems,
+            [&] { move.task = OptionType<TaskId>::read(owner + ": task", names_of(parts[0]), cluster); });
+    collect(problems,
+            [&] { move.to = OptionType<NodeId>::read(owner + ": node", names_of(parts[1]), cluster); });
     problems.throw_if_any();
     if (py::len(value) < 3 || parts[2].is_none()) return move;
     const auto gpus = OptionType<std::vector<int>>::read(owner + ": gpus", parts[2]);
@@ -86,13 +88,13 @@ void bind_explain_move(py::module_& m) {
             .shared_as("consolidation.explain_move");
     m.def(
         "explain_move",
-        [keywords](const ClusterPtr& cluster, const Typed<"str">& task, const Typed<"str">& node,
-                   const py::kwargs& given) {
+        [keywords](const ClusterPtr& cluster, const Typed<"str | Task">& task,
+                   const Typed<"str | Node">& node, const py::kwargs& given) {
             Problems problems;
             TaskId which{};
             NodeId to{};
-            collect(problems, [&] { which = OptionType<TaskId>::read("task", task, *cluster); });
-            collect(problems, [&] { to = OptionType<NodeId>::read("node", node, *cluster); });
+            collect(problems, [&] { which = OptionType<TaskId>::read("task", names_of(task), *cluster); });
+            collect(problems, [&] { to = OptionType<NodeId>::read("node", names_of(node), *cluster); });
             auto o = keywords.read("explain_move", given, problems, cluster.get());
             collect(problems, [&] { c::validate(o, *cluster); });
             problems.throw_if_any();
@@ -117,7 +119,7 @@ onto nodes that were empty before the plan, unless open_price opens them.
 Parameters
 ----------
 moves
-    (task, node) or (task, node, gpus), names and a list of GPUs; without gpus (or None) the tightest that fit are taken. Moves of
+    (task, node) or (task, node, gpus), names or objects and a list of GPUs; without gpus (or None) the tightest that fit are taken. Moves of
     plans (Move) will do as well: their wave is not looked at
 
 Returns

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/documented_names.hpp"
+#include "core/named_objects.hpp"
 #include "core/option_types.hpp"
 
 #include <gpusched/core/nearest_names.hpp>
@@ -24,6 +25,24 @@ namespace detail {
 
 template <class T>
 concept Literal = requires(const T& value) { OptionType<T>::literal(value); };
+
+template <class T>
+inline constexpr bool is_of_tasks = std::is_same_v<T, TaskId>;
+template <class T>
+inline constexpr bool is_of_tasks<std::optional<T>> = is_of_tasks<T>;
+template <class T>
+inline constexpr bool is_of_tasks<std::vector<T>> = is_of_tasks<T>;
+
+/// The Python type of a field; nodes and tasks may be given as objects.
+template <class T>
+std::string type_of() {
+    auto type = OptionType<T>::type();
+    if constexpr (names_of_cluster<T>) {
+        constexpr std::string_view name = "str";
+        type.insert(type.find(name) + name.size(), is_of_tasks<T> ? " | Task" : " | Node");
+    }
+    return type;
+}
 
 /// The range that a field's table gives, such as "at least 1"; empty where it gives none.
 template <class... Rules>
@@ -203,13 +222,13 @@ class Keywords {
     Keywords& add(const char* name, Of of, std::string text, std::string type, const Rules&... rules) {
         std::string literal = "None";
         if constexpr (detail::Literal<T>) literal = OptionType<T>::literal(of(defaults_));
-        if (type.empty()) type = OptionType<T>::type();
+        if (type.empty()) type = detail::type_of<T>();
         auto range = detail::range_of(rules...);
         text = detail::with_range(std::move(text), range);
         keywords_.push_back({name, std::move(type), std::move(literal), std::move(text), std::move(range)});
         setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
             if constexpr (detail::names_of_cluster<T>)
-                of(options) = OptionType<T>::read(name, value, *cluster);
+                of(options) = OptionType<T>::read(name, names_of(value), *cluster);
             else
                 of(options) = detail::read_field<T>(name, value, rules...);
         });

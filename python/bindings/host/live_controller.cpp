@@ -2,13 +2,70 @@
 #include "control/admission.hpp"
 #include "control/control.hpp"
 #include "control/mig.hpp"
+#include "core/call.hpp"
+#include "core/keywords.hpp"
 
 #include <gpusched/host/live.hpp>
+#include <gpusched/host/run.hpp>
 
 #include <memory>
 #include <string>
 
 namespace gpusched::python {
+
+namespace {
+
+struct RunArguments : host::RunOptions {
+    Typed<"Callable[[str], object] | None"> teller = py::none();
+};
+
+void bind_run(py::module_& m) {
+    using R = host::RunRequests;
+    py::class_<R>(m, "RunRequests", doc("host::RunRequests").c_str())
+        .def(py::init<>())
+        // Handlers of signals are called with two arguments. As no code of Python runs in these, no other signal interrupts them.
+        .def(
+            "stop", [](R& r, const py::args&) { r.stop(); },
+            documented("stop(self, *_)",
+                       doc("host::RunRequests::stop") +
+                           "\n\nAlso a handler: `signal.signal(signal.SIGTERM, requests.stop)`.")
+                .c_str())
+        .def(
+            "resume", [](R& r, const py::args&) { r.resume(); },
+            documented("resume(self, *_)",
+                       doc("host::RunRequests::resume") + "\n\nAlso a handler of a signal.")
+                .c_str())
+        .def_property_readonly("stopped", &R::stopped, "Whether somebody asked for a stop.")
+        .def_property_readonly("wants_resume", &R::wants_resume,
+                               "Whether somebody asked to resume since the loop last did.")
+        .def("__repr__", [](const R& r) {
+            return std::string("<gpusched.host.RunRequests") + (r.stopped() ? ": stop" : "") +
+                   (r.wants_resume() ? ": resume" : "") + ">";
+        });
+    const auto options = Keywords<RunArguments>().fields<host::RunOptions>().field(
+        "say", &RunArguments::teller,
+        "Is told every line, such as `print`: \"window 3: ...\" of windows, the lines of `resume` and "
+        "`release` as they are. An exception in it ends the loop and surfaces. None: lines are dropped.");
+    m.def(
+        "run",
+        [options](host::LiveController& controller, R& requests, const py::kwargs& given) {
+            auto o = options.read("run", given);
+            if (!o.teller.is_none()) {
+                if (PyCallable_Check(o.teller.ptr()) == 0)
+                    bad_option("say", o.teller, "a callable (line) or None");
+                o.say = [function = shared_object(o.teller)](const std::string& line) {
+                    const py::gil_scoped_acquire lock;
+                    (*function)(foreign_text(line));
+                };
+            }
+            return Call().run(
+                [&](const Context& context) { return host::run(controller, requests, o, context); });
+        },
+        py::arg("controller"), py::arg("requests"),
+        options.documented("run(controller, requests", doc("host::run")).c_str());
+}
+
+}  // namespace
 
 void bind_host(py::module_& parent) {
     auto m = submodule(parent, "host");
@@ -80,6 +137,7 @@ void bind_host(py::module_& parent) {
         .def("__repr__", [](const L& self) {
             return "<gpusched.host.LiveController: " + counted(self.options().host.tenants, "tenant") + ">";
         });
+    bind_run(m);
 }
 
 }  // namespace gpusched::python

@@ -157,39 +157,38 @@ void bind_kubernetes(py::module_& parent) {
     m.def(
         "read_kubernetes",
         [options](const Typed<"str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | "
-                              "Mapping[str, Any]]">& sources,
+                              "Mapping[str, Any]]">& paths,
                   const py::kwargs& keywords) {
             const auto given = options.read("read_kubernetes", keywords);
             Sources read;
-            if (py::isinstance<py::list>(sources) || py::isinstance<py::tuple>(sources))
-                for (const auto source : sources) take_source(source, read);
+            if (py::isinstance<py::list>(paths) || py::isinstance<py::tuple>(paths))
+                for (const auto path : paths) take_source(path, read);
             else
-                take_source(sources, read);
+                take_source(paths, read);
             return unlocked(
                 [&] { return ClusterReading::of(io::kubernetes_from_texts(read.texts(), given)); });
         },
-        py::arg("sources"),
+        py::arg("paths"),
         options
-            .documented("read_kubernetes(sources", doc("io::kubernetes_from_texts") +
-                                                       "\n\n`sources` is a file, a folder, a document as "
-                                                       "`json.load` gives it, or a list of these.")
+            .documented("read_kubernetes(paths", doc("io::kubernetes_from_texts") +
+                                                     "\n\n`paths` is a file, a folder, a document as "
+                                                     "`json.load` gives it, or a list of these.")
             .c_str());
     const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
     m.def(
         "read_kai_snapshot",
-        [kai](const Typed<"str | PathLike[str] | Mapping[str, Any]">& source, const py::kwargs& keywords) {
+        [kai](const Typed<"str | PathLike[str] | Mapping[str, Any]">& path, const py::kwargs& keywords) {
             const auto given = kai.read("read_kai_snapshot", keywords);
             Sources read;
-            take_kai_source(source, read);
+            take_kai_source(path, read);
             return unlocked([&] {
                 return ClusterReading::of(io::kai_snapshot_from_text(read.contents[0], given, read.names[0]));
             });
         },
-        py::arg("source"),
-        kai.documented("read_kai_snapshot(source",
-                       doc("io::kai_snapshot_from_text") +
-                           "\n\n`source` is the zip archive, its snapshot.json, or "
-                           "that document as `json.load` gives it.")
+        py::arg("path"),
+        kai.documented("read_kai_snapshot(path", doc("io::kai_snapshot_from_text") +
+                                                     "\n\n`path` is the zip archive, its snapshot.json, or "
+                                                     "that document as `json.load` gives it.")
             .c_str());
 }
 

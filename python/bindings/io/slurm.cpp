@@ -31,21 +31,21 @@ void bind_slurm(py::module_& parent) {
     const auto options = Keywords<O>().fields().shared_as("io.read_slurm");
     m.def(
         "read_slurm",
-        [options](const py::args& sources, const py::kwargs& keywords) {
+        [options](const py::args& paths, const py::kwargs& keywords) {
             const auto given = options.read("read_slurm", keywords);
             Sources read;
-            for (const auto source : sources)
-                if (py::isinstance<py::list>(source) || py::isinstance<py::tuple>(source))
-                    for (const auto one : py::reinterpret_borrow<py::iterable>(source))
+            for (const auto path : paths)
+                if (py::isinstance<py::list>(path) || py::isinstance<py::tuple>(path))
+                    for (const auto one : py::reinterpret_borrow<py::iterable>(path))
                         take_slurm_source(one, read);
                 else
-                    take_slurm_source(source, read);
+                    take_slurm_source(path, read);
             return unlocked([&] { return ClusterReading::of(io::slurm_from_texts(read.texts(), given)); });
         },
         options
-            .documented("read_slurm(*sources", doc("io::slurm_from_texts") +
-                                                   "\n\n`sources` are files, documents as `json.load` gives "
-                                                   "them, or lists of these.")
+            .documented("read_slurm(*paths", doc("io::slurm_from_texts") +
+                                                 "\n\n`paths` are files, documents as `json.load` gives "
+                                                 "them, or lists of these.")
             .c_str());
 }
 

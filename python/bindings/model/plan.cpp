@@ -9,6 +9,7 @@
 
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/core/gpu_list.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
 #include <gpusched/model/apply.hpp>
@@ -31,7 +32,19 @@ py::object number(double value) {
     return py::float_(value);
 }
 
+py::tuple as_tuple(const PlanSpec::Placement& placement) {
+    return py::make_tuple(placement.task, placement.node, placement.gpus);
+}
+
 }  // namespace
+
+std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
+                                                  const std::vector<Placement>& placements) {
+    std::vector<PlanSpec::Placement> out;
+    for (const auto& one : placements)
+        out.push_back({cluster.name(one.task), cluster.name(one.node), gpu_list(one.gpus)});
+    return out;
+}
 
 py::dict bound_dict(const Bound& bound) { return stated_fields(bound); }
 
@@ -166,11 +179,26 @@ void bind_plan(py::module_& m) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
                    std::to_string(x.wave) + ">";
         });
-    py::class_<PlanSpec::Placement> placement(m, "Placement", doc("Placement").c_str());
+    py::class_<PlanSpec::Placement> placement(
+        m, "Placement",
+        (doc("Placement") + "\n\nReads as the tuple (task, node, gpus), too: `task, node, gpus = placement`.")
+            .c_str());
     define_value(placement);
     placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
         .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
         .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
+        .def("__len__", [](const PlanSpec::Placement& x) { return py::len(as_tuple(x)); })
+        .def(
+            "__iter__",
+            [](const PlanSpec::Placement& x) -> Typed<"Iterator[Any]"> { return py::iter(as_tuple(x)); })
+        .def(
+            "__getitem__",
+            [](const PlanSpec::Placement& x, const Integer& at) -> Typed<"Any"> { return as_tuple(x)[at]; },
+            py::arg("index"))
+        .def(
+            "__eq__",
+            [](const PlanSpec::Placement& x, const py::tuple& other) { return as_tuple(x).equal(other); },
+            py::is_operator(), py::prepend())
         .def("__repr__", [](const PlanSpec::Placement& x) {
             return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });

@@ -45,6 +45,10 @@ NamedPlan named_plan(const py::object& plan);
 /// Adds what the snapshot does not have.
 void add(ClusterSpec& snapshot, const Brought& brought);
 
+/// Placements with names instead of ids, in this order.
+std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
+                                                  const std::vector<Placement>& placements);
+
 /// A bound as a dict, with the keys of the plan format.
 py::dict bound_dict(const Bound& bound);
 

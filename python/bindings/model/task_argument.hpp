@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace gpusched::python {
@@ -19,6 +20,13 @@ TaskSpec task_spec(const py::object& task, const std::string& where, const Clust
 
 /// The cluster with new tasks. Ids of the one without them are not those of this one.
 ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks);
+
+/// A node or task of a cluster by its name, or as an object that stands for its name.
+using NodeArgument = std::variant<std::string, NodeView>;
+using TaskArgument = std::variant<std::string, TaskView>;
+/// @throws InvalidInput where the cluster has none of that name
+NodeId node_of(const Cluster& cluster, const NodeArgument& node);
+TaskId task_of(const Cluster& cluster, const TaskArgument& task);
 
 /// The task to place, in a cluster that has it: the name of a pending one, or a description of a new one.
 std::pair<ClusterPtr, TaskId> task_argument(const ClusterPtr& cluster, const py::object& task);

@@ -48,7 +48,7 @@ constexpr void visit_fields(std::type_identity<NamedGangDecision>, F&& field) {
     field("cost", &NamedGangDecision::cost);
 }
 
-using GangLike = Typed<"Mapping[str, Any] | str | Iterable[str]">;
+using GangLike = Typed<"Mapping[str, Any] | str | Task | Iterable[str | Task]">;
 
 struct GangOptions : DecisionArguments {
     p::GangObjective objective = p::GangObjective::cost;
@@ -71,8 +71,9 @@ void require_level(JobArgument& job, const Cluster& cluster) {
         group.pod.network_affinity = NetworkAffinity{level, NetworkMode::required};
 }
 
-GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& pods) {
+GangInCluster gang_argument(const ClusterPtr& cluster, const py::object& given) {
     GangInCluster out{cluster};
+    const auto pods = names_of(given);
     if (py::isinstance<py::str>(pods) || py::isinstance<py::dict>(pods)) {
         auto job = job_argument(pods, cluster.get());
         require_level(job, *cluster);

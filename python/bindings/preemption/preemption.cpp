@@ -3,6 +3,7 @@
 #include "core/call.hpp"
 #include "core/python_function.hpp"
 #include "model/named.hpp"
+#include "model/plan.hpp"
 #include "model/task_argument.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
@@ -103,27 +104,27 @@ void bind_index(py::module_& m) {
              options.documented("__init__(self, cluster", "An index over a copy of the cluster.").c_str())
         .def(
             "place",
-            [](Index& i, const std::string& task, const std::string& node, const Integers& gpus) {
-                const auto at = i.cluster().find_node(node);
-                i.place(i.cluster().find_task(task), at, mask_of(i.cluster(), at, gpu_numbers(gpus)));
+            [](Index& i, const TaskArgument& task, const NodeArgument& node, const Integers& gpus) {
+                const auto at = node_of(i.cluster(), node);
+                i.place(task_of(i.cluster(), task), at, mask_of(i.cluster(), at, gpu_numbers(gpus)));
             },
             py::arg("task"), py::arg("node"), py::arg("gpus"),
             documented_as("place(self, task, node, gpus)").c_str())
         .def(
-            "remove", [](Index& i, const std::string& task) { i.remove(i.cluster().find_task(task)); },
+            "remove", [](Index& i, const TaskArgument& task) { i.remove(task_of(i.cluster(), task)); },
             py::arg("task"), documented_as("remove(self, task)").c_str())
         .def(
             "fail_gpu",
-            [](Index& i, const std::string& node, const Integer& gpu, bool failed) {
+            [](Index& i, const NodeArgument& node, const Integer& gpu, bool failed) {
                 const auto number = read_within("gpu", gpu, 0, max_gpus_per_node - 1);
-                i.fail_gpu(i.cluster().find_node(node), number, failed);
+                i.fail_gpu(node_of(i.cluster(), node), number, failed);
             },
             py::arg("node"), py::arg("gpu"), py::arg("failed") = true,
             documented_as("fail_gpu(self, node, gpu, failed=True)").c_str())
         .def(
             "fail_node",
-            [](Index& i, const std::string& node, bool failed) {
-                i.fail_node(i.cluster().find_node(node), failed);
+            [](Index& i, const NodeArgument& node, bool failed) {
+                i.fail_node(node_of(i.cluster(), node), failed);
             },
             py::arg("node"), py::arg("failed") = true,
             documented_as("fail_node(self, node, failed=True)").c_str())
@@ -139,8 +140,8 @@ void bind_index(py::module_& m) {
                 .c_str())
         .def(
             "failed_gpus",
-            [](const Index& i, const std::string& node) {
-                return i.cluster().node_spec(i.cluster().find_node(node)).failed_gpus;
+            [](const Index& i, const NodeArgument& node) {
+                return i.cluster().node_spec(node_of(i.cluster(), node)).failed_gpus;
             },
             py::arg("node"),
             documented("failed_gpus(self, node)",
@@ -148,7 +149,7 @@ void bind_index(py::module_& m) {
                 .c_str())
         .def(
             "has_failed",
-            [](const Index& i, const std::string& node) { return i.has_failed(i.cluster().find_node(node)); },
+            [](const Index& i, const NodeArgument& node) { return i.has_failed(node_of(i.cluster(), node)); },
             py::arg("node"), documented_as("has_failed(self, node)").c_str())
         .def_property_readonly(
             "proven", [](const Index& i) { return i.index().proven(); }, "No limit was hit so far.")
@@ -157,8 +158,8 @@ void bind_index(py::module_& m) {
             doc("preemption::PreemptionIndex::shapes").c_str())
         .def(
             "decide",
-            [](Index& i, const std::string& task) -> std::optional<NamedDecision> {
-                const auto id = i.cluster().find_task(task);
+            [](Index& i, const TaskArgument& task) -> std::optional<NamedDecision> {
+                const auto id = task_of(i.cluster(), task);
                 const auto* const d = i.decide(id);
                 if (d == nullptr) {
                     if (!i.index().proven())
@@ -187,12 +188,13 @@ void bind_index(py::module_& m) {
 
 }  // namespace
 
+p::VictimPolicy chosen_policy(const VictimPolicyLike& policy, const ClusterPtr& cluster) {
+    if (policy.is_order()) return PythonOrder{cluster, shared_object(policy)};
+    return OptionType<p::Policy>::read("policy", policy);
+}
+
 void use_functions(DecisionArguments& arguments, const ClusterPtr& cluster) {
-    const auto& policy = arguments.policy_choice;
-    if (policy.is_order())
-        arguments.policy = PythonOrder{cluster, shared_object(policy)};
-    else
-        arguments.policy = OptionType<p::Policy>::read("policy", policy);
+    arguments.policy = chosen_policy(arguments.policy_choice, cluster);
     if (arguments.cost_function.is_none()) return;
     if (PyCallable_Check(arguments.cost_function.ptr()) == 0)
         bad_option("cost", arguments.cost_function, "a callable (cluster, task, now) or None");
@@ -228,14 +230,6 @@ std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
                                                   const std::vector<preemption::BrokenBudget>& broken) {
     std::map<std::string, std::int64_t> out;
     for (const auto& one : broken) out[cluster.inventory().budget_names[one.budget]] = one.over;
-    return out;
-}
-
-std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
-                                                  const std::vector<Placement>& placements) {
-    std::vector<PlanSpec::Placement> out;
-    for (const auto& one : placements)
-        out.push_back({cluster.name(one.task), cluster.name(one.node), gpu_list(one.gpus)});
     return out;
 }
 
@@ -280,14 +274,20 @@ void bind_preemption(py::module_& parent) {
                 "the policies, who may be a victim, and how ties are broken. A task given as a dict costs "
                 "as much as building the snapshot again.")
             .c_str());
+    const auto of_sets =
+        Keywords<MinimalSetsArguments>()
+            .field("policy", &MinimalSetsArguments::policy_choice,
+                   "Who may be a victim: with a spot policy LP tasks, with the others, and with a callable, "
+                   "tasks of lower priority.")
+            .fields<p::MinimalSetsOptions>();
     m.def(
         "minimal_victim_sets",
-        [options](const ClusterPtr& cluster, const TaskLike& task, const std::string& node,
+        [of_sets](const ClusterPtr& cluster, const TaskLike& task, const NodeArgument& node,
                   const py::kwargs& keywords) {
-            auto o = options.read("minimal_victim_sets", keywords);
+            auto o = of_sets.read("minimal_victim_sets", keywords);
             const auto [with_task, id] = task_argument(cluster, task);
-            use_functions(o, with_task);
-            const auto at = with_task->find_node(node);
+            o.policy = chosen_policy(o.policy_choice, with_task);
+            const auto at = node_of(*with_task, node);
             const auto found = Call().run([&, c = with_task, t = id](const Context& context) {
                 return p::minimal_victim_sets(*c, t, at, o, context);
             });
@@ -300,7 +300,7 @@ void bind_preemption(py::module_& parent) {
             return names;
         },
         py::arg("cluster"), py::arg("task"), py::arg("node"),
-        options
+        of_sets
             .documented("minimal_victim_sets(cluster, task, node",
                         "IMP's answer for one node: all sets of as few victims as possible that make room, "
                         "as lists of "
@@ -324,7 +324,7 @@ void bind_preemption(py::module_& parent) {
     const auto work = [&m](const char* name, auto work_of, const std::string& text) {
         m.def(
             name,
-            [work_of](const ClusterPtr& cluster, const std::variant<std::string, TaskView>& task,
+            [work_of](const ClusterPtr& cluster, const TaskArgument& task,
                       const std::optional<std::int64_t>& now) {
                 const auto id = task_argument(cluster, py::cast(task)).second;
                 return static_cast<double>(work_of(*cluster, id, time_or_now(*cluster, now))) / 1000;

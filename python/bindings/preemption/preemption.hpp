@@ -63,8 +63,6 @@ constexpr void visit_fields(std::type_identity<NamedDecision>, F&& field) {
 NamedDecision named_decision(const Cluster& cluster, TaskId task, const preemption::Decision& d, bool proven);
 std::map<std::string, std::int64_t> named_budgets(const Cluster& cluster,
                                                   const std::vector<preemption::BrokenBudget>& broken);
-std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,
-                                                  const std::vector<Placement>& placements);
 
 /// None stands for the default.
 template <>
@@ -110,6 +108,14 @@ struct DecisionArguments : preemption::Options {
     VictimPolicyLike policy_choice;
     Typed<"Callable[[Cluster, Task, int], float] | None"> cost_function = py::none();
 };
+
+/// What `minimal_victim_sets` takes.
+struct MinimalSetsArguments : preemption::MinimalSetsOptions {
+    VictimPolicyLike policy_choice;
+};
+
+/// The policy that a caller chose; a function is asked about tasks of that snapshot.
+preemption::VictimPolicy chosen_policy(const VictimPolicyLike& policy, const ClusterPtr& cluster);
 
 /// Makes `policy_choice` the options' policy, and `cost_function`, if there is one, their cost; both are asked about tasks of that
 /// snapshot.

@@ -43,7 +43,8 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
     auto answer = ask_function("placement", *policy_, "(cluster, task)", mirror.cluster,
                                TaskView{mirror.cluster, task});
     if (answer.is_none()) return std::nullopt;
-    constexpr const char* field = "a placement policy's answer";
+    const auto about = "task " + gpusched::quoted(cluster.name(task));
+    const auto field = "a placement policy's answer for " + about;
     constexpr const char* expected = "None, a node, or a pair (node, gpus)";
     std::optional<GpuMask> gpus;
     if (py::isinstance<py::tuple>(answer)) {
@@ -52,7 +53,9 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         GpuMask mask = 0;
         for (const int gpu : OptionType<std::vector<int>>::read(field, pair[1])) {
             if (gpu < 0 || gpu >= max_gpus_per_node)
-                throw InvalidInput("the policy answers with GPU " + std::to_string(gpu));
+                throw InvalidInput(bad_value("the policy answers for " + about + " with GPU",
+                                             std::to_string(gpu),
+                                             "0 to " + std::to_string(max_gpus_per_node - 1)));
             mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
         }
         gpus = mask;
@@ -63,12 +66,12 @@ std::optional<allocation::Destination> PythonPlacement::operator()(const Cluster
         const auto& view = answer.cast<const NodeView&>();
         // Copies of a snapshot share the inventory, and ids mean the same in all of them.
         if (&view.cluster->inventory() != &cluster.inventory())
-            throw InvalidInput("the policy answers with node " +
+            throw InvalidInput("the policy answers for " + about + " with node " +
                                gpusched::quoted(view.cluster->name(view.id)) +
                                " of another cluster; expected a node of the one that it was called with");
         node = view.id;
     } else if (py::isinstance<py::str>(answer))
-        node = cluster.find_node(OptionType<std::string>::read(field, answer));
+        node = OptionType<NodeId>::read(field, answer, cluster);
     else
         bad_type(field, answer, expected);
     if (gpus) return allocation::Destination{node, *gpus};

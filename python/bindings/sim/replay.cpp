@@ -1,11 +1,11 @@
 // gpusched.sim: replay of traces.
-#include "core/arrays.hpp"
 #include "core/call.hpp"
 #include "core/keywords.hpp"
 #include "core/values.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 #include "sim/python_placement.hpp"
+#include "sim/timeline.hpp"
 
 #include <gpusched/sim/replay.hpp>
 
@@ -28,50 +28,6 @@ struct Outcome {
     std::shared_ptr<Timeline> timeline;
     StopReason stop_reason;
 };
-
-template <class T>
-auto column(std::vector<T> Timeline::*member) {
-    return [member](const std::shared_ptr<Timeline>& t) { return view((*t).*member, t); };
-}
-
-void bind_timeline(py::module_& m) {
-    using T = Timeline;
-    const auto text = [](const char* field) { return doc(std::string("sim::Timeline::") + field); };
-    py::class_<T, std::shared_ptr<T>> type(
-        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.");
-    type.def("__len__", &T::size)
-        .def_property_readonly("time", column(&T::time), text("time").c_str())
-        .def_property_readonly("requested_gpu_milli", column(&T::requested_gpu_milli),
-                               text("requested_gpu_milli").c_str())
-        .def_property_readonly("allocated_gpu_milli", column(&T::allocated_gpu_milli),
-                               text("allocated_gpu_milli").c_str())
-        .def_property_readonly("running", column(&T::running), text("running").c_str())
-        .def_property_readonly("unplaced", column(&T::unplaced), text("unplaced").c_str())
-        .def_property_readonly("fragmented_gpus", column(&T::fragmented_gpus),
-                               text("fragmented_gpus").c_str())
-        .def(
-            "to_pandas",
-            [](const py::object& self) -> Frame {
-                py::dict columns;
-                for (const char* name : {"time", "requested_gpu_milli", "allocated_gpu_milli", "running",
-                                         "unplaced", "fragmented_gpus"})
-                    columns[name] = self.attr(name);
-                return py::module_::import("pandas").attr("DataFrame")(columns);
-            },
-            documented("to_pandas(self)", "The timeline as a pandas frame.").c_str())
-        .def(
-            "__eq__", [](const T& a, const T& b) { return a == b; }, py::is_operator())
-        .def("__repr__", [](const T& t) {
-            return "<gpusched.sim.Timeline of " + std::to_string(t.size()) + " arrivals>";
-        });
-    const auto columns = [](const T& t) {
-        return std::tuple(t.time, t.requested_gpu_milli, t.allocated_gpu_milli, t.running, t.unplaced,
-                          t.fragmented_gpus);
-    };
-    define_pickling(type, columns, [](const std::invoke_result_t<decltype(columns), const T&>& state) {
-        return std::make_shared<T>(std::make_from_tuple<T>(state));
-    });
-}
 
 void bind_outcome(py::module_& m) {
     const auto parts = [](const Outcome& r) {
@@ -99,7 +55,8 @@ void bind_outcome(py::module_& m) {
 }  // namespace
 
 void bind_replay(py::module_& m) {
-    bind_timeline(m);
+    bind_timeline<Timeline>(
+        m, "Timeline", "What happened in a replay: read-only arrays with one entry per arrival.", "arrivals");
     bind_outcome(m);
     const auto options =
         Keywords<ReplayArguments>()

@@ -10,6 +10,7 @@
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
+#include "sim/timeline.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/sim/spot_lists.hpp>
@@ -251,16 +252,12 @@ Arrays job_columns(const SpotReplayResult& r) {
     return columns;
 }
 
-Arrays timeline_columns(const SpotReplayResult& r) {
-    py::dict columns;
-    visit_fields(std::type_identity<SpotTimeline>{},
-                 [&](const char* name, auto member) { columns[name] = own(Numbers(r.timeline.*member)); });
-    return columns;
-}
-
 void bind_spot_result(py::module_& m) {
     auto spread = py::class_<Spread>(m, "Spread", doc("sim::Spread").c_str());
     define_record(spread);
+    bind_timeline<SpotTimeline>(m, "SpotTimeline",
+                                "What happened in a spot replay: read-only arrays with one entry per hour.",
+                                "hours");
     using R = SpotReplayResult;
     const auto of = [](const char* name) { return doc(std::string("sim::SpotReplayResult::") + name); };
     py::class_<R> type(
@@ -276,8 +273,9 @@ void bind_spot_result(py::module_& m) {
             "jobs", &job_columns,
             "What became of each job of the trace, in seconds: a dict of arrays. held_s = startup_s + kept_s "
             "+ lost_s + open_s + slowed_s; -1 = never.")
-        .def_property_readonly("timeline", &timeline_columns,
-                               "Hour by hour, a dict of arrays: GPUs held in thousandths, and waiting jobs.")
+        .def_property_readonly(
+            "timeline", [](const R& r) { return std::make_shared<SpotTimeline>(r.timeline); },
+            "Hour by hour: GPUs that jobs hold, and jobs that wait.")
         .def("__repr__", [](const R& r) {
             return "<gpusched.sim.SpotReplayResult: " + counted(r.jobs, "job") + ", " +
                    counted(r.preemptions, "preemption") + ">";

@@ -1,6 +1,7 @@
 // gpusched.topology: the network tree, with its vertices as light views that keep it alive.
 #include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
+#include "model/task_argument.hpp"
 
 #include <gpusched/topology/dot.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -122,8 +123,8 @@ void bind_topology(py::module_& parent) {
             "Stands for \"outside\": above all domains, and none itself.")
         .def(
             "vertex",
-            [](const TreePtr& t, const std::string& node) {
-                return VertexView{t, t->tree.vertex(t->cluster->find_node(node))};
+            [](const TreePtr& t, const NodeArgument& node) {
+                return VertexView{t, t->tree.vertex(node_of(*t->cluster, node))};
             },
             py::arg("node"), documented("vertex(self, node)", "The vertex of the node of that name.").c_str())
         .def(
@@ -141,9 +142,9 @@ void bind_topology(py::module_& parent) {
                 .c_str())
         .def(
             "ancestor",
-            [](const TreePtr& t, const std::string& node, const LevelLike& which) {
+            [](const TreePtr& t, const NodeArgument& node, const LevelLike& which) {
                 const auto at = known_level(*t, which);
-                const auto id = t->cluster->find_node(node);
+                const auto id = node_of(*t->cluster, node);
                 return VertexView{t, at == node_level ? t->tree.vertex(id) : t->tree.ancestor(id, at)};
             },
             py::arg("node"), py::arg("level"),

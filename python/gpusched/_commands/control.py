@@ -7,12 +7,9 @@ import contextlib
 import functools
 import io
 import json
-import select
 import signal
-import socket
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, get_args
 
@@ -93,55 +90,25 @@ def begin_log(log: IO[str]) -> None:
     log.write("\n" * torn + '{"record":"start"}\n')
 
 
-class Stop:
-    """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes; they wake it when it waits.
-
-    A handler may be interrupted by the next signal, and that by the one after it, so each signal is ignored until it is answered.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.resume = False
-        self._receive, self._send = socket.socketpair()
-        self._send.setblocking(False)
-
-    def __enter__(self) -> Stop:
-        self._old: dict[int, Any] = {s: signal.signal(s, self._ask) for s in (signal.SIGTERM, signal.SIGINT)}
-        self._old[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._ask_to_resume)
-        # Where the caller ignores it, the ends of programs would not be seen.
-        self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._old.items():
+@contextlib.contextmanager
+def handled(requests: host.RunRequests) -> Iterator[None]:
+    """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes."""
+    handlers: dict[int, Any] = {
+        signal.SIGTERM: requests.stop,
+        signal.SIGINT: requests.stop,
+        signal.SIGUSR1: requests.resume,
+        signal.SIGCHLD: signal.SIG_DFL,  # where the caller ignores it, the ends of programs would not be seen
+    }
+    old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
             signal.signal(number, handler)
-        self._receive.close()
-        self._send.close()
 
-    def _ask(self, number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_IGN)
-        self.asked = True
-        self._wake()
 
-    def _ask_to_resume(self, number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_IGN)
-        self.resume = True
-        self._wake()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(OSError):
-            self._send.send(b"x")
-
-    def wait_until(self, when: float) -> None:
-        while not self.asked and not self.resume and (left := when - time.monotonic()) > 0:
-            if select.select([self._receive], [], [], left)[0]:
-                self._receive.recv(4096)
-
-    def take_resume(self) -> bool:
-        asked, self.resume = self.resume, False
-        if asked:
-            signal.signal(signal.SIGUSR1, self._ask_to_resume)
-        return asked
+def say_now(line: str) -> None:
+    print(line, flush=True)
 
 
 def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
@@ -158,8 +125,11 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
 
 
 def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
+    if args.windows is not None and args.windows < 0:
+        raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    with Stop() as stop:
+    requests = host.RunRequests()
+    with handled(requests):
         controller = host.LiveController(config, audit=args.audit or "")
         try:
             lines = controller.start()
@@ -167,37 +137,14 @@ def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
             error.exit_code = FAILED if controller.state_known else UNKNOWN_STATE  # type: ignore[attr-defined]
             raise
         for line in lines:
-            say(line)
+            say_now(line)
         if not args.audit:
-            say("no audit log: --audit names one")
+            say_now("no audit log: --audit names one")
         if args.config_output:
             with open_log(args.config_output) as file:
                 if file is not None:
                     json.dump({**controller.config, "live": config["live"]}, file, indent=2)
-        period = controller.config["options"]["window_s"]
-        due = time.monotonic() + period
-        windows = 0
-        try:
-            while not stop.asked and (args.windows is None or windows < args.windows):
-                stop.wait_until(due)
-                if stop.asked:
-                    break
-                if stop.take_resume():
-                    for line in controller.resume():
-                        say(line)
-                    sys.stdout.flush()
-                    # However many come: a window that is due is not put off, for limits end in it.
-                    if time.monotonic() < due:
-                        continue
-                for line in controller.window():
-                    say(f"window {windows}: {line}")
-                sys.stdout.flush()
-                windows += 1
-                # After a long change windows are not made up for.
-                due = max(due + period, time.monotonic())
-        finally:
-            for line in controller.release():
-                say(line)
+        windows = host.run(controller, requests, windows=args.windows, say=say_now)
     say(f"{counted(windows, 'window')}; limits ended")
     return OK
 

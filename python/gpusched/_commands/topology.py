@@ -125,8 +125,9 @@ def topology_command(args: argparse.Namespace) -> int:
 
 def show_topology(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=[args.file])
-    if args.output is not None and not args.dot:
-        raise InvalidInput("--output: only the drawing is written to a file; add --dot")
+    drawn = {"--output": args.output, "--no-nodes": args.nodes, "--cores": args.cores}
+    if not args.dot and (wrong := [f"{name}: only of the drawing; add --dot" for name, value in drawn.items() if value is not None]):
+        raise InvalidInput(wrong)
     if args.this_machine == (args.file is not None):
         raise InvalidInput("topology show: expected either a FILE or --this-machine")
     kind = "machine" if args.this_machine else kind_of_topology(args.file)

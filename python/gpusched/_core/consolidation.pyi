@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from .._types import Bound
-from .model import Cluster, Move, Plan
+from .model import Cluster, Move, Node, Plan, Task
 
 class LeastChange:
     @property
@@ -233,8 +233,8 @@ def consolidate(
     goal: Mapping[str, Any] | None = None,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
     policies: Mapping[str, str | Callable[[Cluster], npt.ArrayLike]] | None = None,
@@ -264,8 +264,8 @@ def replan(
     goal: Mapping[str, Any] | None = None,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Plan: ...
@@ -277,8 +277,8 @@ def bound(
     open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     time_limit: float | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Bound: ...
@@ -286,13 +286,13 @@ def goal_nodes(cluster: Cluster, goal: object) -> list[str]: ...
 def explain(
     cluster: Cluster,
     plan: Plan | Mapping[str, Any] | str | PathLike[str],
-    node: str,
+    node: str | Node,
     *,
     open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     price: int = 0,
     objective: Literal["gpus", "nodes"] = "gpus",
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
@@ -304,24 +304,24 @@ def explain_clear(
     open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     price: int = 0,
     objective: Literal["gpus", "nodes"] = "gpus",
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> list[Explanation]: ...
 def explain_move(
     cluster: Cluster,
-    task: str,
-    node: str,
+    task: str | Task,
+    node: str | Node,
     *,
     price: int = 0,
     open_price: int | None = None,
     max_disrupted: int | None = None,
     protect_core_members: bool = False,
     objective: Literal["gpus", "nodes"] = "gpus",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     plan: Plan | Mapping[str, Any] | str | PathLike[str] | None = None,
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> MoveExplanation: ...
@@ -337,8 +337,8 @@ def order_into_waves(
     protect_core_members: bool = False,
     record_chains: bool = False,
     objective: Literal["gpus", "nodes"] = "gpus",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
 ) -> OrderedMoves: ...
 def value_report(cluster: Cluster, plan: Plan | Mapping[str, Any] | str | PathLike[str]) -> ValueReport: ...
@@ -364,8 +364,8 @@ def frontier(
     record_chains: bool = False,
     objective: Literal["gpus", "nodes"] = "gpus",
     bound_method: Literal["none", "counting", "lp"] = "counting",
-    clear: Sequence[str] | None = None,
-    exempt: Sequence[str] = [],
+    clear: Sequence[str | Node] | None = None,
+    exempt: Sequence[str | Node] = [],
     points: int = 20,
     rule: Callable[[Cluster], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,

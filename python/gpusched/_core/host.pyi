@@ -1,6 +1,6 @@
 # Written by python/bindings/generate_stubs.py from the bindings; do not edit.
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .control import AdmissionAnswer, Newcomer
@@ -22,3 +22,20 @@ class LiveController:
     def state_known(self) -> bool: ...
     @property
     def config(self) -> dict[str, Any]: ...
+
+class RunRequests:
+    def __init__(self) -> None: ...
+    def stop(self, *_: Any) -> None: ...
+    def resume(self, *_: Any) -> None: ...
+    @property
+    def stopped(self) -> bool: ...
+    @property
+    def wants_resume(self) -> bool: ...
+
+def run(
+    controller: LiveController,
+    requests: RunRequests,
+    *,
+    windows: int | None = None,
+    say: Callable[[str], object] | None = None,
+) -> int: ...

@@ -230,7 +230,7 @@ def set_network(cluster: Cluster, reading: NetworkReading) -> Cluster: ...
 def reads_xml() -> bool: ...
 def reads_yaml() -> bool: ...
 def read_kubernetes(
-    sources: str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | Mapping[str, Any]],
+    paths: str | PathLike[str] | Mapping[str, Any] | Sequence[str | PathLike[str] | Mapping[str, Any]],
     *,
     schedulers: Sequence[str] = [],
     recreating_owners: Sequence[str] = [],
@@ -243,7 +243,7 @@ def read_kubernetes(
     examples: int = 3,
 ) -> ClusterReading: ...
 def read_kai_snapshot(
-    source: str | PathLike[str] | Mapping[str, Any],
+    path: str | PathLike[str] | Mapping[str, Any],
     *,
     schedulers: Sequence[str] = [],
     recreating_owners: Sequence[str] = [],
@@ -256,7 +256,7 @@ def read_kai_snapshot(
     examples: int = 3,
 ) -> ClusterReading: ...
 def read_slurm(
-    *sources: Any,
+    *paths: Any,
     ignore_protection: bool = False,
     evict_without_requeue: bool = False,
     array_tasks: int = 100,

@@ -298,3 +298,57 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (tmp_path / "quotas.json").write_text(json.dumps({"quotas": 1}))
     assert cli.main(command) == 2
     assert 'expected a mapping with a list "quotas"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [("t0", "t1"), ("t1", "t0")])
+def test_a_filter_tells_tasks_apart_that_are_equal_otherwise(names: tuple[str, str]) -> None:
+    """Only the second of two equal tasks may go to the empty node: it must be the one that moves, whatever it is called."""
+    stays, goes = names
+    nodes = [{"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536} for n, gpus in enumerate((3, 4))]
+    tasks = [
+        {"name": name, "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": gpus, "preemptible": True}
+        for name, gpus in ((stays, [0, 1]), (goes, [2, 3]))
+    ]
+    tasks.append({**tasks[0], "name": "resident", "gpu_count": 1, "node": "n0", "gpus": [0]})
+    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": nodes, "tasks": tasks})
+    job = {"name": "new", "pods": [{"count": 1, "gpu_count": 2, "cpu_milli": 0, "memory_mib": 0, "priority": 9}]}
+
+    def only(_: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
+        return node.name == "n1" if task.name.startswith("new") else not (task.name == stays and node.name == "n0")
+
+    made = gs.admit(cluster, job, filter=only, evictions=False)
+    assert made.moved == [goes] and made.evicted == [] and made.proven
+
+
+@pytest.mark.parametrize("names", [("t0", "t1"), ("t1", "t0")])
+@pytest.mark.parametrize("kind", ["failed GPU", "device class", "lent GPU"])
+def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names: tuple[str, str]) -> None:
+    wrong, right = names
+    node: dict[str, Any] = {"name": "n0", "gpu_count": 2, "cpu_milli": 64000, "memory_mib": 65536}
+    free = {**node, "name": "n1"}
+    node["labels"] = {"here": "yes"}
+    ask: dict[str, Any] = {"gpu_count": 1}
+    more: list[dict[str, Any]] = []
+    held: dict[str, Any] = {"gpu_count": 1}
+    if kind == "failed GPU":
+        node["failed_gpus"] = [0]
+    elif kind == "device class":
+        ask = {"gpu_count": 0, "device_count": 1, "device_classes": ["q"]}
+        held = {"gpu_count": 0, "device_count": 1, "device_classes": ["m", "q"]}
+        for one in (node, free):
+            one.update(gpu_count=0, devices=[{"device_class": k, "count": 1} for k in "mq"])
+    else:
+        held = {"gpu_count": 1, "priority_class": "LP"}
+        more = [{"name": "s", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0], "standby": True, "priority": 99}]
+        more[0]["priority_class"] = ask["priority_class"] = "HP"
+    tasks = [
+        {"name": name, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [gpu], "preemptible": True, **held}
+        for gpu, name in enumerate((wrong, right))
+    ]
+    more.append({"name": "resident", "gpu_count": 0, "cpu_milli": 1, "memory_mib": 0, "node": "n1"})
+    cluster = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 2, "now": 0, "nodes": [node, free], "tasks": tasks + more}
+    )
+    job = {"name": "new", "pods": [{"count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9, "node_selector": node["labels"], **ask}]}
+    made = gs.admit(cluster, job, evictions=False)
+    assert made.admitted and made.moved == [right]

@@ -40,11 +40,15 @@ def cluster() -> gs.Cluster:
 
 def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
     a = gs.allocate(cluster, job(4, 8))
-    assert a.placed and a.proven and a.reason is None and a.obstacle is None
+    assert a.placed and a.proven and a.reason == "" and a.obstacle == "none"
     assert a.per_domain == {"b": 8, "c": 24} and a.level == 1
     assert a.entropy == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
     assert [pod for pod, _, _ in a.pods] == [f"train-{i}" for i in range(4)]
     assert all(gpus == list(range(8)) for _, _, gpus in a.pods)
+    # Placements as those of `admit` and of plans, which read as tuples, too.
+    first = a.pods[0]
+    assert first == (first.task, first.node, first.gpus) == tuple(first) and (first[0], len(first)) == ("train-0", 3)
+    assert first != ("train-0", first.node, []) and a.pods == list(gs.admit(cluster, job(4, 8)).pods)
     literal = gs.allocate(cluster, job(4, 8), policy="entropy")
     assert literal.per_domain == {"a": 16, "b": 8, "c": 8} and not literal.proven
     assert copy.deepcopy(a) == a == pickle.loads(pickle.dumps(a)) != literal
@@ -67,7 +71,7 @@ def test_levels_and_unknown_positions(cluster: gs.Cluster) -> None:
     assert gs.allocate(cluster, job(3, 8, mode="required")).per_domain == {"c": 24}
     refused = gs.allocate(cluster, job(4, 8, mode="required"))
     assert not refused.placed and refused.pods == [] and refused.per_domain == {}
-    assert refused.obstacle == "network" and refused.reason is not None
+    assert refused.obstacle == "network"
     assert "'c' comes closest and holds 3 of the 4" in refused.reason
     assert gs.allocate(cluster, job(4, 8, mode="required"), mode="preferred").placed
     within = job(3, 8, further=[{"level": 0, "mode": "required"}], level="node")
@@ -337,7 +341,7 @@ def test_the_limits_of_a_caller() -> None:
     hard = {"name": "hard", "pods": groups}
     found = gs.allocate(cluster, hard, time_limit=0)
     assert (found.placed, found.proven, found.stop_reason) == (False, False, "time_limit")
-    assert found.reason is not None and "at its time limit, so a placement may exist" in found.reason
+    assert "at its time limit, so a placement may exist" in found.reason
     assert gs.allocate(cluster, {"name": "one", "pods": groups[:1]}).stop_reason == "completed"
     with pytest.raises(gs.InvalidInput, match="time_limit: -1; expected at least 0"):
         gs.allocate(cluster, hard, time_limit=-1)

@@ -82,8 +82,8 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
             ["--shapes: 'x' is no request", "--by", "required: CLUSTER.json"],
         ),
         (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' is no choice; write KIND=NAME"]),
-        (["consolidate", "c.json", "--policies", "ejection=a,ejection=b"], ["chooses for one kind twice"]),
-        (["consolidate", "c.json", "--policies", "ejection=a", "--policies", "ejection=b"], ["'ejection' is given twice"]),
+        (["consolidate", "c.json", "--policies", "ejection_rule=a,ejection_rule=b"], ["chooses for one kind twice"]),
+        (["consolidate", "c.json", "--policies", "ejection_rule=a", "--policies", "ejection_rule=b"], ["'ejection_rule' is given twice"]),
     ],
 )
 def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,6 +221,10 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, 
         (
             ["report", "CLUSTER", "--csv", "--nodes", "3", "--job-gpus", "64", "--cores-per-gpu", "1"],
             [f"--{name}: not an option of report --csv" for name in ("cores-per-gpu", "job-gpus", "nodes")],
+        ),
+        (
+            ["topology", "show", "CLUSTER", "-o", "OUTPUT", "--no-nodes", "--cores"],
+            [f"--{name}: only of the drawing; add --dot" for name in ("output", "no-nodes", "cores")],
         ),
         (["plot", "gpus", "CLUSTER", "-o", "OUTPUT", "--gpus", "8"], ["--gpus: not an option of plot gpus"]),
         (["kube", "snapshot", "-o", "OUTPUT", "--raw", "--schedulers", "a"], ["--schedulers: not an option of kube snapshot --raw"]),

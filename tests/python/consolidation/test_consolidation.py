@@ -104,7 +104,7 @@ def test_policies_by_name(small: gs.Cluster) -> None:
     for kind, known in names.items():
         for name in known:
             assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
-    assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destinations": "group_order"}) != preset
+    assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"}) != preset
     with pytest.raises(gs.InvalidInput, match=r"node_order: 'fewest_pots'.*did you mean 'fewest_pods'"):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
     with pytest.raises(gs.InvalidInput, match=r"unknown field 'node_orders'.*did you mean 'node_order'"):
@@ -155,6 +155,8 @@ def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field:
 
 
 def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'gpu_picker'; write policies=\{'gpu_picker': \.\.\.\}"):
+        gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
         gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
@@ -484,8 +486,8 @@ def test_a_node_order_in_python_is_asked_once_a_round(small: gs.Cluster) -> None
 
 def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) -> None:
     for name, f in (("unit", lambda c: np.ones(len(c.nodes), dtype=int)), ("gpus", lambda c: c.nodes.gpu_count)):
-        by_function = gs.consolidate(small, policies={"weight": f})
-        assert by_function == gs.consolidate(small, policies={"weight": name})
+        by_function = gs.consolidate(small, policies={"node_weight": f})
+        assert by_function == gs.consolidate(small, policies={"node_weight": name})
     asked: list[gs.Cluster] = []
 
     def one_group(cluster: gs.Cluster) -> list[int]:
@@ -501,7 +503,7 @@ def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) 
     assert plan.moves and {move.to for move in plan.moves} <= inside
 
 
-@pytest.mark.parametrize("kind", ["node_order", "partitioner", "weight"])
+@pytest.mark.parametrize("kind", ["node_order", "partitioner", "node_weight"])
 def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str) -> None:
     n = len(small.nodes)
     field = rf"policies\.{kind}'s answer"
@@ -522,7 +524,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
     ):
         with pytest.raises(gs.InvalidInput, match=message):
             gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
-    if kind == "weight":
+    if kind == "node_weight":
         with pytest.raises(gs.InvalidInput, match=rf"{field} for node '.*': -1; expected 0 to "):
             gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
 
@@ -542,10 +544,10 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
 
 
 def test_policies_that_cannot_be_functions_say_so(small: gs.Cluster) -> None:
-    with pytest.raises(gs.InvalidInput, match=r"policies\.ejection: .*; expected a name: policies of this kind are asked within"):
-        gs.consolidate(small, policies={"ejection": lambda c: []})
+    with pytest.raises(gs.InvalidInput, match=r"policies\.ejection_rule: .*; expected a name: policies of this kind are asked within"):
+        gs.consolidate(small, policies={"ejection_rule": lambda c: []})
     with pytest.raises(gs.InvalidInput) as caught:
-        gs.consolidate(small, policies={"node_order": 3, "picker": print})  # type: ignore[dict-item]
+        gs.consolidate(small, policies={"node_order": 3, "gpu_picker": print})  # type: ignore[dict-item]
     assert len(caught.value.problems) == 2
 
 
@@ -568,6 +570,12 @@ def test_a_node_may_be_too_dear(small: gs.Cluster) -> None:
 
 def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     frontier = gs.frontier(small, points=5)
+    assert len(frontier) == 5
+    all_of_it = gs.frontier(small, points=1000)
+    for points in (1, 2, 3):
+        few = gs.frontier(small, points=points)
+        assert len(few) == points and few[-1].vacated_weight == max(p.vacated_weight for p in few.points)
+    assert len(all_of_it) <= 1000
     assert len(frontier) == len(frontier.points) and list(frontier) == frontier.points
     assert frontier[0] == frontier.points[0] and frontier[-1] == frontier.points[-1]
     with pytest.raises(IndexError, match="point 99; there are"):

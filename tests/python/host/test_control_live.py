@@ -443,3 +443,39 @@ def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], 
     time.sleep(0.1)
     controller.window()
     assert controller.take_answers() == [] and len(controller.waiting) == 1
+
+
+def test_a_number_of_windows_is_checked_before_the_start(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.write("config.json", json.dumps(host.config()))
+    assert cli.main(["control", "--config", str(host.folder / "config.json"), "--windows", "-1"]) == 2
+    assert capsys.readouterr() == ("", "gpusched: --windows: -1; expected at least 0\n")
+
+
+def test_the_loop_from_python(host: Host, load: Callable[..., None]) -> None:
+    load(40.0, 100_000_000)
+    config = host.config(flags={"place": False, "mig": False})
+    config["live"]["mig"] = "none"
+    controller = gs.host.LiveController(config)
+    requests = gs.host.RunRequests()
+    with pytest.raises(gs.InvalidInput, match="start"):
+        gs.host.run(controller, requests, windows=1)
+    controller.start()
+    lines: list[str] = []
+    assert gs.host.run(controller, requests, windows=10, say=lines.append) == 10
+    assert any(line.startswith("window ") for line in lines)
+
+    def full(line: str) -> None:
+        raise OSError("no space left")
+
+    controller.resume()
+    with pytest.raises(OSError, match="no space left"):
+        gs.host.run(controller, requests, windows=20, say=full)
+    assert any("-> disabled" in line for line in controller.window())  # limits have ended all the same
+    requests.resume(signal.SIGUSR1, None)  # as a handler
+    assert requests.wants_resume and "resume" in repr(requests)
+    requests.stop()
+    assert requests.stopped and gs.host.run(controller, requests) == 0
+    with pytest.raises(gs.InvalidInput, match="windows: -1; expected at least 0"):
+        gs.host.run(controller, requests, windows=-1)
+    with pytest.raises(gs.InvalidInput, match="say: 3; expected a callable"):
+        gs.host.run(controller, requests, say=3)  # type: ignore[arg-type]

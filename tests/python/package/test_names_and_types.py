@@ -3,7 +3,7 @@
 
 import gpusched as gs
 import pytest
-from clusters import make_task
+from clusters import document, make_node, make_task
 from gpusched import _solvers
 
 
@@ -13,9 +13,9 @@ from gpusched import _solvers
         (lambda c: gs.consolidate(3), "consolidate(): cluster: 3; expected a Cluster"),
         (lambda c: gs.consolidate(None), "consolidate(): cluster: None; expected a Cluster"),
         (lambda c: gs.apply("x", {}), "apply(): cluster: 'x'; expected a Cluster"),
-        (lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3), "minimal_victim_sets(): node: 3; expected a string"),
+        (lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3), "minimal_victim_sets(): node: 3; expected a string or a Node"),
         (lambda c: gs.topology.NetworkTree(3), "NetworkTree(): cluster: 3; expected a Cluster"),
-        (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex(): node: 1; expected a string"),
+        (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex(): node: 1; expected a string or a Node"),
         (lambda c: gs.preemption.lost_work(c, 3), "lost_work(): task: 3; expected a string or a Task"),
         (lambda c: c.nodes[1.5], "Nodes.__getitem__(): 1.5; expected an integer, a slice or a string"),
         (lambda c: c.nodes.index(1), "Nodes.index(): name: 1; expected a string"),
@@ -67,7 +67,7 @@ def test_wrong_types_of_several_arguments_come_together(tiny):
         gs.preemption.minimal_victim_sets(3, {}, 4)
     assert raised.value.problems == [
         "minimal_victim_sets(): cluster: 3; expected a Cluster",
-        "minimal_victim_sets(): node: 4; expected a string",
+        "minimal_victim_sets(): node: 4; expected a string or a Node",
     ]
 
 
@@ -119,6 +119,40 @@ def test_unknown_names_get_the_nearest_ones(tiny, call, error, hint):
     with pytest.raises(error) as raised:
         call(tiny)
     assert hint in str(raised.value)
+
+
+def test_nodes_and_tasks_stand_for_their_names(tiny):
+    """Wherever a name may be given, also in a list of both, and of another snapshot."""
+    for cluster in (tiny, gs.Cluster.from_json(tiny.to_json())):
+        n0, n1 = cluster.nodes["n0"], cluster.nodes["n1"]
+        small = cluster.tasks["small"]
+        plan = gs.consolidate(tiny)
+        assert gs.consolidate(tiny, exempt=[n0, "n1"]) == gs.consolidate(tiny, exempt=["n0", "n1"])
+        assert gs.consolidate(tiny, clear=[n0]) == gs.consolidate(tiny, clear=["n0"])
+        explain = gs.consolidation.explain
+        assert str(explain(tiny, plan, n0, exempt=(n1,))) == str(explain(tiny, plan, "n0", exempt=["n1"]))
+        assert str(gs.explain_move(tiny, small, n1)) == str(gs.explain_move(tiny, "small", "n1"))
+        assert gs.order_into_waves(tiny, [(small, n1)]).plan == gs.order_into_waves(tiny, [("small", "n1")]).plan
+        tree = gs.topology.NetworkTree(tiny)
+        assert tree.vertex(n0) == tree.vertex("n0") and tree.ancestor(n0, 0) == tree.ancestor("n0", 0)
+        new = make_task("new")
+        sets = gs.preemption.minimal_victim_sets
+        assert sets(tiny, new, n0) == sets(tiny, new, "n0")
+        job = {"name": "a-job", "pods": [make_task("x", count=1)]}
+        del job["pods"][0]["name"]
+        assert gs.admit(tiny, job, spare=[small]) == gs.admit(tiny, job, spare=["small"])
+        waiting = gs.allocation.with_task(tiny, new)
+        pending = waiting.tasks["new"]
+        assert gs.admit(waiting, [pending]) == gs.admit(waiting, pending) == gs.admit(waiting, "new")
+        assert gs.preemption.preempt_gang(waiting, [pending]) == gs.preemption.preempt_gang(waiting, ["new"])
+        index = gs.preemption.OnlinePreemption(waiting)
+        assert index.decide(pending) == index.decide("new")
+        index.fail_gpu(n0, 0)
+        assert index.failed_gpus(n0) == index.failed_gpus("n0") == [0]
+        index.remove(small)
+        assert index.cluster().tasks["small"].node is None
+    with pytest.raises(gs.InvalidInput, match="unknown node 'elsewhere'"):
+        gs.consolidate(tiny, exempt=[gs.Cluster.from_json(document([make_node("elsewhere")], [])).nodes[0]])
 
 
 def with_node(cluster, **fields):

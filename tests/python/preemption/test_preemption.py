@@ -51,6 +51,12 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
     ]
     assert len(options) == 12 and len(aligned) == 8
     assert all(s in options for s in aligned)
+    # The default is what IMP guarantees; what the task says itself is asked for.
+    assert aligned == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n)]
+    assert options == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos=None)]
+    for ignored in ("alpha", "score", "engine", "now", "cost", "replace_victims", "numa_score"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{ignored}'"):
+            gs.preemption.minimal_victim_sets(cluster, b, "m1", **{ignored: None})
 
     d = gs.preempt(cluster, "waits")
     assert d is not None
@@ -165,7 +171,8 @@ def test_more_than_64_potential_victims() -> None:
     for policy in ("imp", "exhaustive", "reprieve"):
         found = gs.preempt(snapshot, "p", policy=policy)  # type: ignore[arg-type]
         assert found is not None and found.victims == ["gpu"] and found.proven
-    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == [["gpu"]]
+    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0", qos=None) == [["gpu"]]
+    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == []  # no socket is known
     index = gs.preemption.OnlinePreemption(snapshot)
     index.remove("c3")
     index.place("c3", "n0", [])

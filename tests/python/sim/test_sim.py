@@ -369,6 +369,14 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
     for answer in (small.nodes[-1], small.nodes[0], (small.nodes[0], [0])):
         with pytest.raises(gs.InvalidInput, match="node 'node-.*' of another cluster"):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
+    wrong: list[tuple[Any, str]] = [
+        ("n9", "a placement policy's answer for task '.*': unknown node 'n9'"),
+        (("n0", [-1]), "the policy answers for task '.*' with GPU: -1; expected 0 to 63"),
+        (3, "a placement policy's answer for task '.*': 3; expected None, a node, or a pair"),
+    ]
+    for answer, told in wrong:
+        with pytest.raises(gs.InvalidInput, match=told):
+            gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     # A copy has the same nodes.
     result = gs.sim.replay(
         trace,

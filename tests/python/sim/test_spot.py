@@ -90,7 +90,7 @@ def test_books_balance_and_mechanisms_differ() -> None:
     trace = gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
     assert trace == gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
     frame = trace.to_pandas()
-    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot", "exact")}  # type: ignore[arg-type]
+    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot", "spot_exact")}  # type: ignore[arg-type]
     for result in results.values():
         jobs = result.jobs
         parts = jobs["startup_s"] + jobs["kept_s"] + jobs["lost_s"] + jobs["open_s"]
@@ -99,8 +99,11 @@ def test_books_balance_and_mechanisms_differ() -> None:
         assert np.array_equal(jobs["kept_s"][finished], frame["work_s"].to_numpy()[finished])
         assert not jobs["evictions"][frame["priority_class"] == "HP"].any()
         assert not jobs["held_s"].flags.writeable
-        total = result.timeline["hp_gpu_milli"] + result.timeline["lp_gpu_milli"]
-        assert total.max() <= 16 * 8 * 1000
+        timeline = result.timeline
+        assert (timeline.hp_gpu_milli + timeline.lp_gpu_milli).max() <= 16 * 8 * 1000
+        assert len(timeline) == len(timeline.to_pandas()) and not timeline.time_s.flags.writeable
+        assert list(timeline.to_pandas()) == ["time_s", "hp_gpu_milli", "lp_gpu_milli", "hp_waiting", "lp_waiting"]
+        assert pickle.loads(pickle.dumps(timeline)) == timeline == result.timeline
         again = pickle.loads(pickle.dumps(result))
         assert all(np.array_equal(again.jobs[k], jobs[k]) for k in jobs)
         assert again.lp_completion_s == result.lp_completion_s and again.hp_allocation == result.hp_allocation

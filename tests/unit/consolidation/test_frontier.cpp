@@ -3,6 +3,7 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
+#include <gpusched/consolidation/detail/even_steps.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/core/executor.hpp>
 
@@ -35,6 +36,33 @@ TEST_CASE("a frontier goes from the cheapest node to all of them") {
     }
     CHECK(frontier.bound_method == "counting");
     CHECK(frontier.stop_reason == StopReason::completed);
+}
+
+TEST_CASE("a frontier has no more points than asked for: the first, the last, even steps of cost between") {
+    const auto cluster = Cluster::build(three_prices());
+    const auto costs = [](const con::Frontier& frontier) {
+        std::vector<std::int64_t> all;
+        for (const auto& point : frontier.points) all.push_back(point.result.stats.relocation_cost);
+        return all;
+    };
+    con::FrontierOptions options;
+    options.points = 2;
+    CHECK(costs(con::frontier(cluster, options)) == std::vector<std::int64_t>{1, 5});
+    options.points = 1;
+    CHECK(costs(con::frontier(cluster, options)) == std::vector<std::int64_t>{5});
+
+    const auto kept = [](const std::vector<std::int64_t>& given, std::size_t most) {
+        std::vector<std::int64_t> all;
+        for (const auto i : con::detail::even_steps(given, most)) all.push_back(given[i]);
+        return all;
+    };
+    using Costs = std::vector<std::int64_t>;
+    CHECK(kept({1, 2, 3, 4, 50, 51, 100}, 3) == Costs{1, 50, 100});
+    CHECK(kept({1, 2, 3, 4, 98, 99, 100}, 5) ==
+          Costs{1, 4, 98, 99, 100});  // as near to 26, 51 and 76 as can be, each once
+    CHECK(kept({1, 97, 98, 99, 100}, 4) == Costs{1, 97, 98, 100});
+    CHECK(kept({1, 2, 3}, 3) == Costs{1, 2, 3});
+    CHECK(kept({}, 1) == Costs{});
 }
 
 TEST_CASE("a frontier says that the migration budget ended it") {

@@ -33,11 +33,11 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
         paper{.switches = {.shortest_chains_first = false}};
     const auto names = con::PolicyNames{.partitioner = "random_groups",
                                         .node_order = "fewest_pods",
-                                        .destinations = "group_order",
-                                        .ejection = "first_victims",
+                                        .destination_ranking = "group_order",
+                                        .ejection_rule = "first_victims",
                                         .acceptance = "accept_all",
-                                        .weight = "unit",
-                                        .picker = "fewest_crossings"};
+                                        .node_weight = "unit",
+                                        .gpu_picker = "fewest_crossings"};
     CHECK(con::consolidate(cluster, con::make_policies(con::Preset::ipc, names)).plan ==
           con::consolidate(cluster, paper).plan);
 }
@@ -58,7 +58,7 @@ TEST_CASE("presets by name give the presets' plans") {
 
 TEST_CASE("names are listed by kind") {
     CHECK(con::policy_names("node_order") == con::node_orders().names());
-    CHECK(con::policy_names("picker") == con::gpu_pickers().names());
+    CHECK(con::policy_names("gpu_picker") == con::gpu_pickers().names());
     REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "did you mean 'node_order'?");
 }
 
@@ -70,11 +70,11 @@ TEST_CASE("every name makes a policy whose plans are valid") {
     };
     for (const auto& name : con::partitioners().names()) CHECK(valid({.partitioner = name}));
     for (const auto& name : con::node_orders().names()) CHECK(valid({.node_order = name}));
-    for (const auto& name : con::destination_rankings().names()) CHECK(valid({.destinations = name}));
-    for (const auto& name : con::ejection_rules().names()) CHECK(valid({.ejection = name}));
+    for (const auto& name : con::destination_rankings().names()) CHECK(valid({.destination_ranking = name}));
+    for (const auto& name : con::ejection_rules().names()) CHECK(valid({.ejection_rule = name}));
     for (const auto& name : con::acceptances().names()) CHECK(valid({.acceptance = name}));
-    for (const auto& name : con::node_weights().names()) CHECK(valid({.weight = name}));
-    for (const auto& name : con::gpu_pickers().names()) CHECK(valid({.picker = name}));
+    for (const auto& name : con::node_weights().names()) CHECK(valid({.node_weight = name}));
+    for (const auto& name : con::gpu_pickers().names()) CHECK(valid({.gpu_picker = name}));
 }
 
 TEST_CASE("a node order of one's own is chosen by name from a copy of the registry") {

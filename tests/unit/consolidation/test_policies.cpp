@@ -103,24 +103,24 @@ TEST_CASE("the least that the concepts ask for is enough") {
 TEST_CASE("pickers and weights that answer what cannot be are refused, and nothing is corrupted") {
     const auto cluster = Cluster::build(generated());
     const auto picks = [](GpuMask gpus) {
-        return con::AnyPolicies(
-            con::with_picker(con::presets::fast(), [gpus](const Cluster&, TaskId, NodeId) { return gpus; }));
+        return con::AnyPolicies(con::with_gpu_picker(
+            con::presets::fast(), [gpus](const Cluster&, TaskId, NodeId) { return gpus; }));
     };
     for (const auto gpus : {GpuMask{0}, ~GpuMask{0}, GpuMask{1} << 63})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, picks(gpus)), InvalidInput,
                                "the GPU picker answers");
     const auto weighs = [](std::int64_t weight) {
         return con::AnyPolicies(
-            con::with_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; }));
+            con::with_node_weight(con::presets::fast(), [weight](const Cluster&, NodeId) { return weight; }));
     };
     const auto most = con::most_node_weight(cluster);
     for (const auto weight : {std::int64_t{-1}, most + 1, std::numeric_limits<std::int64_t>::max()})
         REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, weighs(weight)), InvalidInput,
-                               "': weight: " + std::to_string(weight) + "; expected 0 to " +
+                               "': node_weight: " + std::to_string(weight) + "; expected 0 to " +
                                    std::to_string(most));
     CHECK(con::consolidate(cluster, weighs(most)).stats.vacated_nodes > 0);
     const auto models = [](std::int64_t per_gpu) {
-        return con::AnyPolicies(con::with_weight(con::presets::fast(), con::ModelWeight{{per_gpu}}));
+        return con::AnyPolicies(con::with_node_weight(con::presets::fast(), con::ModelWeight{{per_gpu}}));
     };
     REQUIRE_THROWS_AS(con::consolidate(cluster, models(std::numeric_limits<std::int64_t>::max())),
                       InvalidInput);
@@ -172,7 +172,7 @@ TEST_CASE("library policies combine") {
     const auto cluster = Cluster::build(spec);
     const con::Policies<con::BySwitch, con::LowestUtilisation, con::TightestFit, con::EasierVictims,
                         con::PriceLimit, con::ModelWeight, allocation::FewestCrossings>
-        policies{.acceptance = {.others = 3}, .weight = {{2, 3}}};
+        policies{.acceptance = {.others = 3}, .node_weight = {{2, 3}}};
     const auto result = con::consolidate(cluster, policies, {.partition_size = 64});
     CHECK(result.stats.vacated_nodes > 0);
     CHECK(check(spec, cluster, result.plan).ok);
@@ -194,11 +194,11 @@ TEST_CASE("one policy of a preset is replaced, all else of it stays") {
     const auto stays = [&](const auto& p) { return p.switches == all.switches; };
     const auto one_group = con::with_partitioner(all, OneGroup{});
     const auto by_name = con::with_node_order(one_group, ByName{});
-    const auto last_first = con::with_destinations(by_name, LastNodeFirst{});
-    const auto all_leave = con::with_ejection(last_first, AllLeave{});
+    const auto last_first = con::with_destination_ranking(by_name, LastNodeFirst{});
+    const auto all_leave = con::with_ejection_rule(last_first, AllLeave{});
     const auto few_moves = con::with_acceptance(all_leave, AtMostTwoMoves{});
-    const auto same = con::with_weight(few_moves, Same{});
-    const auto mine = con::with_picker(same, HighestGpus{});
+    const auto same = con::with_node_weight(few_moves, Same{});
+    const auto mine = con::with_gpu_picker(same, HighestGpus{});
     static_assert(std::same_as<decltype(mine), const con::Policies<OneGroup, ByName, LastNodeFirst, AllLeave,
                                                                    AtMostTwoMoves, Same, HighestGpus>>);
     const con::AnyPolicies any = mine;

@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/rng.hpp>
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/solver.hpp>
@@ -26,6 +27,27 @@ ClusterSpec described_instance() {
         task.node = "n" + std::to_string(node);
         task.gpus = {t / 25};
         spec.tasks.push_back(task);
+    }
+    return spec;
+}
+
+/// 60 half-empty nodes whose tasks differ in cores, so that preprocessing the class form takes longer than a short limit.
+ClusterSpec slow_to_preprocess() {
+    Rng rng(7);
+    ClusterSpec spec;
+    for (int n = 0; n < 60; ++n) {
+        const auto node = "n" + std::to_string(n);
+        spec.nodes.push_back({.name = node, .gpu_model = "A", .gpu_count = 8, .cpu_milli = 128'000});
+        for (int gpu = 0; gpu < 6;) {
+            const auto count = static_cast<int>(rng.between(1, 3));
+            TaskSpec task{.name = node + "-" + std::to_string(gpu), .node = node};
+            for (int g = 0; g < count; ++g) task.gpus.push_back(gpu + g);
+            task.gpu_count = count;
+            task.cpu_milli = 1000 * count * rng.between(2, 14);
+            task.locked = rng.chance(0.2);
+            spec.tasks.push_back(task);
+            gpu += static_cast<int>(rng.between(count, count + 2));
+        }
     }
     return spec;
 }
@@ -97,4 +119,23 @@ TEST_CASE("an empty cluster is an empty model") {
     CHECK(m.columns() == 0);
     CHECK(m.rows() == 0);
     CHECK(m.decode({}).empty());
+}
+
+TEST_CASE("a time limit that ends a solver before its search is no proof, and keeps the start") {
+    const auto cluster = Cluster::build(slow_to_preprocess());
+    const auto m = consolidation(cluster, {.form = ConsolidationForm::classes});
+    const auto start = m.encode(m.home);
+    REQUIRE(evaluate(m, start).feasible());
+    for (const auto& name : available_solvers())
+        for (const double limit_s : {0.001, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64}) {
+            CAPTURE(name, limit_s);
+            const auto alone = solve(m, {.time_limit = limit_s}, name);
+            CAPTURE(enum_name(alone.status), alone.message);
+            CHECK((alone.status == Status::time_limit || alone.status == Status::optimal));
+            const auto started = solve(m, {.time_limit = limit_s, .start = start}, name);
+            CAPTURE(enum_name(started.status), started.message);
+            CHECK((started.status == Status::time_limit || started.status == Status::optimal));
+            CHECK(started.has_solution());
+            CHECK(started.bound <= started.objective + 1e-6);
+        }
 }

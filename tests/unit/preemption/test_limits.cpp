@@ -69,7 +69,8 @@ TEST_CASE("a time limit ends a decision, which says so and holds all the same") 
     CHECK_FALSE(none.decision);
     CHECK_FALSE(none.proven);
     CHECK(none.stop_reason == StopReason::time_limit);
-    const auto sets = minimal_victim_sets(cluster, p, NodeId{0}, {.time_limit = 0.01}, {.clock = &clock});
+    const auto sets = minimal_victim_sets(cluster, p, NodeId{0}, {.qos = std::nullopt, .time_limit = 0.01},
+                                          {.clock = &clock});
     CHECK_FALSE(sets.proven);
     CHECK(sets.stop_reason == StopReason::time_limit);
     // Enough time changes nothing.

@@ -105,7 +105,7 @@ TEST_CASE("gangs and lists of smallest sets take an order as they take a name") 
     CHECK(gang->victims == alone.victims);
     CHECK(gang->cost == alone.cost);
     const auto sets = [&](const VictimPolicy& policy) {
-        return minimal_victim_sets(cluster, pods[0], NodeId{0}, {.policy = policy}).sets;
+        return minimal_victim_sets(cluster, pods[0], NodeId{0}, {.policy = policy, .qos = std::nullopt}).sets;
     };
     CHECK(sets(YoungestFirst{}) == sets(Policy::imp));
 }

@@ -23,7 +23,7 @@ TEST_CASE("a gang that must stay together tries every domain") {
     gang.pod.network_affinity = NetworkAffinity{0, NetworkMode::required};
     const std::vector<NodeSpec> nodes{in(machine("n0", 8), "s0"), in(machine("n1", 8), "s1"),
                                       in(machine("n2", 8), "s1")};
-    for (const auto victims : {Victims::none, Victims::random, Victims::spot, Victims::exact})
+    for (const auto victims : {Victims::none, Victims::random, Victims::spot, Victims::spot_exact})
         CHECK(log_of({nodes, {gang}}, plain(victims)) == "0 gang/0>n1, 0 gang/1>n2");
     // An LP gang, too; and room is made in the domain that can hold it, where the least work is lost: x for an hour.
     auto late = gang;
@@ -37,7 +37,7 @@ TEST_CASE("a gang that must stay together tries every domain") {
     const SpotTrace full{more,
                          {job("u", lp, 8, 0, 20'000), job("v", lp, 8, 0, 20'000, 3000),
                           job("w", lp, 8, 0, 20'000), job("x", lp, 8, 0, 20'000), late}};
-    for (const auto victims : {Victims::spot, Victims::exact})
+    for (const auto victims : {Victims::spot, Victims::spot_exact})
         CHECK(log_of(full, plain(victims)) ==
               "0 u>n0, 0 v>n1, 0 w>n2, 0 x>n3, 3600 x!, 3600 gang/0>n4, 3600 gang/1>n3, 3615 x>n3");
     const auto r = replay_spot(full, plain(Victims::random));
@@ -75,7 +75,7 @@ TEST_CASE("a gang that must stay together runs at once exactly when a domain hol
         auto gang = job("gang", hp, gpus, 100, 10, 0, pods);
         gang.pod.network_affinity = NetworkAffinity{0, NetworkMode::required};
         trace.jobs.push_back(gang);
-        for (const auto victims : {Victims::none, Victims::random, Victims::spot, Victims::exact}) {
+        for (const auto victims : {Victims::none, Victims::random, Victims::spot, Victims::spot_exact}) {
             if (occupied && victims == Victims::none) continue;
             auto options = plain(victims);
             options.rankers = {rng.below(2) == 0 ? "packing" : "random"};

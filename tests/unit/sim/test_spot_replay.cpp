@@ -64,13 +64,13 @@ TEST_CASE("the least work is lost, and nobody leaves where nobody may") {
     SpotTrace trace{
         {machine("a", 1), machine("b", 1)},
         {job("y", lp, 1, 0, 1000, 300), job("x", lp, 1, 0, 1000, 100), job("hp", hp, 1, 450, 10)}};
-    for (const auto victims : {Victims::spot, Victims::exact})
+    for (const auto victims : {Victims::spot, Victims::spot_exact})
         CHECK(log_of(trace, plain(victims)) == "0 y>a, 0 x>b, 450 x!, 450 hp>b, 465 x>b");
     CHECK(log_of(trace, plain(Victims::none)) == "0 y>a, 0 x>b, 1000 hp>a");
     std::swap(trace.jobs[0].pod.checkpoint_interval, trace.jobs[1].pod.checkpoint_interval);
     CHECK(log_of(trace, plain()) == "0 y>a, 0 x>b, 450 y!, 450 hp>a, 465 y>a");
     trace.jobs[0].pod.preemptible = trace.jobs[1].pod.preemptible = false;
-    for (const auto victims : {Victims::spot, Victims::exact, Victims::random})
+    for (const auto victims : {Victims::spot, Victims::spot_exact, Victims::random})
         CHECK(log_of(trace, plain(victims)) == "0 y>a, 0 x>b, 1000 hp>a");
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("the paper's prefix takes the cheapest first, the exact set only whom 
         {machine("a", 4)},
         {job("y", lp, 3, 0, 10'000, 350), job("x", lp, 1, 0, 10'000, 400), job("hp", hp, 3, 450, 10)}};
     CHECK(log_of(trace, plain(Victims::spot)) == "0 y>a, 0 x>a, 450 y!, 450 x!, 450 hp>a, 450 x>a, 465 y>a");
-    CHECK(log_of(trace, plain(Victims::exact)) == "0 y>a, 0 x>a, 450 y!, 450 hp>a, 465 y>a");
+    CHECK(log_of(trace, plain(Victims::spot_exact)) == "0 y>a, 0 x>a, 450 y!, 450 hp>a, 465 y>a");
 }
 
 TEST_CASE("random victims are any that make room") {
@@ -134,7 +134,7 @@ TEST_CASE("a pod gets in by eviction with the devices that it asks for") {
     trace.nodes[0].devices = {{"mig-1g", 1}};
     device(trace.jobs[1].pod);
     const auto check = [&] {
-        for (const auto victims : {Victims::spot, Victims::exact, Victims::random})
+        for (const auto victims : {Victims::spot, Victims::spot_exact, Victims::random})
             CHECK(log_of(trace, plain(victims)) == "0 lp>a, 100 lp!, 100 hp>a, 115 lp>a");
     };
     check();

@@ -1,6 +1,7 @@
 // CoverFinder: which sets of tasks would have to leave a node for another task.
 #pragma once
 
+#include <gpusched/admission/detail/filter_answers.hpp>
 #include <gpusched/admission/detail/node_bounds.hpp>
 #include <gpusched/admission/detail/search_state.hpp>
 #include <gpusched/admission/result.hpp>
@@ -22,10 +23,10 @@ struct Cover {
 /// Finds the sets by including and excluding one task after the other, on the state of the search, which it leaves as it was.
 class CoverFinder {
   public:
-    CoverFinder(const Cluster& snapshot, SearchState& state, const Prices& prices, NodeBounds& bounds,
-                Statistics& stats)
-        : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), prices_(prices), bounds_(bounds),
-          stats_(stats) {}
+    CoverFinder(const Cluster& snapshot, SearchState& state, const FilterAnswers& passes,
+                const Prices& prices, NodeBounds& bounds, Statistics& stats)
+        : snapshot_(snapshot), inv_(snapshot.inventory()), state_(state), passes_(passes), prices_(prices),
+          bounds_(bounds), stats_(stats) {}
 
     /// All minimal sets that cost no more than `most_cost`, the cheapest by estimate first.
     /// @return false where there are too many of them, and some were left out
@@ -36,11 +37,15 @@ class CoverFinder {
     void find_one();
     /// What the destination of a displaced task costs at least, on top of its least price; from the snapshot.
     [[nodiscard]] std::int64_t hardness(TaskId task) const;
-    [[nodiscard]] bool alike(TaskId a, TaskId b, NodeId node) const;
+    /// Does it make no difference, to anybody, which of the two leaves? With a filter, which may tell any two apart, it always does.
+    [[nodiscard]] bool alike(TaskId a, TaskId b) const;
+    /// Do they leave as many healthy GPUs and devices of each class, none of which others hold too?
+    [[nodiscard]] bool free_alike(TaskId a, TaskId b) const;
 
     const Cluster& snapshot_;
     const Inventory& inv_;
     SearchState& state_;
+    const FilterAnswers& passes_;
     const Prices& prices_;
     NodeBounds& bounds_;
     Statistics& stats_;
@@ -48,6 +53,7 @@ class CoverFinder {
     // Of the call at hand.
     TaskId for_ = none<TaskId>;
     NodeId on_ = none<NodeId>;
+    GpuMask shared_ = 0;  // its GPUs that two tasks hold: one borrows them from the other
     std::int64_t most_cost_ = 0, sets_left_ = 0;
     std::vector<TaskId> candidates_{}, chosen_{};
     struct Rest {

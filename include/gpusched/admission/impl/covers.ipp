@@ -9,8 +9,18 @@
 
 namespace GPUSCHED_NAMESPACE::admission::detail {
 
-GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b, NodeId node) const {
-    if (inv_.nodes.hardware[index(node)] != NodeTable::no_hardware) return false;
+GPUSCHED_INTERNAL bool CoverFinder::free_alike(TaskId a, TaskId b) const {
+    const auto x = snapshot_.gpus_of(a), y = snapshot_.gpus_of(b);
+    const auto as_many = [&](GpuMask kind) { return gpu_count(x & kind) == gpu_count(y & kind); };
+    if (((x | y) & shared_) != 0 || !as_many(snapshot_.healthy_gpus(on_))) return false;
+    const auto& devices = inv_.node_devices[inv_.nodes.devices[index(on_)]];
+    return std::all_of(devices.classes.begin(), devices.classes.end(), [&](const auto& one) {
+        return as_many(one.devices) && as_many(one.devices & inv_.nodes.failed_gpus[index(on_)]);
+    });
+}
+
+GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b) const {
+    if (passes_ || inv_.nodes.hardware[index(on_)] != NodeTable::no_hardware) return false;
     const auto& t = inv_.tasks;
     const auto& x = prices_[a];
     const auto& y = prices_[b];
@@ -18,7 +28,8 @@ GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b, NodeId node) const
            request_key(snapshot_, a) == request_key(snapshot_, b) &&
            t.traits[index(a)] == t.traits[index(b)] && t.profile[index(a)] == t.profile[index(b)] &&
            t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] && inv_.budgets_of(a).empty() &&
-           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose;
+           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose &&
+           free_alike(a, b);
 }
 
 GPUSCHED_INTERNAL std::int64_t CoverFinder::hardness(TaskId task) const {
@@ -38,9 +49,15 @@ GPUSCHED_INLINE bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     covers.clear();
     candidates_.clear();
     chosen_.clear();
-    for (const auto other : state_.work.tasks_on(node))
+    GpuMask held = 0;
+    shared_ = 0;
+    for (const auto other : state_.work.tasks_on(node)) {
+        const auto gpus = state_.work.gpus_of(other);
+        shared_ |= held & gpus;
+        held |= gpus;
         if (state_.fate[index(other)] == SearchState::untouched && prices_[other].least <= most_cost)
             candidates_.push_back(other);
+    }
     const auto& t = inv_.tasks;
     const auto key = [&](TaskId x) {
         return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)],
@@ -131,7 +148,7 @@ GPUSCHED_INTERNAL void CoverFinder::find(std::size_t next, std::int64_t cost) {
         state_.work.rollback(before);
     }
     do ++next;
-    while (next < candidates_.size() && alike(x, candidates_[next], on_));
+    while (next < candidates_.size() && alike(x, candidates_[next]));
     find(next, cost);
 }
 

@@ -26,7 +26,8 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::spa
     : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), passes_(passes),
       scope_(scope), prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
       state_(snapshot, std::move(copy), options, prices, gangs),
-      covers_(snapshot, state_, prices, bounds, stats), needed_milli_(lacking_milli(snapshot, pods, bounds)),
+      covers_(snapshot, state_, passes, prices, bounds, stats),
+      needed_milli_(lacking_milli(snapshot, pods, bounds)),
       pod_bounds_(snapshot, pods, bounds, needed_milli_) {
     if (!options.exempt.empty()) exempt_.assign(snapshot.node_slots(), 0);
     for (const auto node : options.exempt) exempt_[index(node)] = 1;

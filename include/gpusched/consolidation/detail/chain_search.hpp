@@ -124,9 +124,10 @@ class ChainSearch {
         std::vector<std::tuple<std::int64_t, std::size_t, NodeId>> by_price;
         by_price.reserve(order.size());
         for (const auto& [key, node] : order)
-            by_price.emplace_back(price_of_moves(static_cast<std::int64_t>(policies_.weight(cluster_, node)),
-                                                 cost_of_own_moves(work_, node)),
-                                  by_price.size(), node);
+            by_price.emplace_back(
+                price_of_moves(static_cast<std::int64_t>(policies_.node_weight(cluster_, node)),
+                               cost_of_own_moves(work_, node)),
+                by_price.size(), node);
         std::sort(by_price.begin(), by_price.end());
         for (std::size_t i = 0; i < order.size(); ++i)
             order[i] = {std::get<std::int64_t>(by_price[i]), std::get<NodeId>(by_price[i])};
@@ -178,8 +179,8 @@ class ChainSearch {
             ++stats_.requests_dominated;
             return false;
         }
-        if (policies_.destinations.visit(cluster_, work_.index, task,
-                                         [&](NodeId node) { return place(task, node); }))
+        if (policies_.destination_ranking.visit(cluster_, work_.index, task,
+                                                [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
         // What a rule of the caller's refuses says nothing of other tasks.
@@ -207,7 +208,7 @@ class ChainSearch {
             const auto node = level.candidates[i];
             if (!choose_victims(task, node, depth)) continue;
             const auto cost = cost_of(level.victims);
-            if (!takes_cheapest_first(policies_.ejection) || (cost == 0 && level.victims.size() == 1)) {
+            if (!takes_cheapest_first(policies_.ejection_rule) || (cost == 0 && level.victims.size() == 1)) {
                 if (budget_.exhausted()) return false;
                 if (make_room(task, node, depth)) return true;
                 continue;
@@ -221,7 +222,7 @@ class ChainSearch {
     bool gather(TaskId task, Level& level, std::size_t most = std::numeric_limits<std::size_t>::max()) {
         work_.start_list();
         for (const auto node : level.candidates) (void)work_.put_on_list(node);
-        return !policies_.destinations.visit_full(cluster_, work_.index, task, [&](NodeId node) {
+        return !policies_.destination_ranking.visit_full(cluster_, work_.index, task, [&](NodeId node) {
             if (work_.put_on_list(node)) level.candidates.push_back(node);
             return level.candidates.size() == most;
         });
@@ -259,8 +260,8 @@ class ChainSearch {
             work_.note_no_victims(node, depth - 1);
             return refuse(&Refusals::refused_by_victims);
         }
-        return policies_.ejection(cluster_, task, node, {level.movable.data(), level.movable.size()},
-                                  level.victims) ||
+        return policies_.ejection_rule(cluster_, task, node, {level.movable.data(), level.movable.size()},
+                                       level.victims) ||
                refuse(&Refusals::refused_by_victims);
     }
 
@@ -283,7 +284,7 @@ class ChainSearch {
             // A node may run empty for a moment, since `task` comes next. One that may be vacated is worth more empty.
             const bool may_leave = cluster_.occupants(node) > 1 || !work_.scope.may_vacate[index(node)];
             const bool placed = may_leave && eject(level.victims[v].task, depth - 1);
-            if (!placed && !skips_victims(policies_.ejection)) break;
+            if (!placed && !skips_victims(policies_.ejection_rule)) break;
             fits = placed && find_obstacle(cluster_, task, node) == Obstacle::none;
         }
         work_.on_stack[index(node)] = 0;

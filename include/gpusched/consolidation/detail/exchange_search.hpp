@@ -62,7 +62,7 @@ class ExchangeSearch {
             list.push_back(node);
         }
         if (lists_[0].empty() && lists_[1].empty()) return found;
-        empty_ = EmptyNodes(work_, group, policies_.weight);
+        empty_ = EmptyNodes(work_, group, policies_.node_weight);
         chains_.offer(empty_);
         wide_chains_.offer(empty_);
         in_waves_ = work_.snapshot.node_count() <= exchanged_together;
@@ -90,13 +90,13 @@ class ExchangeSearch {
     using Worth = std::array<std::int64_t, 3>;
 
     static auto with_any_victims(const Policies& policies, Rng& rng) {
-        return with_ejection(policies, RandomVictims{&rng});
+        return with_ejection_rule(policies, RandomVictims{&rng});
     }
     [[nodiscard]] std::int64_t steps() const {
         return stats_.eject_calls + stats_.destinations_scanned + waves_steps_;
     }
     [[nodiscard]] std::int64_t weight(NodeId node) const {
-        return static_cast<std::int64_t>(policies_.weight(cluster_, node));
+        return static_cast<std::int64_t>(policies_.node_weight(cluster_, node));
     }
     [[nodiscard]] bool may_be_worth(NodeId node) const {
         return weight(node) > 0 && is_worth(weight(node), cost_of_own_moves(work_, node), options_.price);
@@ -119,7 +119,7 @@ class ExchangeSearch {
         work_.forget_failures();
         const int depth = 1 + static_cast<int>(rng.below(static_cast<std::uint64_t>(depth_)));
         const bool any_victims = rng.below(2) == 0;
-        any_victims_.ejection.frugal = rng.below(2) == 0;
+        any_victims_.ejection_rule.frugal = rng.below(2) == 0;
         any_victims_.switches.shortest_chains_first = rng.below(2) == 0;
         for (const auto node : recreate_) {
             if (is_vacated(node)) continue;

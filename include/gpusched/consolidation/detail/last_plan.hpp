@@ -130,7 +130,8 @@ class Repetition {
                 if (is_vacated(node)) {
                     Vacated vacated;
                     vacated.chains.node = node;
-                    vacated.chains.gain = static_cast<std::int64_t>(policies_.weight(work_.snapshot, node));
+                    vacated.chains.gain =
+                        static_cast<std::int64_t>(policies_.node_weight(work_.snapshot, node));
                     sum.gain += vacated.chains.gain;
                     part.push_back(std::move(vacated));
                 } else if (work_.scope.opens(node) && cluster.occupants(node) > 0 && node != home) {

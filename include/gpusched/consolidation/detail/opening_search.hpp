@@ -32,7 +32,7 @@ class OpeningSearch {
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
         work_.forget_failures();
-        const EmptyNodes empty(work_, group, policies_.weight);
+        const EmptyNodes empty(work_, group, policies_.node_weight);
         std::vector<Vacated> found;
         if (empty.empty()) return found;
         for (const auto node : group) {

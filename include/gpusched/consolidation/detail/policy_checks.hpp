@@ -65,14 +65,12 @@ constexpr bool check_node_order() {
 
 template <class T>
 constexpr bool check_node_weight() {
-    static_assert(
-        !FloatPerNode<T>,
-        "Policies::weight returns whole numbers, not floating point, which would be cut off; scale them, "
-        "for example to thousandths");
-    static_assert(
-        FloatPerNode<T> || NodeWeight<T>,
-        "Policies::weight is called as `policy(const Cluster&, NodeId)`, returns a whole number, and its "
-        "operator() is const");
+    static_assert(!FloatPerNode<T>, "Policies::node_weight returns whole numbers, not floating point, which "
+                                    "would be cut off; scale them, "
+                                    "for example to thousandths");
+    static_assert(FloatPerNode<T> || NodeWeight<T>, "Policies::node_weight is called as `policy(const "
+                                                    "Cluster&, NodeId)`, returns a whole number, and its "
+                                                    "operator() is const");
     return true;
 }
 
@@ -80,7 +78,7 @@ template <class T>
 constexpr bool check_destinations() {
     static_assert(
         DestinationRanking<T>,
-        "Policies::destinations has the const members `bool visit(const Cluster&, const FreeIndex&, "
+        "Policies::destination_ranking has the const members `bool visit(const Cluster&, const FreeIndex&, "
         "TaskId, offer)` and `bool visit_full(...)` with the same parameters, where `offer` is called "
         "with a NodeId");
     return true;
@@ -90,7 +88,7 @@ template <class T>
 constexpr bool check_ejection() {
     static_assert(
         EjectionRule<T>,
-        "Policies::ejection is called as `rule(const Cluster&, TaskId, NodeId, std::span<const Victim> "
+        "Policies::ejection_rule is called as `rule(const Cluster&, TaskId, NodeId, std::span<const Victim> "
         "movable, std::vector<Victim>& victims)`, returns bool, and its operator() is const");
     static_assert(
         !requires { &T::may_skip_victims; } || SaysSkipping<T>,
@@ -138,9 +136,10 @@ constexpr bool check_acceptance() {
 
 template <class T>
 constexpr bool check_picker() {
-    static_assert(PurePicker<T>,
-                  "Policies::picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
-                  "returns a GpuMask or what converts to it, and its operator() is const");
+    static_assert(
+        PurePicker<T>,
+        "Policies::gpu_picker is called as `picker(const Cluster&, TaskId, NodeId)`, without an Rng&, "
+        "returns a GpuMask or what converts to it, and its operator() is const");
     return true;
 }
 

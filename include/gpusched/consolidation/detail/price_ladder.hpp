@@ -28,7 +28,7 @@ std::vector<std::int64_t> ladder(const Cluster& cluster, const Scope& scope, con
         std::int64_t cost = 0;
         for (const auto task : cluster.tasks_on(node))
             if (scope.movable[index(task)]) cost += cluster.inventory().tasks.move_cost[index(task)];
-        const auto weight = static_cast<std::int64_t>(policies.weight(cluster, node));
+        const auto weight = static_cast<std::int64_t>(policies.node_weight(cluster, node));
         if (cost > 0 && weight > 0)
             nodes.push_back({std::min(highest_price, value_milli(weight, 0, 0) / cost), weight, cost});
     }

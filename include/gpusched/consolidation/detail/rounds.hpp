@@ -66,7 +66,7 @@ void improve_exactly(const Cluster& cluster, const Scope& scope, std::span<const
     if (group.size() > 64 || options.max_moves || options.max_move_cost) return;
     std::vector<std::int64_t> weights;
     for (const auto node : group)
-        weights.push_back(static_cast<std::int64_t>(policies.weight(cluster, node)));
+        weights.push_back(static_cast<std::int64_t>(policies.node_weight(cluster, node)));
     const auto in_all = [](const std::vector<Vacated>& chains) {
         ChainSet sum;
         for (const auto& vacated : chains) {

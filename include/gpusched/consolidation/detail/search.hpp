@@ -31,7 +31,7 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
               std::optional<std::int64_t> open_price, Result& result) {
     const auto weigh = [&](const std::vector<NodeId>& nodes) {
         std::int64_t sum = 0;
-        for (const auto node : nodes) sum += static_cast<std::int64_t>(policies.weight(cluster, node));
+        for (const auto node : nodes) sum += static_cast<std::int64_t>(policies.node_weight(cluster, node));
         return sum;
     };
     auto& stats = result.stats;
@@ -64,8 +64,8 @@ template <class A, class W, class G>
 [[nodiscard]] auto papers_choices(A acceptance, W weight, G picker) {
     return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, A, W, G>{
         .acceptance = std::move(acceptance),
-        .weight = std::move(weight),
-        .picker = std::move(picker),
+        .node_weight = std::move(weight),
+        .gpu_picker = std::move(picker),
         .switches = {.shortest_chains_first = false}};
 }
 
@@ -92,8 +92,8 @@ concept CanBe = std::same_as<P, Own> || requires(const P& policy) { policy.type(
 /// May the paper's choices stand in for these? A caller's own groups, destinations and victims may be meant as limits.
 template <class... Kinds>
 [[nodiscard]] bool may_be_the_papers(const Policies<Kinds...>& policies) {
-    return is_a<ByGpuModel>(policies.partitioner) && is_a<TightestFit>(policies.destinations) &&
-           is_a<CheapestVictims>(policies.ejection);
+    return is_a<ByGpuModel>(policies.partitioner) && is_a<TightestFit>(policies.destination_ranking) &&
+           is_a<CheapestVictims>(policies.ejection_rule);
 }
 
 /// One search, or with `Switches::several_starts` several. The exchanges go on from the best plan, and the best of all plans is
@@ -134,10 +134,11 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
         start(one_shallow_round(policies), false, false);
         // Where the types rule it out, that search is not compiled.
         if constexpr (CanBe<decltype(policies.partitioner), ByGpuModel> &&
-                      CanBe<decltype(policies.destinations), TightestFit> &&
-                      CanBe<decltype(policies.ejection), CheapestVictims>)
+                      CanBe<decltype(policies.destination_ranking), TightestFit> &&
+                      CanBe<decltype(policies.ejection_rule), CheapestVictims>)
             if (may_be_the_papers(policies))
-                start(papers_choices(policies.acceptance, policies.weight, policies.picker), false, false);
+                start(papers_choices(policies.acceptance, policies.node_weight, policies.gpu_picker), false,
+                      false);
     }
     if (!budget.exhausted()) {
         if (!tried) rounds->run(policies);
@@ -189,7 +190,7 @@ void check_weights(const Cluster& cluster, const W& weight) {
     const auto most = most_node_weight(cluster);
     for (const auto node : cluster.nodes())
         if (const auto found = static_cast<std::int64_t>(weight(cluster, node)); found < 0 || found > most)
-            throw InvalidInput(bad_value("weight", std::to_string(found), "0 to " + std::to_string(most),
+            throw InvalidInput(bad_value("node_weight", std::to_string(found), "0 to " + std::to_string(most),
                                          "node " + gpusched::quoted(cluster.name(node))));
 }
 
@@ -236,7 +237,7 @@ template <class... Kinds, class First>
 Result consolidate_by(const Cluster& cluster, const Policies<Kinds...>& without_limits,
                       const Options& options, const Context& context, First first) {
     require_lp(options.bound_method, context);
-    check_weights(cluster, without_limits.weight);
+    check_weights(cluster, without_limits.node_weight);
     auto policies = with_limits(without_limits, options);
     if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
     Budget budget(context, options.time_limit);
@@ -264,7 +265,7 @@ Result consolidate_by(const Cluster& cluster, const Policies<Kinds...>& without_
     }
     auto& bound = best.plan.bound;
     bound = detail::bound(cluster, scope, options.bound_method, context.lp, budget, executor);
-    const auto objective = objective_of(policies.weight);
+    const auto objective = objective_of(policies.node_weight);
     if (objective && options.price > 0 && options.bound_method != BoundMethod::none)
         bound.value_at_most =
             values_at_most(cluster, scope, *objective, {&options.price, 1},

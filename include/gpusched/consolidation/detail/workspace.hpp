@@ -131,7 +131,8 @@ class OpenMoves {
     /// What comes next is to vacate `node`, which holds `tasks`.
     void open(NodeId node, std::span<const TaskId> tasks) {
         const auto& inv = work_.cluster.inventory();
-        chains_ = {.node = node, .gain = static_cast<std::int64_t>(policies_.weight(work_.cluster, node))};
+        chains_ = {.node = node,
+                   .gain = static_cast<std::int64_t>(policies_.node_weight(work_.cluster, node))};
         for (const auto task : tasks)
             if (work_.snapshot.node_of(task) == node) {
                 ++chains_.tasks;
@@ -152,7 +153,7 @@ class OpenMoves {
         make(task, node,
              wanted != 0 && gpus_fit(cluster, task, node, wanted)
                  ? wanted
-                 : allocation::pick_gpus(policies_.picker, cluster, task, node));
+                 : allocation::pick_gpus(policies_.gpu_picker, cluster, task, node));
         return true;
     }
     /// Moves a task back to where it was in the snapshot, to the same GPUs, if nothing stands in the way.
@@ -170,7 +171,7 @@ class OpenMoves {
     /// What moving the first task onto the node costs, in thousandths; 0 where the node was in use before the plan.
     [[nodiscard]] std::int64_t cost_of_opening(NodeId node) const {
         if (!work_.scope.opens(node) || node == work_.on_trial) return 0;
-        return opening_milli(static_cast<std::int64_t>(policies_.weight(work_.cluster, node)),
+        return opening_milli(static_cast<std::int64_t>(policies_.node_weight(work_.cluster, node)),
                              work_.scope.open_price);
     }
     [[nodiscard]] std::size_t mark() const noexcept { return steps_.size(); }

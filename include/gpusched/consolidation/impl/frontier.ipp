@@ -1,12 +1,14 @@
 #pragma once
 
 #include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/detail/even_steps.hpp>
 #include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -80,6 +82,15 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
     return joined.stop_reason(budget);
 }
 
+/// Of the points at most so many, spread evenly over what their moves cost.
+inline std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
+    std::vector<std::int64_t> costs;
+    for (const auto& point : points) costs.push_back(point.result.stats.relocation_cost);
+    std::vector<FrontierPoint> kept;
+    for (const auto i : even_steps(costs, most)) kept.push_back(std::move(points[i]));
+    return kept;
+}
+
 template <class Policies>
 Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
                   const Context& context) {
@@ -121,6 +132,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
     for (auto& point : points)
         if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
             result.points.push_back(std::move(point));
+    result.points = thinned(std::move(result.points), options.points);
 
     if (options.bound_method != BoundMethod::none) {
         const auto at_most =

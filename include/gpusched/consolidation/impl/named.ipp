@@ -31,7 +31,7 @@ GPUSCHED_INLINE const Registry<AnyNodeOrder>& node_orders() {
 
 GPUSCHED_INLINE const Registry<AnyDestinationRanking>& destination_rankings() {
     static const auto all = [] {
-        Registry<AnyDestinationRanking> r("destinations");
+        Registry<AnyDestinationRanking> r("destination_ranking");
         r.add<GroupOrder>("group_order");
         r.add<TightestFit>("tightest_fit");
         return r;
@@ -41,7 +41,7 @@ GPUSCHED_INLINE const Registry<AnyDestinationRanking>& destination_rankings() {
 
 GPUSCHED_INLINE const Registry<AnyEjectionRule>& ejection_rules() {
     static const auto all = [] {
-        Registry<AnyEjectionRule> r("ejection");
+        Registry<AnyEjectionRule> r("ejection_rule");
         r.add<FirstVictims>("first_victims");
         r.add<EasierVictims>("easier_victims");
         r.add<CheapestVictims>("cheapest_victims");
@@ -62,7 +62,7 @@ GPUSCHED_INLINE const Registry<AnyAcceptance>& acceptances() {
 
 GPUSCHED_INLINE const Registry<AnyNodeWeight>& node_weights() {
     static const auto all = [] {
-        Registry<AnyNodeWeight> r("weight");
+        Registry<AnyNodeWeight> r("node_weight");
         r.add<GpuWeight>("gpus");
         r.add<UnitWeight>("unit");
         return r;
@@ -72,7 +72,7 @@ GPUSCHED_INLINE const Registry<AnyNodeWeight>& node_weights() {
 
 GPUSCHED_INLINE const Registry<AnyPurePicker>& gpu_pickers() {
     static const auto all = [] {
-        Registry<AnyPurePicker> r("picker");
+        Registry<AnyPurePicker> r("gpu_picker");
         r.add<allocation::TightestGpu>("tightest_gpu");
         r.add<allocation::FewestCrossings>("fewest_crossings");
         r.add<allocation::LeastHarm>("least_harm");
@@ -97,11 +97,11 @@ void for_each_kind(F&& f) {
     using P = AnyPolicies;
     f("partitioner", &N::partitioner, &R::partitioners, &P::partitioner);
     f("node_order", &N::node_order, &R::node_orders, &P::node_order);
-    f("destinations", &N::destinations, &R::destination_rankings, &P::destinations);
-    f("ejection", &N::ejection, &R::ejection_rules, &P::ejection);
+    f("destination_ranking", &N::destination_ranking, &R::destination_rankings, &P::destination_ranking);
+    f("ejection_rule", &N::ejection_rule, &R::ejection_rules, &P::ejection_rule);
     f("acceptance", &N::acceptance, &R::acceptances, &P::acceptance);
-    f("weight", &N::weight, &R::node_weights, &P::weight);
-    f("picker", &N::picker, &R::gpu_pickers, &P::picker);
+    f("node_weight", &N::node_weight, &R::node_weights, &P::node_weight);
+    f("gpu_picker", &N::gpu_picker, &R::gpu_pickers, &P::gpu_picker);
 }
 
 }  // namespace detail

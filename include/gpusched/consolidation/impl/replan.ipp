@@ -21,7 +21,7 @@ namespace detail {
                                            AnyPolicies policies) {
     const auto& inv = cluster.inventory();
     PlannedFirst destinations{std::vector<NodeId>(cluster.task_slots(), none<NodeId>),
-                              std::move(policies.destinations)};
+                              std::move(policies.destination_ranking)};
     VacatedFirst order{std::vector<std::int64_t>(cluster.node_slots()), std::move(policies.node_order)};
     const auto node_named = [&](const std::string& name) {
         const auto found = inv.nodes.names.find(name);
@@ -41,7 +41,7 @@ namespace detail {
         auto& turn = order.turn[index(source)];
         if (turn != 0) turn = std::min(turn, first + move.chain.value_or(static_cast<std::int64_t>(i)));
     }
-    policies.destinations = std::move(destinations);
+    policies.destination_ranking = std::move(destinations);
     policies.node_order = std::move(order);
     policies.switches.most_rounds = 1;
     policies.switches.several_starts = false;

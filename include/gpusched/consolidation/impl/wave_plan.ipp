@@ -41,7 +41,7 @@ GPUSCHED_INTERNAL void validate_wanted(const Cluster& cluster, std::span<const W
 /// What nodes are worth by the objective of the options alone.
 struct ObjectiveWeight {
     const Options& options;
-    [[nodiscard]] std::int64_t weight(const Cluster& cluster, NodeId node) const {
+    [[nodiscard]] std::int64_t node_weight(const Cluster& cluster, NodeId node) const {
         return weight_of(cluster, node, options);
     }
 };

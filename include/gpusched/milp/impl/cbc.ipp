@@ -13,6 +13,7 @@
 #include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 #include <CoinError.hpp>
+#include <CoinTime.hpp>
 #include <OsiClpSolverInterface.hpp>
 #endif
 
@@ -38,26 +39,71 @@ GPUSCHED_INTERNAL bool cbc_built_in() noexcept {
 }
 
 #ifdef GPUSCHED_HAS_CBC
+/// What is known of a search for whole numbers.
+struct CbcProgress {
+    std::atomic<int> nodes{0};       ///< seen so far
+    std::atomic<bool> began{false};  ///< preprocessing is over
+};
+
+/// Asks at every event of Clp whether to go on: until the search begins, where there is one. Then linear programs end, since the
+/// search takes one that is cut off for an infeasible node. Tells the iterations where there is none.
+class ClpWatch : public ClpEventHandler {
+  public:
+    explicit ClpWatch(Budget* budget, const CbcProgress* search = nullptr)
+        : budget_(budget), search_(search) {}
+    int event(Event) override {
+        constexpr int go_on = -1, stop = 0;
+        if (search_ != nullptr && search_->began) return go_on;
+        if (model_ != nullptr)
+            budget_->report("solving", search_ == nullptr ? model_->numberIterations() : 0, 0);
+        return budget_->exhausted() ? stop : go_on;
+    }
+    ClpEventHandler* clone() const override { return new ClpWatch(*this); }
+
+  private:
+    Budget* budget_;
+    const CbcProgress* search_;
+};
+
 /// Tells at every event of the search how many nodes it has seen, and asks whether to go on. CBC copies it, also for the smaller
 /// searches of its heuristics: what is told only grows.
 class CbcWatch : public CbcEventHandler {
   public:
-    CbcWatch(Budget* budget, std::atomic<int>* nodes) : budget_(budget), nodes_(nodes) {}
+    CbcWatch(Budget* budget, std::optional<double> limit_s, CbcProgress* progress)
+        : budget_(budget), limit_s_(limit_s), progress_(progress) {}
     CbcAction event(CbcEvent) override {
         if (const auto* search = getModel(); search != nullptr) {
-            int known = nodes_->load();
+            auto& nodes = progress_->nodes;
+            int known = nodes.load();
             const int seen = search->getNodeCount();
-            while (known < seen && !nodes_->compare_exchange_weak(known, seen)) {
+            while (known < seen && !nodes.compare_exchange_weak(known, seen)) {
             }
-            budget_->report("solving", nodes_->load(), 0);
+            budget_->report("solving", nodes.load(), 0);
         }
         return budget_->exhausted() ? stop : noAction;
     }
     CbcEventHandler* clone() const override { return new CbcWatch(*this); }
 
+    /// CBC calls this between its stages; other than 0 ends it. CBC learns the time limit when its search begins, and no earlier: where
+    /// the limit strikes in preprocessing, that leaves models unset that are read later, or passes for infeasible.
+    static int stage(CbcModel* search, int at) {
+        constexpr int preprocessed = 2, search_begins = 3;
+        auto* const watch = dynamic_cast<CbcWatch*>(search->getEventHandler());
+        if (watch == nullptr || (at != preprocessed && at != search_begins)) return 0;
+        if (watch->budget_->exhausted()) return 1;
+        if (at == preprocessed) return 0;
+        watch->progress_->began = true;
+        if (watch->limit_s_) {
+            search->setDblParam(CbcModel::CbcStartSeconds, CoinGetTimeOfDay());
+            search->setMaximumSeconds(std::max(0.0, *watch->limit_s_ - watch->budget_->elapsed_s()));
+        }
+        return 0;
+    }
+
   private:
     Budget* budget_;
-    std::atomic<int>* nodes_;
+    std::optional<double> limit_s_;
+    CbcProgress* progress_;
 };
 
 /// CBC's reader of commands keeps its place in global variables, so that searches take turns; two at once take each other's
@@ -91,23 +137,6 @@ class CbcTurn {
     bool within_, first_ = false;
 };
 
-/// Tells iterations at every event of Clp, and asks likewise.
-class ClpWatch : public ClpEventHandler {
-  public:
-    explicit ClpWatch(Budget* budget) : budget_(budget) {}
-    int event(Event) override {
-        if (model_ != nullptr) budget_->report("solving", model_->numberIterations(), 0);
-        constexpr int go_on = -1, stop = 0;
-        return budget_->exhausted() ? stop : go_on;
-    }
-    ClpEventHandler* clone() const override { return new ClpWatch(*this); }
-
-  private:
-    Budget* budget_;
-};
-#endif
-
-#ifdef GPUSCHED_HAS_CBC
 inline Solution cbc_attempt(const Model& model, const SolveOptions& options, const Context& context) {
     Solution result{.solver = "cbc"};
     const double sign = model.sense == Sense::maximise ? -1 : 1;
@@ -178,12 +207,14 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         }
         for (int i = 0; i < model.rows(); ++i) lp.setRowName(i, "R" + std::to_string(i));
     }
+    CbcProgress progress;
+    const ClpWatch lp_watch(&budget, &progress);
+    lp.getModelPtr()->passInEventHandler(&lp_watch);
     CbcModel cbc(lp);
     cbc.setKeepNamesPreproc(!options.start.empty());
     cbc.setLogLevel(0);
     cbc.messageHandler()->setLogLevel(0);
-    std::atomic<int> nodes{0};
-    CbcWatch watch(&budget, &nodes);
+    CbcWatch watch(&budget, options.time_limit, &progress);
     cbc.passInEventHandler(&watch);
     CbcSolverUsefulData data;
     data.noPrinting_ = true;
@@ -208,10 +239,7 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         add("-presolve", "off");
         add("-preprocess", "off");
     }
-    if (options.time_limit) {
-        add("-timeMode", "elapsed");  // otherwise CPU time
-        add("-sec", std::to_string(std::max(0.0, *options.time_limit - budget.elapsed_s())));
-    }
+    add("-timeMode", "elapsed");  // otherwise CPU time
     arguments.emplace_back("-solve");
     arguments.emplace_back("-quit");
     // The whole numbers of the start; CBC finds the rest by a linear program.
@@ -226,12 +254,17 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
         cbc.setMIPStart(static_cast<int>(start_names.size()), start_names.data(), start_values.data());
     std::vector<const char*> argv;
     for (const auto& a : arguments) argv.push_back(a.c_str());
-    auto go_on = [](CbcModel*, int) { return 0; };
-    CbcMain1(static_cast<int>(argv.size()), argv.data(), cbc, go_on, data);
+    CbcMain1(static_cast<int>(argv.size()), argv.data(), cbc, CbcWatch::stage, data);
 
-    const double* best = cbc.bestSolution();
+    // A linear program that was cut off passes for infeasible.
+    const bool cut_off = !progress.began && budget.exhausted();
+    const double* best = cut_off ? nullptr : cbc.bestSolution();
     if (best != nullptr) result.x.assign(best, best + model.columns());
-    if (cbc.isProvenOptimal() && best != nullptr) {
+    if (cut_off) {
+        result.status = budget.reason() == StopReason::cancelled ? Status::cancelled : Status::time_limit;
+        result.message = "CBC stopped before its search";
+        keep_start();
+    } else if (cbc.isProvenOptimal() && best != nullptr) {
         result.status = Status::optimal;
         result.bound = bound_of(cbc.getBestPossibleObjValue());
     } else if (cbc.isContinuousUnbounded()) {

@@ -128,7 +128,12 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
 }
 
 GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                                const Options& options, const Context& context) {
+                                                const MinimalSetsOptions& looked_at, const Context& context) {
+    const Options options{.policy = looked_at.policy,
+                          .qos = looked_at.qos,
+                          .break_budgets = looked_at.break_budgets,
+                          .search_limit = looked_at.search_limit,
+                          .time_limit = looked_at.time_limit};
     validate(options);
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);

@@ -141,12 +141,16 @@ class Replay {
             throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " was sent to a node that does not exist");
         const auto obstacle = find_obstacle(cluster_, task, chosen.node);
-        if (obstacle != Obstacle::none || !gpus_fit(cluster_, task, chosen.node, chosen.gpus))
+        if (obstacle != Obstacle::none || !gpus_fit(cluster_, task, chosen.node, chosen.gpus)) {
+            std::string gpus;
+            for_each_gpu(chosen.gpus,
+                         [&](int gpu) { gpus += (gpus.empty() ? "" : ", ") + std::to_string(gpu); });
             throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
                                " does not fit where it was sent, node " +
                                gpusched::quoted(cluster_.name(chosen.node)) + ": " +
                                (obstacle != Obstacle::none ? describe_obstacle(cluster_, task, chosen.node)
-                                                           : "not on the GPUs that were named"));
+                                                           : "not on GPUs [" + gpus + "]"));
+        }
     }
 
     // Who left, or never arrived, is no part of the state.
