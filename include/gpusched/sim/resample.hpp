@@ -5,6 +5,9 @@
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/trace.hpp>
 
+#include <cstddef>
+#include <vector>
+
 namespace GPUSCHED_NAMESPACE::sim {
 
 /// Makes the trace's tasks ask for `ratio` times the GPUs of its nodes, and shuffles them.
@@ -14,9 +17,11 @@ namespace GPUSCHED_NAMESPACE::sim {
 /// tasks are removed until it does not. What a task asks for, its job and its times stay.
 ///
 /// @param ratio demand over capacity (healthy GPUs), above 0 and at most 1000
+/// @param originals set to the index in the trace that each task of the result comes from, where given
 /// @throws InvalidInput when `ratio` is out of range, or no task asks for a GPU
 /// Complexity: O(tasks).
-[[nodiscard]] Trace resample(const Trace& trace, double ratio, Rng& rng);
+[[nodiscard]] Trace resample(const Trace& trace, double ratio, Rng& rng,
+                             std::vector<std::size_t>* originals = nullptr);
 
 }  // namespace GPUSCHED_NAMESPACE::sim
 

@@ -1,11 +1,18 @@
 // gpusched.sim: generated clusters.
 #include "core/call.hpp"
 #include "core/keywords.hpp"
+#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/resample.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gpusched::python {
 
@@ -13,6 +20,19 @@ namespace {
 struct GeneratorArguments : sim::GeneratorOptions {
     ProgressLike progress = py::none();
 };
+
+/// The columns of these entries.
+std::string picked_columns(const std::string& columns, const std::vector<std::size_t>& entries) {
+    if (columns.empty()) return {};
+    py::dict picked;
+    for (const auto& [name, column] : py::module_::import("json").attr("loads")(columns).cast<py::dict>()) {
+        const auto values = column.cast<py::list>();
+        py::list of;
+        for (const auto entry : entries) of.append(values[entry]);
+        picked[name] = of;
+    }
+    return json_text(picked, "<tasks>");
+}
 }  // namespace
 
 void bind_sim(py::module_& parent) {
@@ -47,9 +67,10 @@ void bind_sim(py::module_& parent) {
         [](const TracePtr& trace, const Number& ratio, const Integer& seed) {
             const auto wanted = OptionType<double>::read("ratio", ratio);
             Rng rng(OptionType<std::uint64_t>::read("seed", seed));
-            return unlocked([&] {
-                return std::make_shared<NamedTrace>(NamedTrace{sim::resample(*trace, wanted, rng), {}, {}});
-            });
+            std::vector<std::size_t> originals;
+            auto made = unlocked([&] { return sim::resample(*trace, wanted, rng, &originals); });
+            return std::make_shared<NamedTrace>(NamedTrace{std::move(made), trace->node_columns,
+                                                           picked_columns(trace->task_columns, originals)});
         },
         py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
         documented("resample(trace, ratio, *, seed=0)",

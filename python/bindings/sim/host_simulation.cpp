@@ -154,6 +154,7 @@ void bind_host_simulation(py::module_& m) {
             if (is_text) {
                 text = OptionType<std::string>::read("csv", csv);
             } else {
+                if (!is_path(csv)) bad_type("csv", csv, "the path of a file, or a text with a line break");
                 source = path_text(csv);
                 text = unlocked([&] { return read_file(source); });
             }

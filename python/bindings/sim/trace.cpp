@@ -89,22 +89,27 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
     for (const auto item : given) {
         const auto owner = std::string(list) + "[" + std::to_string(at) + "]";
         py::dict known;
-        collect(problems, [&] {
-            if (!is_mapping(item)) bad_option(owner, item, "a dict");
-            for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(item))) {
-                const auto name = OptionType<std::string>::read(owner + ", a key", key);
-                if (take(name, owner, value)) continue;
-                if (std::find(keys.begin(), keys.end(), name) != keys.end()) {
-                    known[key] = value;
-                    continue;
-                }
-                if (!out.others.contains(key)) out.others[key] = py::list();
-                py::list column = out.others[key];
-                while (column.size() < at) column.append(py::none());
-                column.append(value);
+        const auto read = [&](py::handle key, py::handle value) {
+            const auto name = OptionType<std::string>::read(owner + ", a key", key);
+            if (take(name, owner, value)) return;
+            if (std::find(keys.begin(), keys.end(), name) != keys.end()) {
+                known[key] = value;
+                return;
             }
-        });
-        out.known.append(known);
+            if (!out.others.contains(key)) out.others[key] = py::list();
+            py::list column = out.others[key];
+            while (column.size() < at) column.append(py::none());
+            const bool absent = PyFloat_Check(value.ptr()) && std::isnan(value.cast<double>());
+            column.append(absent ? py::none() : py::reinterpret_borrow<py::object>(value));
+        };
+        if (is_mapping(item)) {
+            for (const auto& [key, value] : py::dict(py::reinterpret_borrow<py::object>(item)))
+                collect(problems, [&, key = key, value = value] { read(key, value); });
+            out.known.append(known);
+        } else {
+            collect(problems, [&] { bad_option(owner, item, "a dict"); });
+            out.known.append(py::none());
+        }
         ++at;
     }
     for (const auto& [name, values] : out.others)
@@ -113,8 +118,25 @@ Entries read_entries(const char* list, py::handle given, std::span<const std::st
     return out;
 }
 
-std::string columns_text(const py::dict& columns, const char* list) {
-    return columns.empty() ? std::string() : json_text(to_document(columns, list));
+/// @throws InvalidInput with every value that has no JSON form, by entry and key
+std::string columns_text(const py::dict& columns, const std::string& list) {
+    if (columns.empty()) return {};
+    try {
+        return json_text(to_document(columns, "<columns>"));
+    } catch (const InvalidInput&) {
+        Problems problems;
+        for (const auto& [name, column] : columns) {
+            std::size_t at = 0;
+            for (const auto value : column.cast<py::list>()) {
+                const auto field = list + "[" + std::to_string(at++) + "]." + name.cast<std::string>();
+                collect(problems, [&, value = value] {
+                    static_cast<void>(to_document(py::reinterpret_borrow<py::object>(value), field.c_str()));
+                });
+            }
+        }
+        problems.throw_if_any();
+        throw;
+    }
 }
 
 /// A number of whole seconds; nothing for None and for what is not a number, as pandas writes an absent one.
@@ -123,11 +145,16 @@ std::optional<std::int64_t> time_of(const std::string& field, py::handle value) 
     if (PyFloat_Check(value.ptr())) {
         const double number = value.cast<double>();
         if (std::isnan(number)) return std::nullopt;
-        if (number != std::floor(number) || std::abs(number) > 9e15)
-            bad_option(field, value, "whole seconds");
-        return static_cast<std::int64_t>(number);
+        if (number == std::floor(number) && number >= 0 && number <= largest_quantity)
+            return static_cast<std::int64_t>(number);
+    } else {
+        try {
+            const auto number = OptionType<std::int64_t>::read(field, value);
+            if (number >= 0 && number <= largest_quantity) return number;
+        } catch (const InvalidInput&) {  // told below
+        }
     }
-    return OptionType<std::int64_t>::read(field, value);
+    bad_option(field, value, "whole seconds from 0 to " + std::to_string(largest_quantity));
 }
 
 TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
@@ -140,6 +167,7 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
         read_entries("nodes", nodes, node_keys, problems, [](const auto&...) { return false; });
     struct Times {
         std::optional<std::int64_t> arrival{}, duration{};
+        bool wrong_arrival = false;
     };
     std::map<std::string, Times> times;  // by owner
     const auto of_tasks = read_entries(
@@ -147,7 +175,10 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
         [&](const std::string& name, const std::string& owner, py::handle value) {
             const auto field = owner + "." + name;
             if (name == "arrival") {
-                times[owner].arrival = time_of(field, value);
+                auto& of = times[owner];
+                of.wrong_arrival = true;
+                of.arrival = time_of(field, value);
+                of.wrong_arrival = false;
             } else if (name == "duration") {
                 times[owner].duration = time_of(field, value);
             } else if (name == "creation_time" || name == "deletion_time" || name == "scheduled_time") {
@@ -159,30 +190,26 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
             }
             return true;
         });
-    const bool all_read = problems.empty();
     std::vector<Times> in_order;
     for (std::size_t i = 0; i < of_tasks.known.size(); ++i) {
         const auto owner = "tasks[" + std::to_string(i) + "]";
         in_order.push_back(times[owner]);
-        const auto& [arrival, duration] = in_order.back();
-        if (arrival)
-            check_range(problems, "arrival", *arrival, std::int64_t{0}, largest_quantity, owner);
-        else if (all_read)
+        const auto& told = in_order.back();
+        if (!told.arrival && !told.wrong_arrival && !of_tasks.known[i].is_none())
             problems.add(owner + ".arrival: missing; expected whole seconds");
-        if (duration) check_range(problems, "duration", *duration, std::int64_t{0}, largest_quantity, owner);
     }
     problems.throw_if_any();
     const py::dict document(py::arg("format") = "gpusched.cluster", py::arg("version") = 2,
                             py::arg("nodes") = of_nodes.known, py::arg("tasks") = of_tasks.known);
     auto trace = std::make_shared<NamedTrace>();
-    trace->node_columns = columns_text(of_nodes.others, "<nodes>");
-    trace->task_columns = columns_text(of_tasks.others, "<tasks>");
+    trace->node_columns = columns_text(of_nodes.others, "nodes");
+    trace->task_columns = columns_text(of_tasks.others, "tasks");
     auto spec = io::cluster_from_json(to_document(document, "<trace>"));
     unlocked(
         [&] { static_cast<void>(Cluster::build(spec)); });  // names and quantities that do not fit together
     trace->nodes = std::move(spec.nodes);
     for (std::size_t i = 0; i < in_order.size(); ++i) {
-        const auto& [arrival, duration] = in_order[i];
+        const auto& [arrival, duration, wrong] = in_order[i];
         trace->tasks.push_back({std::move(spec.tasks[i]), *arrival,
                                 duration ? std::optional(*arrival + *duration) : std::nullopt, std::nullopt});
     }
@@ -238,7 +265,7 @@ void bind_trace(py::module_& m) {
                  "pending tasks; a task has `arrival` besides and, unless it runs on, `duration`, both in "
                  "whole seconds. Keys that the format does not know are kept: `to_pandas` has them as "
                  "columns, None "
-                 "where an entry has none.")
+                 "where an entry has none. NaN is None.")
                  .c_str())
         .def_property_readonly(
             "node_count", [](const NamedTrace& t) { return t.nodes.size(); }, "How many nodes there are.")

@@ -325,8 +325,8 @@ def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidInput, match="azure.csv:2: ContextTokens"):
         file.write_text(azure.replace(",9,", ",x,"))
         gs.sim.read_llm_trace(file)
-    with pytest.raises(TypeError, match="path"):
-        gs.sim.read_llm_trace(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^csv: None; expected the path of a file, or a text with a line break$"):
+        gs.sim.read_llm_trace(None)  # type: ignore[arg-type]
     burst = (
         "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n"
         "45,GPT-4,1087,230,1317,API log\n118,GPT-4,417,0,417,API log\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -163,11 +164,19 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
     without = {key: value for key, value in tasks[0].items() if key != "arrival"}
     assert told(without) == ["tasks[0].arrival: missing; expected whole seconds"]
     assert told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}) == [
-        "tasks[1].arrival: 1.5; expected whole seconds",
+        "tasks[1].arrival: 1.5; expected whole seconds from 0 to 1000000000000",
         "tasks[2]: 'x'; expected a dict",
-        "tasks[3].duration: 'long'; expected an integer from -9223372036854775808 to 9223372036854775807",
+        "tasks[3].duration: 'long'; expected whole seconds from 0 to 1000000000000",
     ]
-    assert told(tasks[0] | {"duration": -1}) == ["tasks[0]: duration: -1; expected 0 to 1000000000000"]
+    assert told(tasks[0] | {"arrival": "x", "duration": -1}, without) == [
+        "tasks[0].arrival: 'x'; expected whole seconds from 0 to 1000000000000",
+        "tasks[0].duration: -1; expected whole seconds from 0 to 1000000000000",
+        "tasks[1].arrival: missing; expected whole seconds",
+    ]
+    assert told(tasks[0], tasks[1] | {"weight": float("inf"), "user": {"age": {1}}}) == [
+        "tasks[1].user: /age: {1} of type set; expected a list",
+        "tasks[1].weight: inf; expected a finite number",
+    ]
     assert told(tasks[0] | {"node": "n0"}) == ["tasks[0].node: expected none; tasks of a trace are pending"]
     assert told(tasks[0] | {"creation_time": 3}) == ["tasks[0].creation_time: expected 'arrival' and 'duration', of which this follows"]
     assert told(tasks[0], tasks[1] | {"gpu_count": "two"}) == ["<trace>: /tasks/1/gpu_count: expected an integer, found \"two\""]
@@ -175,6 +184,27 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
     assert told(of=[{"name": "n0", "gpu_count": 2}])[0].startswith("<trace>: /nodes/0: ")
     with pytest.raises(TypeError, match="tasks"):
         gs.sim.Trace(nodes, tasks[0])  # type: ignore[arg-type]
+
+
+def test_a_trace_of_ones_own_is_made_again_of_its_table() -> None:
+    nodes, tasks = own_lists()
+    mine = gs.sim.Trace(nodes, tasks)
+    times = ["deletion_time", "scheduled_time"]
+    table = mine.to_pandas()[1].rename(columns={"creation_time": "arrival"}).drop(columns=times).drop(columns="gpu_models")
+    assert math.isnan(table["weight"][0])
+    again = gs.sim.Trace(nodes, table.to_dict("records"))
+    assert list(again.to_pandas()[1]["weight"].isna()) == [True, False, True]
+
+
+def test_resampled_tasks_keep_the_columns_of_their_originals() -> None:
+    nodes, tasks = own_lists()
+    mine = gs.sim.Trace(nodes, tasks)
+    users = {"a": "u1", "b": "", "c": "u2"}
+    for ratio in (7.0, 2.0):
+        some_nodes, table = gs.sim.resample(mine, ratio, seed=1).to_pandas()
+        assert list(some_nodes["rack"]) == ["r7"]
+        assert list(table["user"].fillna("")) == [users[name[0]] for name in table["name"]]
+    assert len(table) == 2
 
 
 # Replay -----------------------------------------------------------------------------------------------------

@@ -69,6 +69,19 @@ TEST_CASE("traces of BurstGPT are read, and requests that failed are left out") 
                       ContainsSubstring("<trace>:2: Timestamp: expected a finite number >= 0, found '-1'"));
 }
 
+TEST_CASE("the form of a trace is told by whole names of columns") {
+    const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens,TimestampEnd,Timestamp\n"
+                                     "2023-11-16 18:17:03,7,9,later,4\n");
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].prompt_tokens == 7);
+    CHECK(read_llm_trace("\"Request tokens\", \"Timestamp\" ,Response tokens\n3,1,2\n").size() == 1);
+    using Catch::Matchers::ContainsSubstring;
+    CHECK_THROWS_WITH(
+        read_llm_trace("time,tokens\n", "own.csv"),
+        ContainsSubstring("own.csv:1: column 'TIMESTAMP' is missing") &&
+            ContainsSubstring("own.csv: or the columns of BurstGPT: Timestamp, Request tokens"));
+}
+
 TEST_CASE("rows that are none are refused with their line") {
     using Catch::Matchers::ContainsSubstring;
     CHECK_THROWS_WITH(read_llm_trace("TIMESTAMP,ContextTokens\n"),

@@ -188,7 +188,13 @@ TEST_CASE("resampling reaches the demand with copies under new names") {
     const double ratio = 3.0;
     REQUIRE(original < 3 * capacity);
     Rng rng(5);
-    const auto more = resample(trace, ratio, rng);
+    std::vector<std::size_t> sources{99};
+    const auto more = resample(trace, ratio, rng, &sources);
+    REQUIRE(sources.size() == more.tasks.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const auto& name = more.tasks[i].task.name;
+        CHECK(trace.tasks.at(sources[i]).task.name == name.substr(0, name.find("-copy-")));
+    }
     std::int64_t demand = 0;
     std::set<std::string> names;
     std::size_t originals = 0;

@@ -169,7 +169,7 @@ TEST_CASE("an HP pod evicts on another node where the filter refuses the cheapes
     auto cheap = job("cheap", lp, 1, 400, 100'000), dear = job("dear", lp, 1, 0, 100'000);
     cheap.pod.cpu_milli = 32'000, dear.pod.cpu_milli = 48'000;
     const SpotTrace trace{{n0, n1}, {on(first, "n0"), on(dear, "n1"), on(cheap, "n0"), late}};
-    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+    for (const auto victims : {Victims::random, Victims::spot, Victims::spot_exact}) {
         auto options = plain(victims);
         CHECK(replay_spot(trace, options).jobs[3].first_start_s == 500);
         options.filters = {"co_location_limit"};
@@ -187,7 +187,7 @@ TEST_CASE("LP pods that hold a limit leave for an HP pod, and no others") {
     const SpotTrace trace{{machine("a", 2)},
                           {cores("old", 12, 0, 100'000), cores("new", 16, 100, 100'000),
                            job("gpu", lp, 1, 900, 100'000), late}};
-    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+    for (const auto victims : {Victims::random, Victims::spot, Victims::spot_exact}) {
         auto options = plain(victims);
         options.filters = {"co_location_limit"};
         const auto r = replay_spot(trace, options);
@@ -210,7 +210,7 @@ TEST_CASE("LP pods that hold a limit leave for an HP gang of one domain") {
     auto a = machine("a", 1), b = machine("b", 1), c = machine("c", 1);
     a.network = {"s"}, b.network = {"s"}, c.network = {"t"};
     const SpotTrace trace{{a, b, c}, {cores("lp", 16, 0, 100'000), gang}};
-    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+    for (const auto victims : {Victims::random, Victims::spot, Victims::spot_exact}) {
         auto options = plain(victims);
         options.filters = {"co_location_limit"};
         const auto r = replay_spot(trace, options);

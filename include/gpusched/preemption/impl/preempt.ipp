@@ -142,9 +142,7 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
                                      "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) ||
-        (options.filter && !(*options.filter)(cluster, task, node)))
-        return result;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
     const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);

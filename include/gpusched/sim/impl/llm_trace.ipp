@@ -44,12 +44,20 @@ inline bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
     return true;
 }
 
-/// The first line that is not blank names BurstGPT's column of times.
-inline bool is_burst_gpt(std::string_view text) {
+/// The first line that is not blank has a cell of this text.
+inline bool has_column(std::string_view text, std::string_view name) {
     const auto begin = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");
     if (begin == text.npos) return false;
-    const auto header = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-    return header.find("Timestamp") != header.npos;
+    auto header = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
+    while (true) {
+        const auto comma = header.find(',');
+        auto cell = trimmed(header.substr(0, comma));
+        if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
+            cell = cell.substr(1, cell.size() - 2);
+        if (cell == name) return true;
+        if (comma == header.npos) return false;
+        header.remove_prefix(comma + 1);
+    }
 }
 
 }  // namespace llm_detail
@@ -64,9 +72,13 @@ GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, st
     if (failed != nullptr) *failed = 0;
     if (text.empty()) return out;
     Problems problems;
-    const bool burst = llm_detail::is_burst_gpt(text);
+    const bool of_azure = llm_detail::has_column(text, azure[timestamp]);
+    const bool burst = !of_azure && llm_detail::has_column(text, burst_gpt[timestamp]);
     csv::Reader<3> table(text, std::string(source), burst ? burst_gpt : azure, 3, problems,
                          csv::Header::others);
+    if (!of_azure && !burst && !problems.empty())
+        problems.add(std::string(source) + ": or the columns of BurstGPT: " + burst_gpt[timestamp] + ", " +
+                     burst_gpt[prompt] + ", " + burst_gpt[output]);
     std::int64_t first = 0;
     while (table.next()) {
         double time_s = 0;

@@ -5,14 +5,18 @@
 #include <gpusched/sim/resample.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::sim {
 
-GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
+GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng,
+                               std::vector<std::size_t>* originals) {
     if (!(ratio > 0 && ratio <= 1000))
         throw InvalidInput(bad_value("ratio", number_text(ratio), "above 0, at most 1000"));
     std::int64_t capacity = 0, demand = 0;
@@ -23,27 +27,40 @@ GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng) {
     if (demand <= 0) throw InvalidInput("trace: no task asks for a GPU; expected one to resample");
     const auto wanted = std::llround(ratio * static_cast<double>(capacity));
 
-    Trace out = trace;
+    std::vector<std::size_t> tasks(trace.tasks.size());  // of the result, by index in the trace
+    std::iota(tasks.begin(), tasks.end(), std::size_t{0});
     while (demand > wanted) {
-        auto& victim = rng.pick(std::span(out.tasks));
-        demand -= milli(victim);
-        if (&victim != &out.tasks.back()) victim = std::move(out.tasks.back());
-        out.tasks.pop_back();
+        auto& victim = rng.pick(std::span(tasks));
+        demand -= milli(trace.tasks[victim]);
+        victim = tasks.back();
+        tasks.pop_back();
     }
-    if (out.tasks.size() == trace.tasks.size()) {
-        std::unordered_set<std::string> names;
-        for (const auto& task : trace.tasks) names.insert(task.task.name);
+    std::vector<std::string> names;  // of the copies, which come last
+    if (tasks.size() == trace.tasks.size()) {
+        std::unordered_set<std::string> taken;
+        for (const auto& task : trace.tasks) taken.insert(task.task.name);
         for (std::size_t copy = 0;;) {
             const auto& original = rng.pick(std::span(trace.tasks));
             if (demand + milli(original) > wanted) break;
             demand += milli(original);
-            out.tasks.push_back(original);
-            auto& name = out.tasks.back().task.name;
+            tasks.push_back(static_cast<std::size_t>(&original - trace.tasks.data()));
+            auto& name = names.emplace_back();
             do name = original.task.name + "-copy-" + std::to_string(copy++);
-            while (!names.insert(name).second);
+            while (!taken.insert(name).second);
         }
     }
-    rng.shuffle(std::span(out.tasks));
+    std::vector<std::size_t> order(tasks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    rng.shuffle(std::span(order));
+    Trace out{trace.nodes, {}};
+    out.tasks.reserve(order.size());
+    if (originals != nullptr) originals->clear();
+    const auto kept = tasks.size() - names.size();
+    for (const auto k : order) {
+        out.tasks.push_back(trace.tasks[tasks[k]]);
+        if (k >= kept) out.tasks.back().task.name = std::move(names[k - kept]);
+        if (originals != nullptr) originals->push_back(tasks[k]);
+    }
     return out;
 }
 
