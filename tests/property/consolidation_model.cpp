@@ -137,6 +137,7 @@ struct Random {
         s.rows["memory"] = options.memory && memory ? N : 0;
         s.rows["budget"] = options.max_moves ? 1 : 0;
         s.rows["bound"] = options.occupied_at_least ? 1 : 0;
+        s.rows["vacated"] = options.vacated_gpus_at_least ? 1 : 0;
         for (const auto n : occupied) {
             const auto& node = spec.nodes[n];
             bool lends = false;
@@ -167,11 +168,11 @@ struct Random {
         return s;
     }
 
-    /// The fewest nodes, and the fewest moves for those.
-    std::pair<int, int> best() const {
+    /// Calls `seen(occupied nodes, GPUs of vacated nodes, moves)` for every placement.
+    template <class Seen>
+    void for_each_placement(Seen&& seen) const {
         std::vector<bool> used(spec.nodes.size(), false);
         for (const auto n : home) used[n] = true;
-        std::pair<int, int> found{1000, 1000};
         std::vector<std::size_t> place = home;
         const std::vector<TaskSpec> tasks(spec.tasks.begin(),
                                           spec.tasks.begin() + static_cast<std::ptrdiff_t>(base_));
@@ -184,7 +185,10 @@ struct Random {
                     now[place[i]] = true;
                     moves += place[i] != home[i];
                 }
-                found = std::min(found, {static_cast<int>(std::count(now.begin(), now.end(), true)), moves});
+                int gpus = 0;
+                for (std::size_t n = 0; n < now.size(); ++n)
+                    gpus += used[n] && !now[n] ? static_cast<int>(spec.nodes[n].gpu_count) : 0;
+                seen(static_cast<int>(std::count(now.begin(), now.end(), true)), gpus, moves);
                 return;
             }
             for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
@@ -195,6 +199,24 @@ struct Random {
             place[t] = home[t];
         };
         visit(0);
+    }
+
+    /// The fewest nodes, and the fewest moves for those.
+    std::pair<int, int> best() const {
+        std::pair<int, int> found{1000, 1000};
+        for_each_placement([&](int nodes, int, int moves) { found = std::min(found, {nodes, moves}); });
+        return found;
+    }
+
+    /// The fewest moves by numbers of vacated GPUs: at [g] those for g or more.
+    std::map<int, int> fewest_moves() const {
+        std::map<int, int> found;
+        for_each_placement([&](int, int gpus, int moves) {
+            for (int g = 0; g <= gpus; ++g) {
+                const auto [at, fresh] = found.try_emplace(g, moves);
+                at->second = std::min(at->second, moves);
+            }
+        });
         return found;
     }
 
@@ -218,11 +240,13 @@ TEST_CASE("consolidation models of 200 random clusters have the documented size"
         const auto cluster = Cluster::build(random.spec);
         for (const auto form : {ConsolidationForm::plain, ConsolidationForm::classes})
             for (const auto locks : {LockForm::bounds, LockForm::rows})
-                for (const auto goal : {ConsolidationGoal::nodes_then_moves, ConsolidationGoal::nodes}) {
+                for (const auto goal : {ConsolidationGoal::nodes_then_moves, ConsolidationGoal::nodes,
+                                        ConsolidationGoal::moves}) {
                     ConsolidationOptions options{.form = form, .locks = locks, .goal = goal};
                     options.memory = rng.chance(0.5);
                     if (rng.chance(0.5)) options.max_moves = 2;
                     if (rng.chance(0.5)) options.occupied_at_least = 0;
+                    if (rng.chance(0.5)) options.vacated_gpus_at_least = 0;
                     CAPTURE(i, enum_name(form), enum_name(locks), enum_name(goal), options.memory,
                             options.max_moves.has_value());
                     const auto m = consolidation(cluster, options);
@@ -238,8 +262,8 @@ TEST_CASE("consolidation models of 200 random clusters have the documented size"
                     CHECK(m.rows() == rows);
                 }
     }
-    for (const char* group :
-         {"assign", "gpu", "cpu", "memory", "lock", "anti_affinity", "budget", "bound", "link", "moved"}) {
+    for (const char* group : {"assign", "gpu", "cpu", "memory", "lock", "anti_affinity", "budget", "bound",
+                              "vacated", "link", "moved"}) {
         CAPTURE(group);
         CHECK(seen[group] > 100);
     }
@@ -284,4 +308,40 @@ TEST_CASE("consolidation models of 200 random clusters equal brute force, in bot
             }
     }
     CHECK(vacated > 50);
+}
+
+TEST_CASE("fewest moves that vacate so many GPUs equal brute force, in both forms") {
+    if (available_solvers().empty()) {
+        WARN("no solver: not checked");
+        return;
+    }
+    Rng rng(12);
+    int compared = 0, impossible = 0;
+    for (int i = 0; i < 100; ++i) {
+        const Random random(rng);
+        const auto cluster = Cluster::build(random.spec);
+        std::int64_t all = 0;
+        for (const auto node : cluster.nodes())
+            if (cluster.occupants(node) > 0) all += cluster.gpu_count(node);
+        const auto fewest = random.fewest_moves();
+        for (const auto form : {ConsolidationForm::plain, ConsolidationForm::classes})
+            for (std::int64_t gpus = 0; gpus <= all; gpus += 2) {
+                CAPTURE(i, enum_name(form), gpus);
+                const auto m = consolidation(
+                    cluster, {.form = form, .goal = ConsolidationGoal::moves, .vacated_gpus_at_least = gpus});
+                const auto s = solve(m);
+                if (!fewest.contains(static_cast<int>(gpus))) {
+                    CHECK(s.status == Status::infeasible);
+                    ++impossible;
+                    continue;
+                }
+                REQUIRE(s.status == Status::optimal);
+                CHECK(s.objective == Catch::Approx(fewest.at(static_cast<int>(gpus))).margin(1e-6));
+                CHECK(m.moves(m.decode(s.x)) == fewest.at(static_cast<int>(gpus)));
+                compared += gpus > 0;
+            }
+        CHECK_THROWS_AS(consolidation(cluster, {.vacated_gpus_at_least = all + 1}), InvalidInput);
+    }
+    CHECK(compared > 50);
+    CHECK(impossible > 50);
 }

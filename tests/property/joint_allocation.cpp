@@ -12,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -270,6 +271,92 @@ TEST_CASE("joint allocations of 200 random clusters where cores bind equal brute
     CAPTURE(partly, by_cores);
     CHECK(partly > 40);
     CHECK(by_cores > 80);
+}
+
+TEST_CASE("joint allocations beside Standby tasks place as many jobs as brute force") {
+    const TaskSpec hp{.gpu_count = 1, .priority_class = PriorityClass::hp},
+        lp{.gpu_count = 1, .priority_class = PriorityClass::lp};
+    auto standby = hp;
+    standby.standby = true;
+    const TaskSpec kinds[]{hp, lp, standby};
+    if (available_solvers().empty()) {
+        WARN("no solver: not checked");
+        return;
+    }
+    int partly = 0, borrowed = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        Rng rng(seed + 313);
+        ClusterSpec spec;
+        std::vector<int> idle, lent;
+        for (int n = 0, nodes = static_cast<int>(rng.between(1, 2)); n < nodes; ++n) {
+            const auto name = "n" + std::to_string(n);
+            const int gpus = static_cast<int>(rng.between(1, 5)),
+                      claimed = static_cast<int>(rng.between(0, gpus));
+            spec.nodes.push_back(
+                {.name = name, .gpu_model = "A", .gpu_count = gpus, .network = {"s" + std::to_string(n)}});
+            auto running = standby;
+            running.name = "lender" + std::to_string(n);
+            running.gpu_count = claimed;
+            running.node = name;
+            for (int g = 0; g < claimed; ++g) running.gpus.push_back(g);
+            if (claimed > 0) spec.tasks.push_back(running);
+            idle.push_back(gpus - claimed);
+            lent.push_back(claimed);
+        }
+        std::vector<Wanted> wanted;
+        std::vector<std::size_t> kind;
+        for (int j = 0, jobs = static_cast<int>(rng.between(2, 3)); j < jobs; ++j) {
+            kind.push_back(rng.below(3));
+            wanted.push_back(
+                {"j" + std::to_string(j), static_cast<int>(rng.between(1, 6)), kinds[kind.back()]});
+        }
+        // Pods by kind and node. LP pods take what is lent first, and what new Standby pods lend.
+        std::vector<std::vector<int>> pods(idle.size(), std::vector<int>(3, 0));
+        int best = 0;
+        std::function<void(std::size_t, int, int)> put = [&](std::size_t j, int put_so_far, int placed) {
+            if (j == wanted.size()) {
+                best = std::max(best, placed);
+                return;
+            }
+            if (put_so_far == wanted[j].pods) return put(j + 1, 0, placed + 1);
+            if (put_so_far == 0) put(j + 1, 0, placed);
+            for (std::size_t n = 0; n < idle.size(); ++n) {
+                auto& here = pods[n];
+                ++here[kind[j]];
+                if (here[0] + here[2] + std::max(0, here[1] - lent[n] - here[2]) <= idle[n])
+                    put(j, put_so_far + 1, placed);
+                --here[kind[j]];
+            }
+        };
+        put(0, 0, 0);
+        const auto s = sampled(spec, wanted);
+        const auto m = joint_allocation(joint_problem(s.cluster, s.jobs));
+        const auto solution = solve(m);
+        INFO("seed " << seed);
+        REQUIRE(solution.status == Status::optimal);
+        int placed = 0;
+        const auto found = m.decode(solution.x);
+        for (std::size_t j = 0; j < wanted.size(); ++j) {
+            const auto sum = std::accumulate(found[j].begin(), found[j].end(), 0);
+            placed += sum > 0;
+            borrowed += kind[j] == 1 && sum > std::accumulate(idle.begin(), idle.end(), 0);
+        }
+        REQUIRE(placed == best);
+        partly += placed < static_cast<int>(wanted.size());
+    }
+    CAPTURE(partly, borrowed);
+    CHECK(partly > 50);
+    CHECK(borrowed > 10);
+}
+
+TEST_CASE("domains of a joint problem have different names") {
+    ClusterSpec spec;
+    spec.nodes = {{.name = "s", .gpu_model = "A", .gpu_count = 2},
+                  {.name = "n", .gpu_model = "A", .gpu_count = 3, .network = {"core", "s"}}};
+    const auto s = sampled(spec, {{"j", 5, TaskSpec{.gpu_count = 1}}});
+    auto names = joint_problem(s.cluster, s.jobs).switches;
+    std::ranges::sort(names);
+    CHECK(names == std::vector<std::string>{"s", "s (node)"});
 }
 
 TEST_CASE("joint allocations of jobs with different shapes are bounds of brute force over nodes") {

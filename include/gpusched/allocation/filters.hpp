@@ -35,13 +35,14 @@ struct WithinDomain {
 
 /// A limit of co-location: on nodes with GPUs, CPU-only tasks hold at most a part of the cores.
 ///
-/// Binds CPU-only tasks alone, the guests of such nodes: none may come that would exceed the limit. Nodes without GPUs pass. See the
+/// Binds CPU-only tasks alone, the guests of such nodes: none may come that would exceed the limit. Nodes without GPUs pass, and so do daemons and Standby tasks. See the
 /// ranker `Interference` for whom it protects. O(tasks on the node).
 struct CoLocationLimit {
     static constexpr bool node_local = true;
     std::int64_t limit_milli = 500;  ///< thousandths of the node's cores, 0 .. 1000
     bool operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
-        if (cluster.gpu_count(node) == 0 || !is_cpu_only(cluster, task)) return true;
+        if (cluster.gpu_count(node) == 0 || !is_cpu_only(cluster, task) || !interferes(cluster, task))
+            return true;
         const auto& inventory = cluster.inventory();
         const auto held = cpu_only_milli(cluster, node) + inventory.tasks.cpu_milli[index(task)];
         return 1000 * held <= limit_milli * inventory.nodes.cpu_milli[index(node)];

@@ -17,22 +17,26 @@ namespace GPUSCHED_NAMESPACE::allocation {
            inventory.extras[inventory.tasks.extras[index(task)]].device_count == 0;
 }
 
-/// Thousandths of a core that CPU-only tasks hold on the node. Daemons do not count, nor Standby tasks, which lend what they have.
-/// O(tasks on the node).
+/// False for daemons, and for Standby tasks, which lend what they have: they disturb nobody and are not disturbed.
+[[nodiscard]] inline bool interferes(const Cluster& cluster, TaskId task) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    return !t.daemon[index(task)] && !t.standby[index(task)];
+}
+
+/// Thousandths of a core that CPU-only tasks that interfere hold on the node. O(tasks on the node).
 [[nodiscard]] inline std::int64_t cpu_only_milli(const Cluster& cluster, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     std::int64_t held = 0;
     for (const auto task : cluster.tasks_on(node))
-        if (is_cpu_only(cluster, task) && !t.daemon[index(task)] && !t.standby[index(task)])
-            held += t.cpu_milli[index(task)];
+        if (is_cpu_only(cluster, task) && interferes(cluster, task)) held += t.cpu_milli[index(task)];
     return held;
 }
 
-/// Thousandths of GPUs that work on the node: of all tasks but Standby tasks. O(tasks on the node).
+/// Thousandths of GPUs that work on the node: of tasks that interfere. O(tasks on the node).
 [[nodiscard]] inline std::int64_t working_gpu_milli(const Cluster& cluster, NodeId node) noexcept {
     std::int64_t sum = 0;
     for (const auto task : cluster.tasks_on(node))
-        if (!cluster.inventory().tasks.standby[index(task)]) sum += cluster.gpu_milli(task);
+        if (interferes(cluster, task)) sum += cluster.gpu_milli(task);
     return sum;
 }
 
@@ -42,11 +46,11 @@ struct GpuSharing {
     std::int64_t offline_milli = 0;  ///< of LP fractions
 };
 
-/// The fractions on one GPU of a node, without Standby tasks. O(tasks on the node).
+/// The fractions on one GPU of a node that interfere. O(tasks on the node).
 [[nodiscard]] inline GpuSharing sharing(const Cluster& cluster, NodeId node, int gpu) noexcept {
     GpuSharing sum;
     for (const auto task : cluster.tasks_on(node))
-        if (cluster.is_fraction(task) && !cluster.inventory().tasks.standby[index(task)] &&
+        if (cluster.is_fraction(task) && interferes(cluster, task) &&
             (cluster.gpus_of(task) & gpu_bit(gpu)) != 0)
             (cluster.may_borrow(task) ? sum.offline_milli : sum.online_milli) += cluster.gpu_milli(task);
     return sum;
@@ -59,7 +63,7 @@ namespace detail {
                                                   std::int64_t limit_milli) noexcept {
     GpuMask within = 0;
     for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
-        auto shared = sharing(cluster, node, g);
+        auto shared = interferes(cluster, task) ? sharing(cluster, node, g) : GpuSharing{};
         (cluster.may_borrow(task) ? shared.offline_milli : shared.online_milli) += cluster.gpu_milli(task);
         if (shared.online_milli == 0 || shared.offline_milli == 0 || shared.offline_milli <= limit_milli)
             within |= gpu_bit(g);

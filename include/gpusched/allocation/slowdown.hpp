@@ -54,11 +54,11 @@ struct SlowdownObservation {
     double slowdown = 0;
 };
 
-/// Learns a curve from observations: the least squares among curves of `values` equally spaced values that start at 0 and do not
-/// fall.
+/// Learns a curve from observations: the least squares among curves of `values` equally spaced values that start at 0, do not
+/// fall, and stay within `most_slowdown_milli`.
 ///
-/// Exact: of all choices of the pieces that rise, the best one whose unconstrained fit rises in all of them. Flat where nothing was
-/// seen. Values are rounded to thousandths and cut at `most_slowdown_milli`.
+/// Exact: of all choices of the pieces that rise, the best one whose fit, unconstrained or up to `most_slowdown_milli`, rises in all
+/// of them. Flat where nothing was seen. Values are rounded to thousandths.
 ///
 /// @param values 1 .. 8
 /// @throws InvalidInput for values out of range, numbers that are not finite, and a list without an observation

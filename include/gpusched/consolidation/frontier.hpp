@@ -49,7 +49,8 @@ struct Frontier {
 /// The search goes through descending prices, from the highest at which any node is worth its moves down to
 /// `options.price`. At each price it goes on from the plan of the price before, as `consolidate` does at that price: first by
 /// nodes whose moves cost the least for what they are worth, then by exchanges. Where many nodes are worth the same price,
-/// plans on the way are points as well. With `open_price` the search is made twice, with nodes that may be opened and without: for
+/// plans on the way are points as well. The plan of `consolidate` at `options.price` is one too, so that none at that price is worth more
+/// than the last point. With `open_price` the search is made twice, with nodes that may be opened and without: for
 /// every plan that the search without `open_price` passes there is one that costs no more and gains no less, before `points` thins them.
 ///
 /// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of value

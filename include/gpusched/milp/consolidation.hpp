@@ -43,11 +43,13 @@ constexpr auto enum_names(LockForm) {
 enum class ConsolidationGoal : std::uint8_t {
     nodes_then_moves,  ///< occupied nodes, then moves, in one objective: a move weighs 1 / (tasks + 1)
     nodes,             ///< occupied nodes
+    moves,             ///< moves: for `vacated_gpus_at_least`
 };
 constexpr auto enum_names(ConsolidationGoal) {
     return name_table<ConsolidationGoal>({
         {ConsolidationGoal::nodes_then_moves, "nodes_then_moves"},
         {ConsolidationGoal::nodes, "nodes"},
+        {ConsolidationGoal::moves, "moves"},
     });
 }
 
@@ -62,6 +64,8 @@ struct ConsolidationOptions {
     std::optional<std::int64_t> max_moves{};
     /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a row.
     std::optional<std::int64_t> occupied_at_least{};
+    /// At least so many GPUs are on nodes that become vacant, as a row.
+    std::optional<std::int64_t> vacated_gpus_at_least{};
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<ConsolidationOptions>, F&& field) {
@@ -71,6 +75,7 @@ constexpr void visit_fields(std::type_identity<ConsolidationOptions>, F&& field)
     field("memory", &ConsolidationOptions::memory);
     field("max_moves", &ConsolidationOptions::max_moves, at_least(0));
     field("occupied_at_least", &ConsolidationOptions::occupied_at_least);
+    field("vacated_gpus_at_least", &ConsolidationOptions::vacated_gpus_at_least);
 }
 
 /// A consolidation model, with what its columns stand for.
@@ -114,8 +119,8 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 /// With n placed tasks other than daemons on the N occupied nodes: plain has sum over tasks of allowed nodes + N columns, and
 /// rows `assign` n, `gpu` and `cpu` N each and one more per node with Standby tasks (what is claimed), `memory` N where asked
 /// for and some task asks for memory, `lock` one per fixed task with locks = rows, `anti_affinity` one per group and node that
-/// some member may use, `link` one per allowed node of a task without GPUs and cores, `budget` and `bound` one each where asked
-/// for. classes has one integer column per class and allowed node, one more where members of the class run (`moved`; only where
+/// some member may use, `link` one per allowed node of a task without GPUs and cores, `budget`, `bound` and `vacated` one each where
+/// asked for. classes has one integer column per class and allowed node, one more where members of the class run (`moved`; only where
 /// moves count: in the goal, or for `max_moves`), N binaries, and the rows `assign` one per class, `link` one per class and
 /// allowed node, `moved` one per column of that name, and those above; a group counts there if some member may move.
 ///

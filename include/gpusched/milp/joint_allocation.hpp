@@ -50,7 +50,7 @@ constexpr void visit_fields(std::type_identity<PodShape>, F&& field) {
 
 struct JointProblem {
     std::vector<SwitchJob> jobs{};
-    std::vector<std::string> switches{};  ///< names
+    std::vector<std::string> switches{};  ///< different names
     std::vector<PodShape> shapes{};
     bool operator==(const JointProblem&) const = default;
 };
@@ -95,7 +95,9 @@ constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
 ///
 /// The slots of a domain are the pods that its nodes host one after the other beside all that runs there: GPUs and their memory,
 /// cores, memory, named resources, devices, guaranteed localities, GPU model, labels and taints, as `find_obstacle` judges one
-/// pod. A required network level of the sample itself is the job's mode.
+/// pod. LP pods have slots on what Standby tasks lend, so where any lends, they are another shape than pods that ask for the same.
+/// A required network level of the sample itself is the job's mode. A node of unknown position is a domain of its own name, with
+/// " (node)" behind it where another domain is called the same.
 /// @throws InvalidInput for a level that the cluster does not have, samples that are not pending, samples with another
 ///         network level, and samples in group constraints (anti-affinity, affinity, groups to avoid, near or to spread), which
 ///         the model does not hold

@@ -27,7 +27,7 @@ namespace GPUSCHED_NAMESPACE::preemption {
 class PreemptionIndex {
   public:
     /// @param options policy `imp` or `exhaustive`; `engine`, `now`, `cost` and the rest as for `preempt`. `cost` must
-    ///     depend on the task and the time alone. No `time_limit`, since answers are kept; `search_limit` bounds them. Without
+    ///     depend on the task and the time alone. No `time_limit` and no `filter`, since answers are kept; `search_limit` bounds them. Without
     ///     `now` time is that of the cluster; when it goes on, costs are asked again everywhere.
     /// @param most_shapes how many shapes are kept, >= 1; beyond them the one not asked for longest makes room
     /// @throws InvalidInput for options out of range and other policies

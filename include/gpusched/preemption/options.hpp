@@ -1,6 +1,7 @@
 // Options of preemption: which policy selects the victims, what the preemptor insists on, how candidates are scored.
 #pragma once
 
+#include <gpusched/allocation/any.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
@@ -114,6 +115,10 @@ struct Options {
     /// Thousandths of a GPU-second; absent = `lost_work`. Chooses for `spot` and `spot_exact`, breaks ties for `imp` and
     /// `exhaustive`; for `reprieve` and `first_fit` it only measures (`Decision::cost`, and the domains of gangs).
     CostFunction cost{};
+    /// May the preemptor come to a node, asked with the snapshot as it is, victims and all (allocation/filters.hpp); of a gang's pods with
+    /// those before them placed. A node that it refuses is no candidate. Does not bind victims that are placed again. Absent:
+    /// everywhere.
+    std::optional<allocation::AnyFilter> filter{};
     /// Evictions may take more tasks of a disruption budget down than it allows, where nothing else helps: as few beyond the
     /// budgets as possible, and `broken_budgets` of the decision says of which. False: such sets of victims are no candidates.
     bool break_budgets = false;

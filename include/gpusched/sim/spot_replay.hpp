@@ -45,8 +45,8 @@ struct SpotReplayOptions {
     /// One after the other, each breaks the ties of those before it; 1 to 6 names of `allocation::rankers()` that need no
     /// workload. Here "eviction_history" adds the pods evicted from a node so far to its `NodeSpec::eviction_count`. The default is ASI's.
     std::vector<std::string> rankers{"packing", "homogeneous", "eviction_history"};
-    /// Nodes must pass all of them; names of `allocation::filters()`. An HP pod does not go where evictions make room, either, if a filter
-    /// refuses the node.
+    /// Nodes must pass all of them; names of `allocation::filters()`. An HP pod evicts only on nodes that let it in as they are. Where that
+    /// does not help, and a filter would let it in after evictions, LP pods leave until it does.
     std::vector<std::string> filters{};
     std::string gpu_picker = "tightest_gpu";  ///< a name of `allocation::gpu_pickers()`, without a workload
     Victims victims = Victims::spot;          ///< whom an HP pod evicts that finds no room

@@ -44,8 +44,9 @@ JobArgument read_joint_job(const std::string& field, py::handle value, const Clu
     py::dict job;
     for (const auto& [key, part] : value.cast<py::dict>()) job[key] = part;
     if (!job.contains("name")) job["name"] = field;
-    if (job.contains("pods") && py::isinstance<py::list>(job["pods"])) {
-        const auto kinds = job["pods"].cast<py::list>();
+    if (job.contains("pods") && py::isinstance<py::sequence>(job["pods"]) &&
+        !py::isinstance<py::str>(job["pods"])) {
+        const py::list kinds(job["pods"]);
         if (kinds.size() != 1)
             throw InvalidInput(
                 bad_value(field + ".pods", std::to_string(kinds.size()) + " kinds of pods", "one"));
@@ -92,10 +93,6 @@ milp::JointProblem read_joint_problem(const ClusterPtr& cluster, py::handle jobs
                                      .mode = job.options.mode.value_or(NetworkMode::preferred)};
             require_range(field + ".pods[0].count", pods.count, std::int64_t{1}, std::int64_t{1'000'000});
             sample.pods = static_cast<int>(std::exchange(pods.count, 1));
-            // Who must stay later is nothing to the model, which places all pods or none.
-            job.request.min_members = 0;
-            job.request.subgroups.clear();
-            pods.pod.subgroup.clear();
             arguments.push_back(std::move(job));
             samples.push_back(std::move(sample));
         });
@@ -157,7 +154,8 @@ void bind_joint_model(py::module_& m) {
         "joint_allocation",
         [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
            const OptionalLevel& level) {
-            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs))
+            if (py::isinstance<py::str>(jobs) || py::isinstance<py::dict>(jobs) ||
+                !py::isinstance<py::iterable>(jobs))
                 bad_type("jobs", jobs, "a list of dicts");
             const auto p = read_joint_problem(cluster, jobs, read_optional_level("level", level));
             return std::make_shared<M>(milp::joint_allocation(p));

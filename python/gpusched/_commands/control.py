@@ -125,6 +125,8 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
 
 
 def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
+    if args.windows is not None and args.windows < 0:
+        raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
     requests = host.RunRequests()
     with handled(requests):

@@ -204,10 +204,11 @@ def consolidation(
     *,
     form: Literal["plain", "classes"] = "plain",
     locks: Literal["bounds", "rows"] = "bounds",
-    goal: Literal["nodes_then_moves", "nodes"] = "nodes_then_moves",
+    goal: Literal["nodes_then_moves", "nodes", "moves"] = "nodes_then_moves",
     memory: bool = True,
     max_moves: int | None = None,
     occupied_at_least: int | None = None,
+    vacated_gpus_at_least: int | None = None,
 ) -> ConsolidationModel: ...
 def joint_allocation(
     cluster: Cluster, jobs: Iterable[Mapping[str, Any]], level: int | Literal["node"] | None = None

@@ -445,6 +445,12 @@ def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], 
     assert controller.take_answers() == [] and len(controller.waiting) == 1
 
 
+def test_a_number_of_windows_is_checked_before_the_start(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.write("config.json", json.dumps(host.config()))
+    assert cli.main(["control", "--config", str(host.folder / "config.json"), "--windows", "-1"]) == 2
+    assert capsys.readouterr() == ("", "gpusched: --windows: -1; expected at least 0\n")
+
+
 def test_the_loop_from_python(host: Host, load: Callable[..., None]) -> None:
     load(40.0, 100_000_000)
     config = host.config(flags={"place": False, "mig": False})

@@ -366,6 +366,42 @@ def test_joint_allocation_takes_the_jobs_of_allocate():
     assert sorted(m.decode(m.solve().x)["a"].values()) == [1, 6]
 
 
+def test_joint_allocation_refuses_the_jobs_that_allocate_refuses():
+    c = joint_cluster()
+    pod = {"count": 2, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}
+    in_group = [{**pod, "subgroup": "g"}]
+    groups = [{"name": "g", "min_members": 1}]
+    for job in (
+        {"name": "a", "pods": [pod], "min_members": -1},
+        {"name": "a", "pods": in_group},
+        {"name": "a", "pods": in_group, "subgroups": groups * 2, "min_members": 2},
+    ):
+        with pytest.raises(gs.InvalidInput) as refused:
+            gs.allocate(c, job)
+        with pytest.raises(gs.InvalidInput) as joint:
+            milp.joint_allocation(c, [job])
+        assert joint.value.problems == refused.value.problems
+    m = milp.joint_allocation(c, [{"name": "a", "pods": in_group, "subgroups": groups, "min_members": 1}])
+    assert sum(m.decode(m.solve().x)["a"].values()) == 2
+    # A tuple of pods is as good as a list.
+    with pytest.raises(gs.InvalidInput, match=r"jobs\[0\].pods: 2 kinds of pods; expected one"):
+        milp.joint_allocation(c, [{"name": "a", "pods": (pod, {**pod, "count": 50})}])
+    assert milp.joint_allocation(c, [{"name": "a", "pods": ({"count": 2, "gpu_count": 1},)}]).shape == m.shape
+    for jobs in (None, 3):
+        with pytest.raises(gs.InvalidType, match=f"jobs: {jobs}; expected a list of dicts"):
+            milp.joint_allocation(c, jobs)
+
+
+def test_joint_allocation_names_a_node_that_is_called_as_a_switch():
+    nodes = [{"name": "s", "gpu_count": 1}, {"name": "n", "gpu_count": 2, "network": ["core", "s"]}]
+    sizes = {"cpu_milli": 0, "memory_mib": 0}
+    c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": [n | sizes for n in nodes], "tasks": []})
+    m = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 3, "gpu_count": 1}]}])
+    placed = m.decode(m.solve().x)
+    assert sorted(placed["a"]) == ["s", "s (node)"] and sum(placed["a"].values()) == 3
+    assert m.decode(m.encode(placed)) == placed
+
+
 def test_no_solver_is_told_and_all_else_works(monkeypatch):
     solvers_module = __import__("gpusched._solvers", fromlist=["_solvers"])
     monkeypatch.setattr(solvers_module, "_importable", lambda name: False)

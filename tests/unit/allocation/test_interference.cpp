@@ -122,6 +122,41 @@ TEST_CASE("a curve is learnt from what was seen") {
         seen = {{1, 1e9}};
         CHECK(fit(1) == std::vector<std::int64_t>{most_slowdown_milli});
     }
+    SECTION("the largest slowdown is part of the least squares") {
+        // Only a rise of 10^7 just above one half would meet both: without it their mean is best.
+        seen = {{0.5 + 1e-8, 0.3}, {0.5, 0.1}};
+        CHECK(fit(2) == std::vector<std::int64_t>{200, 200});
+        // At 4 in the end: least squares of 0.5 a + 2 against 1, and of a against 3, is at a = 2.
+        seen = {{0.5, 3}, {0.75, 1}, {1, 100}};
+        CHECK(fit(2) == std::vector<std::int64_t>{2000, most_slowdown_milli});
+        seen = {{0.5, 1e308}, {1, 1e308}, {1, 1e308}};
+        CHECK(fit(2) == std::vector<std::int64_t>{most_slowdown_milli, most_slowdown_milli});
+        Rng rng(11);
+        for (int round = 0; round < 200; ++round) {
+            seen.clear();
+            for (int i = 0; i < 4; ++i)
+                seen.push_back({static_cast<double>(rng.below(101)) / 100,
+                                static_cast<double>(rng.between(-50, 900)) / 100});
+            const auto squares = [&](std::int64_t half, std::int64_t whole) {
+                double sum = 0;
+                for (const auto& s : seen) {
+                    const auto at = s.held <= 0.5 ? 2 * s.held * static_cast<double>(half)
+                                                  : static_cast<double>(half) +
+                                                        (2 * s.held - 1) * static_cast<double>(whole - half);
+                    sum += (s.slowdown - at / 1000) * (s.slowdown - at / 1000);
+                }
+                return sum;
+            };
+            double least = std::numeric_limits<double>::infinity();
+            for (std::int64_t half = 0; half <= most_slowdown_milli; half += 50)
+                for (std::int64_t whole = half; whole <= most_slowdown_milli; whole += 50)
+                    least = std::min(least, squares(half, whole));
+            const auto got = fit(2);
+            CAPTURE(round, got[0], got[1]);
+            CHECK(got[1] <= most_slowdown_milli);
+            CHECK(squares(got[0], got[1]) <= least + 1e-4);
+        }
+    }
     SECTION("the least squares of all curves on a grid") {
         Rng rng(7);
         for (int round = 0; round < 20; ++round) {
@@ -210,6 +245,36 @@ TEST_CASE("a limit of co-location binds CPU-only tasks on nodes with GPUs") {
     };
     CHECK(on_c({}));
     CHECK_FALSE(on_c({"co_location_limit"}));
+}
+
+TEST_CASE("daemons disturb nobody and are not disturbed") {
+    auto spec = sample();
+    const auto as_daemon = [&](TaskSpec t) {
+        t.daemon = true;
+        spec.tasks.push_back(t);
+    };
+    as_daemon(task("agent-gpu", 2, 1, "b"));
+    as_daemon(task("agent-cores", 0, 90));
+    as_daemon(task("agent-gpus", 2, 1));
+    auto exporter = fraction("exporter", lp, 300);
+    exporter.node = "c", exporter.gpus = {0};
+    as_daemon(exporter);
+    auto online = fraction("online", hp, 300);
+    online.node = "c", online.gpus = {0};
+    spec.tasks.push_back(online);
+    spec.tasks.push_back(fraction("guest", lp, 200));
+    as_daemon(fraction("probe", lp, 400));
+    const auto cluster = Cluster::build(spec);
+    const auto find = [&](const char* name) { return cluster.find_task(name); };
+    const auto b = cluster.find_node("b"), c = cluster.find_node("c");
+    const Interference ranker{{{100, 300}}};
+    CHECK(ranker(cluster, find("cores"), b) == -1000 * 40);  // beside one GPU that works
+    CHECK(ranker(cluster, find("agent-cores"), b) == 0);
+    CHECK(ranker(cluster, find("agent-gpus"), c) == 0);
+    CHECK(CoLocationLimit{0}(cluster, find("agent-cores"), b));
+    CHECK(sharing(cluster, c, 0).offline_milli == 0);
+    CHECK(OfflineLimitGpus{200}(cluster, find("guest"), c) == gpu_bit(0));
+    CHECK(OfflineLimitGpus{0}(cluster, find("probe"), c) == gpu_bit(0));
 }
 
 TEST_CASE("offline fractions share GPUs with online ones up to a limit") {

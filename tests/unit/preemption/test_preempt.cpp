@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/policies.hpp"
 
+#include <gpusched/allocation/filters.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/index.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
@@ -430,6 +431,48 @@ TEST_CASE("a daemon that clears a node says so in its plan") {
         const std::vector<TaskId> gang{d};
         CHECK(verify::plan(spec, to_spec(to_plan(*preempt_gang(cluster, gang).decision, gang), cluster)).ok);
     }
+}
+
+TEST_CASE("nodes that a filter refuses are no candidates") {
+    ClusterSpec spec;
+    for (const auto* name : {"a", "b", "c"}) {
+        auto node = machine(name);
+        node.network = {"s"};
+        spec.nodes.push_back(node);
+    }
+    const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
+    spec.tasks = {running("cheap", "a", all, 1), running("dear", "b", all, 2),
+                  running("dearest", "c", all, 3), pending("p", 8, 9), pending("q", 8, 9)};
+    const auto cluster = Cluster::build(spec);
+    const auto p = cluster.find_task("p");
+    for (const auto policy : testing_support::all_policies()) {
+        Options options{.policy = policy};
+        const auto where = [&] {
+            const auto found = preempt(cluster, p, options).decision;
+            return found ? cluster.name(found->node) : "";
+        };
+        CAPTURE(enum_name(policy));
+        const auto first = where();
+        options.filter = allocation::AnyFilter(
+            [&](const Cluster& in, TaskId task, NodeId node) { return task != p || in.name(node) != first; });
+        CHECK_FALSE(where().empty());
+        CHECK(where() != first);
+        CHECK(minimal_victim_sets(cluster, p, cluster.find_node(first), options).sets.empty());
+        // Of a gang: with those of its pods that have a place.
+        options.filter = allocation::AnyFilter([](const Cluster& in, TaskId, NodeId node) {
+            return in.name(node) == "b" || (in.name(node) == "c" && in.is_placed(in.find_task("p")));
+        });
+        const auto gang = preempt_gang(cluster, std::vector{p, cluster.find_task("q")}, options);
+        REQUIRE(gang.decision);
+        CHECK(cluster.name(gang.decision->pods[0].node) == "b");
+        CHECK(cluster.name(gang.decision->pods[1].node) == "c");
+        options.filter = allocation::AnyFilter([](const Cluster&, TaskId, NodeId) { return false; });
+        CHECK(where().empty());
+        CHECK(explain(cluster, p, options).text.ends_with("and passes the filter"));
+    }
+    Options with;
+    with.filter = allocation::AnyNode{};
+    REQUIRE_THROWS_MESSAGE(PreemptionIndex(with), InvalidInput, "filter: one; expected none");
 }
 
 TEST_CASE("the largest costs add up without overflow") {

@@ -48,6 +48,22 @@ TEST_CASE("a GPU job slows down while CPU-only pods are on its node, and only th
     CHECK(r.lp_slowdown.count == 0);  // without GPUs
 }
 
+TEST_CASE("a daemon is not slowed, and slows nobody") {
+    auto agent = job("agent", hp, 1, 0, 1000);
+    agent.pod.daemon = true;
+    auto collector = cores("collector", 32, 0, 2000);
+    collector.pod.daemon = true;
+    const SpotTrace trace{{machine("a", 2)}, {agent, collector, job("gpu", hp, 1, 0, 1000)}};
+    auto options = plain();
+    options.cpu_slowdown_milli = {1000};
+    CHECK(replay_spot(trace, options).jobs[2].finish_s == 1000);
+    auto beside = trace;
+    beside.jobs[1] = cores("cpu", 32, 0, 2000);
+    const auto r = replay_spot(beside, options);
+    CHECK(r.jobs[0].finish_s == 1000);
+    CHECK(r.jobs[2].finish_s == 1500);
+}
+
 TEST_CASE("the slowest pod sets the pace of its gang") {
     const SpotTrace trace{{machine("a", 1), machine("b", 1)},
                           {cores("cpu", 16, 0, 10'000), job("gang", hp, 1, 10, 1000, 0, 2)}};
@@ -138,6 +154,69 @@ TEST_CASE("an HP pod does not evict for a node that a filter refuses") {
     };
     (void)replay_spot(trace, options, {}, known);
     CHECK(log == "0 first>b, 500 hp>b, ");
+}
+
+TEST_CASE("an HP pod evicts on another node where the filter refuses the cheapest one") {
+    // On n0 an HP job holds the limit; its LP job is the younger one, and would lose less than that of n1.
+    const auto on = [](SpotJob j, const char* node) {
+        j.pod.node_selector = {{"host", node}};
+        return j;
+    };
+    auto n0 = machine("n0", 1), n1 = machine("n1", 1);
+    n0.labels = {{"host", "n0"}}, n1.labels = {{"host", "n1"}};
+    auto first = cores("first", 32, 0, 100'000), late = cores("late", 32, 500, 10);
+    first.pod.priority_class = late.pod.priority_class = hp;
+    auto cheap = job("cheap", lp, 1, 400, 100'000), dear = job("dear", lp, 1, 0, 100'000);
+    cheap.pod.cpu_milli = 32'000, dear.pod.cpu_milli = 48'000;
+    const SpotTrace trace{{n0, n1}, {on(first, "n0"), on(dear, "n1"), on(cheap, "n0"), late}};
+    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+        auto options = plain(victims);
+        CHECK(replay_spot(trace, options).jobs[3].first_start_s == 500);
+        options.filters = {"co_location_limit"};
+        const auto r = replay_spot(trace, options);
+        CHECK(r.jobs[3].first_start_s == 500);
+        CHECK(r.jobs[1].evictions == 1);
+        CHECK(r.jobs[2].evictions == 0);
+    }
+}
+
+TEST_CASE("LP pods that hold a limit leave for an HP pod, and no others") {
+    // Half of 64 cores are the limit. "gpu" would lose least, but does not stand in the way.
+    auto late = cores("late", 8, 1000, 10);
+    late.pod.priority_class = hp;
+    const SpotTrace trace{{machine("a", 2)},
+                          {cores("old", 12, 0, 100'000), cores("new", 16, 100, 100'000),
+                           job("gpu", lp, 1, 900, 100'000), late}};
+    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+        auto options = plain(victims);
+        options.filters = {"co_location_limit"};
+        const auto r = replay_spot(trace, options);
+        CHECK(r.jobs[3].first_start_s == 1000);
+        CHECK(r.jobs[3].wait_s == 5);
+        if (victims == Victims::random) continue;
+        CHECK(r.jobs[2].evictions == 0);
+        CHECK(r.jobs[0].evictions + r.jobs[1].evictions == 1);
+    }
+    auto nobody = plain(Victims::none);
+    nobody.filters = {"co_location_limit"};
+    CHECK(replay_spot(trace, nobody).jobs[3].first_start_s > 1000);
+}
+
+TEST_CASE("LP pods that hold a limit leave for an HP gang of one domain") {
+    auto gang = cores("gang", 24, 1000, 10);
+    gang.pod.priority_class = hp;
+    gang.pods = 2;
+    gang.pod.network_affinity = NetworkAffinity{0, NetworkMode::required};
+    auto a = machine("a", 1), b = machine("b", 1), c = machine("c", 1);
+    a.network = {"s"}, b.network = {"s"}, c.network = {"t"};
+    const SpotTrace trace{{a, b, c}, {cores("lp", 16, 0, 100'000), gang}};
+    for (const auto victims : {Victims::random, Victims::spot, Victims::exact}) {
+        auto options = plain(victims);
+        options.filters = {"co_location_limit"};
+        const auto r = replay_spot(trace, options);
+        CHECK(r.jobs[1].first_start_s == 1000);
+        CHECK(r.jobs[0].evictions == 1);
+    }
 }
 
 TEST_CASE("interference out of range is named") {

@@ -52,9 +52,11 @@ GPUSCHED_INLINE SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
         Vector ramps(values);
         for (int k = 0; k < values; ++k) ramps[k] = std::clamp(seen.held * values - k, 0.0, 1.0);
         products += ramps * ramps.transpose();
-        moments += seen.slowdown * ramps;
+        moments += std::min(seen.slowdown, 1e100) * ramps;
     }
-    // The best weights are the unconstrained fit of those that are above 0.
+    // Of those that are above 0 the best weights are the unconstrained fit, or, where that rises too high, the fit of all that rise
+    // to the largest slowdown.
+    constexpr double top = static_cast<double>(most_slowdown_milli) / 1000;
     Vector best = Vector::Zero(values);
     double most = 0;  // by how much the sum of squares is less than without any
     for (unsigned chosen = 1; chosen < 1U << values; ++chosen) {
@@ -66,9 +68,21 @@ GPUSCHED_INLINE SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
         const Eigen::LDLT<Matrix> solved(of);
         // Pieces that no observation tells apart: fewer of them do as well.
         if (solved.vectorD().minCoeff() <= 1e-12 * solved.vectorD().maxCoeff()) continue;
-        const Vector weights = solved.solve(right);
-        const double gain = weights.dot(right);
-        if (weights.minCoeff() < 0 || gain <= most * (1 + 1e-12)) continue;
+        Vector weights = solved.solve(right);
+        if (weights.sum() > top) {
+            const auto last = static_cast<Eigen::Index>(pieces.size()) - 1;
+            weights.setZero();
+            weights[last] = top;
+            if (last > 0) {  // what the others rise, the last one does not
+                Matrix exchange = Matrix::Identity(last + 1, last);
+                exchange.row(last).setConstant(-1);
+                const Vector off = right - of * weights;
+                weights += exchange * Eigen::LDLT<Matrix>(exchange.transpose() * of * exchange)
+                                          .solve(exchange.transpose() * off);
+            }
+        }
+        const double gain = weights.dot(2 * right - of * weights);
+        if (!(weights.minCoeff() >= 0 && gain > most * (1 + 1e-12))) continue;
         most = gain;
         best.setZero();
         best(pieces) = weights;
@@ -77,8 +91,7 @@ GPUSCHED_INLINE SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
     double sum = 0;
     for (int k = 0; k < values; ++k) {
         sum += best[k];
-        curve.milli.push_back(std::min(most_slowdown_milli,
-                                       static_cast<std::int64_t>(std::llround(1000 * std::min(sum, 1e6)))));
+        curve.milli.push_back(static_cast<std::int64_t>(std::llround(1000 * std::min(sum, top))));
     }
     return curve;
 }

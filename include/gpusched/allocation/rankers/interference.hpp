@@ -13,11 +13,12 @@ namespace GPUSCHED_NAMESPACE::allocation {
 ///
 /// ASI (section 5.2) leaves open how CPU jobs are put beside GPU jobs; this is a penalty for it. With s(x) the slowdown where
 /// CPU-only tasks hold the part x of the node's cores: minus GPUs of the task x s(x) for a GPU task; minus GPUs that work on the node x
-/// (s(x with the task) - s(x)) for a CPU-only task. 0 on nodes where nobody is disturbed. O(tasks on the node).
+/// (s(x with the task) - s(x)) for a CPU-only task. 0 on nodes where nobody is disturbed, and for daemons and Standby tasks. O(tasks on the node).
 struct Interference {
     static constexpr bool node_local = true;
     SlowdownCurve slowdown = published_slowdown();  ///< given, or learnt by `fit_slowdown`
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const noexcept {
+        if (!interferes(cluster, task)) return 0;
         const auto cores = cluster.inventory().nodes.cpu_milli[index(node)];
         const auto held = cpu_only_milli(cluster, node);
         if (!is_cpu_only(cluster, task)) return -cluster.gpu_milli(task) * slowdown(held, cores);

@@ -118,6 +118,10 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
         for (auto& point : points) point.result.stats.open_price = *options.open_price;
     }
     search(options, scope);
+    // The last plan is worth no less than that of `consolidate`, which starts in several ways.
+    if (!budget.exhausted())
+        points.push_back({.result = search_anew(cluster, scope, with_limits(policies, options), options,
+                                                executor, budget)});
     std::sort(prices.begin(), prices.end(), std::greater{});
     prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
 

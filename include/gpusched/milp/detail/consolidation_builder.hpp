@@ -151,14 +151,16 @@ class ConsolidationBuilder {
         here_.assign(static_cast<std::size_t>(K), std::vector<int>(nodes(), 0));
         weight_ = options_.goal == ConsolidationGoal::nodes_then_moves
                       ? 1.0 / (static_cast<double>(placed_.size()) + 1)
-                      : 0.0;
+                  : options_.goal == ConsolidationGoal::moves ? 1.0
+                                                              : 0.0;
+        const double occupied = options_.goal == ConsolidationGoal::moves ? 0 : 1;
         std::vector<bool> open(nodes(), false);
         for (const auto task : placed_)
             if (!cluster_.is_movable(task)) open[home(task)] = true;
         const bool fix = !plain || options_.locks == LockForm::bounds;
         for (int j = 0; j < N; ++j)
             y_(j) = model_.column("y(" + node_name(j) + ")", fix && open[static_cast<std::size_t>(j)] ? 1 : 0,
-                                  1, 1, true);
+                                  1, occupied, true);
         double stay = 0;
         for (int k = 0; k < K; ++k) {
             const auto& members = result_.classes[static_cast<std::size_t>(k)];
@@ -260,6 +262,17 @@ class ConsolidationBuilder {
             e.clear();
             for (int j = 0; j < N; ++j) e.push_back({y_(j), 1});
             model_.at_least("bound", "bound", e, static_cast<double>(*options_.occupied_at_least));
+        }
+        if (options_.vacated_gpus_at_least) {
+            e.clear();
+            std::int64_t all = 0;
+            for (int j = 0; j < N; ++j) {
+                const auto gpus = cluster_.gpu_count(result_.nodes[static_cast<std::size_t>(j)]);
+                all += gpus;
+                if (gpus > 0) e.push_back({y_(j), static_cast<double>(gpus)});
+            }
+            model_.at_most("vacated", "vacated", e,
+                           static_cast<double>(all - *options_.vacated_gpus_at_least));
         }
         model_.add_index(std::move(x_));
         model_.add_index(std::move(y_));

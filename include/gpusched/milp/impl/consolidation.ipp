@@ -21,6 +21,12 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
     if (options.occupied_at_least)
         check_range(problems, "occupied_at_least", *options.occupied_at_least, std::int64_t{0},
                     static_cast<std::int64_t>(cluster.node_slots()));
+    if (options.vacated_gpus_at_least) {
+        std::int64_t gpus = 0;
+        for (const auto node : cluster.nodes())
+            if (cluster.occupants(node) > 0) gpus += cluster.gpu_count(node);
+        check_range(problems, "vacated_gpus_at_least", *options.vacated_gpus_at_least, std::int64_t{0}, gpus);
+    }
     problems.throw_if_any();
     return detail::ConsolidationBuilder(cluster, options).build();
 }

@@ -31,21 +31,38 @@ namespace joint_detail {
 constexpr std::int64_t most_slots = 1'000'000'000;
 
 /// Tasks for which nodes have the same room.
-inline auto shape_key(const Inventory& inv, TaskId task) {
+/// @param loans some Standby task runs or is to be placed: what it lends is free to LP tasks alone
+inline auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
+    const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto i = index(task);
     return std::tuple(t.requirement[i], t.extras[i], t.gpu_count[i], t.gpu_share_milli[i],
                       t.gpu_memory_mib[i], t.cpu_milli[i], t.memory_mib[i],
-                      inv.task_affinities[t.affinities[i]].guaranteed_level());
+                      inv.task_affinities[t.affinities[i]].guaranteed_level(),
+                      loans && cluster.may_borrow(task), t.is(TaskTrait::lends, task));
+}
+
+inline bool any_loans(const Cluster& cluster, std::span<const JobOfSample> jobs) {
+    const auto& t = cluster.inventory().tasks;
+    const auto lends = [&](TaskId task) { return t.is(TaskTrait::lends, task); };
+    for (const auto node : cluster.nodes())
+        for (const auto task : cluster.tasks_on(node))
+            if (lends(task)) return true;
+    return std::any_of(jobs.begin(), jobs.end(), [&](const JobOfSample& job) {
+        return cluster.contains(job.sample) && lends(job.sample);
+    });
 }
 
 /// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a `large`.
-inline int in_place(const Cluster& cluster, TaskId small, TaskId large) {
+inline int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto s = index(small), l = index(large);
-    // Parts of GPUs, devices, localities and loans do not divide up by arithmetic.
-    if (cluster.is_fraction(small) || t.extras[s] != 0 || cluster.lent_to(small) != cluster.lent_to(large) ||
+    // An LP pod runs in the place of one that does not borrow, but beside a Standby pod. What it borrows hosts no other pod.
+    const bool on_loan =
+        loans && (cluster.may_borrow(small) ? t.is(TaskTrait::lends, large) : cluster.may_borrow(large));
+    // Parts of GPUs, devices and localities do not divide up by arithmetic.
+    if (on_loan || cluster.is_fraction(small) || t.extras[s] != 0 ||
         (t.gpu_count[s] > 1 && inv.task_affinities[t.affinities[s]].guaranteed_level()))
         return 0;
     std::int64_t most = most_slots;
@@ -76,11 +93,17 @@ GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<con
     if (at >= inv.named_levels())
         throw InvalidInput(bad_value("level", std::to_string(at), "a level that the cluster's network has"));
     JointProblem problem;
-    for (std::size_t d = 0; d < inv.domain_count(at); ++d)
-        problem.switches.push_back(inv.domain_name(at, make_id<DomainId>(d)));
+    std::set<std::string> names;
+    for (std::size_t d = 0; d < inv.domain_count(at); ++d) {
+        auto name = inv.domain_name(at, make_id<DomainId>(d));
+        // A node of unknown position may be called as a domain is, which comes first.
+        while (!name.empty() && !names.insert(name).second) name += " (node)";
+        problem.switches.push_back(std::move(name));
+    }
+    const bool loans = joint_detail::any_loans(cluster, jobs);
     Problems problems;
     std::vector<TaskId> samples;  // of the shapes
-    std::map<decltype(joint_detail::shape_key(inv, TaskId{})), int> shapes;
+    std::map<decltype(joint_detail::shape_key(cluster, TaskId{}, loans)), int> shapes;
     for (const auto& job : jobs) {
         const auto owner = "job " + gpusched::quoted(job.name);
         if (!cluster.contains(job.sample) || cluster.is_placed(job.sample)) {
@@ -101,8 +124,8 @@ GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<con
                                        std::to_string(at) + ", the level of the joint allocation", owner));
             if (wish->mode == NetworkMode::required) mode = NetworkMode::required;
         }
-        const auto [shape, fresh] =
-            shapes.try_emplace(joint_detail::shape_key(inv, job.sample), static_cast<int>(samples.size()));
+        const auto [shape, fresh] = shapes.try_emplace(joint_detail::shape_key(cluster, job.sample, loans),
+                                                       static_cast<int>(samples.size()));
         if (fresh) samples.push_back(job.sample);
         problem.jobs.push_back({job.name, job.pods, shape->second, mode});
     }
@@ -119,7 +142,8 @@ GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<con
         shape.gpu_milli = cluster.gpu_milli(sample);
         shape.slots.assign(slots.begin(), slots.end());
         for (const auto other : samples)
-            shape.in_place.push_back(other == sample ? 1 : joint_detail::in_place(cluster, other, sample));
+            shape.in_place.push_back(other == sample ? 1
+                                                     : joint_detail::in_place(cluster, other, sample, loans));
     }
     return problem;
 }

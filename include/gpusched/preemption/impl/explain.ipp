@@ -26,7 +26,9 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     Explanation result;
     std::optional<std::tuple<int, int, std::int64_t, std::int64_t>> least;
     for (const auto node : cluster.nodes()) {
-        if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) continue;
+        if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) ||
+            (options.filter && !(*options.filter)(cluster, task, node)))
+            continue;
         problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
@@ -104,8 +106,9 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     }
     if (!result.node)
         result = {std::nullopt, Obstacle::not_eligible, 0,
-                  "no schedulable node has an accepted GPU model, the labels and no taint that keeps the "
-                  "task away"};
+                  std::string("no schedulable node has an accepted GPU model, the labels and no taint that "
+                              "keeps the task away") +
+                      (options.filter ? ", and passes the filter" : "")};
     return result;
 }
 

@@ -350,6 +350,7 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
     if (options.time_limit)
         problems.add(
             bad_value("time_limit", number_text(*options.time_limit), "none: the index keeps its answers"));
+    if (options.filter) problems.add(bad_value("filter", "one", "none: the index keeps its answers"));
     problems.throw_if_any();
     state_ = std::make_unique<State>();
     auto& s = *state_;

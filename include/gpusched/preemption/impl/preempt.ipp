@@ -13,6 +13,7 @@
 #include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace GPUSCHED_NAMESPACE::preemption {
 namespace detail {
@@ -36,8 +37,16 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     Result result;
 
+    std::vector<bool> refused;
+    if (options.filter) {
+        refused.resize(cluster.node_slots());
+        for (const auto node : cluster.nodes())
+            refused[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+                                   !(*options.filter)(cluster, task, node);
+    }
     const auto may_run = [&](NodeId node) {
-        return inv.nodes.receives(node) && request.may_run_on(inv, node);
+        return inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+               (refused.empty() || !refused[index(node)]);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
@@ -133,7 +142,9 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
                                      "below " + std::to_string(cluster.node_slots())));
     MinimalSets result;
     const auto& inv = cluster.inventory();
-    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node) ||
+        (options.filter && !(*options.filter)(cluster, task, node)))
+        return result;
     const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);

@@ -201,6 +201,7 @@ class GangSearch {
         return false;
     }
     [[nodiscard]] bool put_as_it_is(const Placement& at, bool chosen) {
+        if (!passes(at.task, at.node)) return false;
         const auto i = position_.at(at.task);
         const auto& request = requests_[i];
         auto& decision = without_.pods[i];
@@ -221,6 +222,10 @@ class GangSearch {
         if (!placement_holds(now_, request, decision, now_.healthy_gpus(at.node))) return false;
         now_.assign(at.task, at.node, decision.gpus);
         return true;
+    }
+
+    [[nodiscard]] bool passes(TaskId pod, NodeId node) const {
+        return !options_.filter || (*options_.filter)(now_, pod, node);
     }
 
     void start(GangDecision& made) {
@@ -305,7 +310,7 @@ class GangSearch {
         for (const auto node : nodes) {
             if (asked++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
                 return {};
-            if (!request.may_run_on(inv, node)) continue;
+            if (!request.may_run_on(inv, node) || !passes(request.task, node)) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);
             Answer candidate;
             if (const auto found = problem_->locality_now(); found != infeasible)

@@ -99,7 +99,7 @@ class SpotScheduler {
             if (!placed_all && evicts)
                 placed_all = victims_ == Victims::random
                                  ? place_in_a_domain(cluster, asked, *level, true, plan)
-                                 : preempt_in_a_domain(cluster, asked, plan);
+                                 : preempt_in_a_domain(cluster, asked, *level, plan);
         } else {
             placed_all = place_all(cluster, asked, allocation::AnyNode{}, evicts, plan);
             answer.hopeless = !placed_all && plan.placements.empty();
@@ -213,17 +213,19 @@ class SpotScheduler {
     }
 
     /// In the domain that loses the least work.
-    bool preempt_in_a_domain(Cluster& cluster, const Asked& asked, Plan& plan) const {
+    bool preempt_in_a_domain(Cluster& cluster, const Asked& asked, Level level, Plan& plan) {
         std::vector<TaskId> pods;
         gangs_.for_each_pod(asked.job, [&](TaskId pod) { pods.push_back(pod); });
         plan = {};
         const auto found = preemption::preempt_gang(
-            cluster, pods, {.policy = policy(), .now = asked.now, .cost = asked.cost});
-        if (!found.decision) return false;
+            cluster, pods,
+            {.policy = policy(), .now = asked.now, .cost = asked.cost, .filter = as_filter(passes_)});
+        // One pod after the other where the filters stand in the way of some.
+        if (!found.decision)
+            return !passes_.filters.empty() && place_in_a_domain(cluster, asked, level, true, plan);
         for (const auto task : found.decision->victims) evict_gang(cluster, gangs_.job(task), plan);
         for (std::size_t i = 0; i < pods.size(); ++i) {
             const auto& chosen = found.decision->pods[i];
-            if (!passes_(cluster, pods[i], chosen.node)) return false;
             if (!assign_if_it_holds(cluster, {pods[i], chosen.node, chosen.gpus}, plan)) return false;
         }
         return true;
@@ -241,18 +243,79 @@ class SpotScheduler {
         if (victims_ == Victims::random) {
             std::tie(node, leave) = random_victims(cluster, pod, allowed);
         } else {
-            auto found =
-                preemption::preempt(cluster, pod, {.policy = policy(), .now = asked.now, .cost = asked.cost});
+            auto found = preemption::preempt(
+                cluster, pod,
+                {.policy = policy(), .now = asked.now, .cost = asked.cost, .filter = as_filter(allowed)});
             if (found.decision) {
                 node = found.decision->node;
                 leave = std::move(found.decision->victims);
+            } else if (!passes_.filters.empty()) {
+                std::tie(node, leave) = victims_for_filters(cluster, pod, asked, allowed);
             }
         }
         if (node == none<NodeId>) return std::nullopt;
         for (const auto task : leave) evict_gang(cluster, gangs_.job(task), plan);
-        if (find_obstacle(cluster, pod, node) != Obstacle::none || !passes_(cluster, pod, node))
-            return std::nullopt;
+        if (!fits(cluster, pod, node, allowed)) return std::nullopt;
         return allocation::Destination{node, allocation::pick_gpus(picker_, cluster, pod, node, rng_)};
+    }
+
+    /// The filters for `preempt`; none where the replay has none.
+    template <class Filter>
+    [[nodiscard]] std::optional<allocation::AnyFilter> as_filter(const Filter& allowed) const {
+        if (passes_.filters.empty()) return std::nullopt;
+        return allocation::AnyFilter([&allowed](const Cluster& cluster, TaskId task, NodeId node) {
+            return allowed(cluster, task, node);
+        });
+    }
+
+    template <class Filter>
+    static bool fits(const Cluster& cluster, TaskId pod, NodeId node, const Filter& allowed) {
+        return find_obstacle(cluster, pod, node) == Obstacle::none && allowed(cluster, pod, node);
+    }
+
+    /// For a pod that a filter lets in only when LP pods have left: they leave cheapest first until it does, then those who need not
+    /// leave come back, the dearest first; on the node that loses the least work.
+    template <class Filter>
+    std::pair<NodeId, std::vector<TaskId>>
+    victims_for_filters(Cluster& cluster, TaskId pod, const Asked& asked, const Filter& allowed) const {
+        std::pair<NodeId, std::vector<TaskId>> best{none<NodeId>, {}};
+        std::int64_t least = 0;
+        const auto before = cluster.checkpoint();
+        for (const auto node : cluster.nodes()) {
+            if (allowed(cluster, pod, node)) continue;  // `preempt` was asked of it
+            std::map<std::size_t, TaskId> on_node;      // one pod per job
+            for (const auto task : evictable_on(cluster, node)) on_node.emplace(gangs_.job(task), task);
+            std::vector<std::pair<std::int64_t, TaskId>> order;
+            for (const auto& [job, task] : on_node) {
+                std::int64_t lost = 0;
+                gangs_.for_each_pod(job, [&](TaskId of) {
+                    if (cluster.is_placed(of)) lost += asked.cost(cluster, of, asked.now);
+                });
+                order.emplace_back(lost, task);
+            }
+            std::sort(order.begin(), order.end());
+            Plan scratch;
+            std::size_t count = 0;
+            while (count < order.size() && !fits(cluster, pod, node, allowed))
+                evict_gang(cluster, gangs_.job(order[count++].second), scratch);
+            const bool helps = count > 0 && fits(cluster, pod, node, allowed);
+            order.resize(count);
+            for (auto k = order.size(); helps && k-- > 0;) {
+                cluster.rollback(before);
+                for (std::size_t other = 0; other < order.size(); ++other)
+                    if (other != k) evict_gang(cluster, gangs_.job(order[other].second), scratch);
+                if (fits(cluster, pod, node, allowed))
+                    order.erase(order.begin() + static_cast<std::ptrdiff_t>(k));
+            }
+            cluster.rollback(before);
+            std::int64_t cost = 0;
+            for (const auto& one : order) cost += one.first;
+            if (!helps || (best.first != none<NodeId> && cost >= least)) continue;
+            least = cost;
+            best = {node, {}};
+            for (const auto& one : order) best.second.push_back(one.second);
+        }
+        return best;
     }
 
     void evict_gang(Cluster& cluster, std::size_t job, Plan& plan) const {
@@ -279,9 +342,9 @@ class SpotScheduler {
         const auto before = cluster.checkpoint();
         for (const auto node : cluster.nodes()) {
             const auto spot = evictable_on(cluster, node);
-            if (spot.empty() || !allowed(cluster, pod, node)) continue;
+            if (spot.empty()) continue;
             for (const auto task : spot) cluster.remove(task);
-            if (find_obstacle(cluster, pod, node) == Obstacle::none) hosts.push_back(node);
+            if (fits(cluster, pod, node, allowed)) hosts.push_back(node);
             cluster.rollback(before);
         }
         if (hosts.empty()) return {none<NodeId>, {}};
@@ -294,7 +357,7 @@ class SpotScheduler {
             if (!cluster.is_placed(task)) continue;  // left with its gang
             evict_gang(cluster, gangs_.job(task), scratch);
             leave.push_back(task);
-            if (find_obstacle(cluster, pod, node) == Obstacle::none) break;
+            if (fits(cluster, pod, node, allowed)) break;
         }
         cluster.rollback(before);
         return {node, std::move(leave)};

@@ -275,6 +275,7 @@ class SpotReplay {
     [[nodiscard]] std::int64_t slowdown(std::size_t job) const {
         std::int64_t most = 0;
         gangs_.for_each_pod(job, [&](TaskId pod) {
+            if (!allocation::interferes(cluster_, pod)) return;
             const auto node = cluster_.node_of(pod);
             auto of_pod = beside_cpu_only_(allocation::cpu_only_milli(cluster_, node),
                                            cluster_.inventory().nodes.cpu_milli[index(node)]);
