@@ -2,7 +2,7 @@
 """Meta's Rebalancer beside `consolidate`, on the same clusters: vacated nodes, vacated GPUs, moves and processor time.
 
     python benchmarks/consolidation/beside_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit S] [--presets fast,best]
-                                                  [--clear N] [--peer PYTHON] [-o ROWS.jsonl]
+                                                  [--clear N] [--formulations stages,free] [--peer PYTHON] [-o ROWS.jsonl]
     python benchmarks/consolidation/beside_rebalancer.py --summary ROWS.jsonl
 
 Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`. PYTHON is an interpreter that
@@ -223,6 +223,10 @@ def draw(cluster: Any, count: int, seed: int) -> list[str]:
     return sorted(random.Random(seed).sample(nodes, min(count, len(nodes))))
 
 
+def formulations(arguments: argparse.Namespace) -> list[str]:
+    return arguments.formulations.split(",") if arguments.formulations else list(CLEARING if arguments.clear else FORMULATIONS)
+
+
 def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
     import gpusched as gs
 
@@ -241,7 +245,7 @@ def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -
         row[preset] = {"nodes": len(vacated), "gpus": plan.stats["vacated_gpus"], "moves": len(plan.moves), "cpu_s": cpu_s}
     row["gpus_at_most"] = gs.consolidation.bound(cluster, method="lp", clear=clear)["vacated_gpus_at_most"]
     pools = pools_of(cluster, arguments.time_limit, set(clear or vacated), clear)
-    for formulation in CLEARING if clear else FORMULATIONS:
+    for formulation in formulations(arguments):
         start = time.monotonic()
         answer = ask_peer(python, pools, formulation)
         row[formulation] = {
@@ -267,9 +271,11 @@ def summarise(path: str) -> None:
                "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer")  # fmt: skip
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for nodes, clear in sorted({(row["nodes"], row["clear"]) for row in rows}):
-        group = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
-        at_most = statistics.fmean(row["gpus_at_most"] for row in group)
-        for side in [name for name, value in group[0].items() if isinstance(value, dict)]:
+        cluster = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
+        for side in dict.fromkeys(name for row in cluster for name, value in row.items() if isinstance(value, dict)):
+            # Rows of several calls may repeat a seed for other formulations.
+            group = list({row["seed"]: row for row in cluster if side in row}.values())
+            at_most = statistics.fmean(row["gpus_at_most"] for row in group)
             more = [row["best"]["gpus"] - row[side]["gpus"] for row in group]
             digits = {"nodes": 1, "gpus": 1, "moves": 1, "cpu_s": 3}
             found = [mean([row[side][key] for row in group], digits[key]) for key in digits]
@@ -287,6 +293,7 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--presets", default="fast,best")
     parser.add_argument("--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible")
+    parser.add_argument("--formulations", help="between commas; all unless given")
     parser.add_argument("--summary", metavar="ROWS.jsonl")
     parser.add_argument("--peer", default=os.environ.get("GPUSCHED_REBALANCER_PYTHON", sys.executable))
     parser.add_argument("-o", "--output")
@@ -311,7 +318,7 @@ def main() -> int:
     sizes = arguments.nodes or ([100] if arguments.smoke else [500, 2000])
     if arguments.smoke:
         arguments.seeds, arguments.time_limit = 1, 5
-    columns = (*arguments.presets.split(","), *(CLEARING if arguments.clear else FORMULATIONS))
+    columns = (*arguments.presets.split(","), *formulations(arguments))
     print("| nodes | seed | GPUs at most | " + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns) + " |")
     print("|---" * (3 + len(columns)) + "|")
     rows = []
