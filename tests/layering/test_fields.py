@@ -23,13 +23,16 @@ GAPS = {
     "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
+    "host/run.hpp": {"RunOptions": {"say": "a function"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
         "Options": {
             "policy": "a name or a function in Python, read by hand",
             "cost": "a function",
+            "filter": "a function",
         },
     },
+    "preemption/preempt.hpp": {"MinimalSetsOptions": {"policy": "as that of `Options`"}},
     "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
     "sim/simulate_host.hpp": {"HostScenario": {"starts": "made by `fixed_starts`, in C++ alone"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},

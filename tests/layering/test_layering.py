@@ -65,7 +65,6 @@ FOREIGN_DETAIL = {
 UPWARD_BINDINGS = {
     "allocation": {"io": "jobs and tasks that are dicts are read as documents"},
     "core": {
-        "json": "how deeply documents may be nested, for dicts",
         "milp": "every call brings the LP solver",
         "model": "keywords take names of nodes and tasks",
     },
@@ -221,7 +220,7 @@ def below(room, allowed):
 
 def check_bindings(root, allowed, upward):
     """The bindings lie in folders that are called as the rooms; only the module itself stands above them. They include, of the
-    library and of other bindings, what lies under their room, and what `upward` lists; what it lists for nothing is an error.
+    library and of other bindings, what lies under their room, json (dicts are read as documents), and what `upward` lists; what it lists for nothing is an error.
     Of a room's `detail/` they include nothing, but for core's."""
     folder = root / "python/bindings"
     problems = []
@@ -239,7 +238,7 @@ def check_bindings(root, allowed, upward):
             if target.startswith("gpusched/") and "/detail/" in target and component_of(target) != "core":
                 problems.append(f"{name}: <{target}> belongs to {component_of(target)} alone")
             other = target.split("/")[0] if quote == '"' else component_of(target) if target.startswith("gpusched/") else None
-            if other is None or other in {own, "core"} | below(own, allowed):
+            if other is None or other in {own, "core", "json"} | below(own, allowed):
                 continue
             used.add((own, other))
             if other not in upward.get(own, {}):

@@ -3,6 +3,7 @@
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/anonymize.hpp>
+#include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/flextopo.hpp>

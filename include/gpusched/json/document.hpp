@@ -14,10 +14,7 @@
 
 namespace GPUSCHED_NAMESPACE::json {
 
-namespace detail {
-struct Builder;
 struct DocumentBuilder;
-}  // namespace detail
 
 /// Deepest nesting of arrays and objects; no document needs more.
 inline constexpr std::size_t deepest_nesting = 64;
@@ -72,8 +69,7 @@ class Document {
     [[nodiscard]] Document part(std::uint32_t at) const;
 
   private:
-    friend struct detail::Builder;
-    friend struct detail::DocumentBuilder;
+    friend struct DocumentBuilder;
     std::string source_;
     std::vector<Value> values_;
     std::string strings_;

@@ -3,7 +3,7 @@
 #include "model/task_argument.hpp"
 #include "json/documents.hpp"
 
-#include <gpusched/io/detail/cluster_forms.hpp>
+#include <gpusched/io/cluster_forms.hpp>
 
 #include <optional>
 #include <string>
@@ -58,7 +58,7 @@ std::vector<std::string> label_keys(const Cluster* cluster) {
 
 TaskSpec task_spec(py::handle task, const Cluster* cluster) {
     const auto keys = label_keys(cluster);
-    const io::detail::LabelLevels levels{keys};
+    const io::LabelLevels levels{keys};
     return from_python<TaskSpec>("<task>", task, {}, levels);
 }
 
@@ -74,7 +74,7 @@ JobArgument job_argument(const py::object& job, const Cluster* cluster, const st
     }
     if (!is_mapping(job)) bad_type("job", job, "a dict, or the name of a job of the cluster");
     const auto keys = label_keys(cluster);
-    const io::detail::LabelLevels levels{keys};
+    const io::LabelLevels levels{keys};
     auto given = from_python<JobDocument>(source, job, {}, levels);
     if (given.name.empty()) throw InvalidInput(source + ": /name: expected a name, found \"\"");
     out.name = out.request.name = std::move(given.name);

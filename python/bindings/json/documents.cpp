@@ -6,7 +6,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/json/detail/document_builder.hpp>
+#include <gpusched/json/document_builder.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <cmath>
@@ -173,7 +173,7 @@ class Encoder {
         problems_.add(builder_.document.where(builder_.last()) + what);
     }
 
-    json::detail::DocumentBuilder builder_;
+    json::DocumentBuilder builder_;
     Problems& problems_;
 };
 
@@ -185,7 +185,7 @@ bool is_mapping(py::handle value) {
 }
 
 json::Document to_document(py::handle value, std::string source) {
-    auto document = json::detail::DocumentBuilder::start(std::move(source));
+    auto document = json::DocumentBuilder::start(std::move(source));
     Problems problems;
     Encoder(document, problems).add(value);
     problems.throw_if_any();

@@ -31,7 +31,7 @@ std::string picked_columns(const std::string& columns, const std::vector<std::si
         for (const auto entry : entries) of.append(values[entry]);
         picked[name] = of;
     }
-    return json_text(picked, "<tasks>");
+    return json_text(to_document(picked, "<tasks>"));
 }
 }  // namespace
 

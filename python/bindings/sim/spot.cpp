@@ -10,11 +10,11 @@
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
-#include "json/documents.hpp"
 #include "sim/timeline.hpp"
+#include "json/documents.hpp"
 
+#include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/detail/cluster_forms.hpp>
 #include <gpusched/sim/spot_lists.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 

@@ -5,7 +5,7 @@
 #include "json/documents.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/io/detail/cluster_forms.hpp>
+#include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>
 

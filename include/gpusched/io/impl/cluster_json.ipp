@@ -1,8 +1,8 @@
 #pragma once
 
 #include <gpusched/core/file.hpp>
+#include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/detail/cluster_forms.hpp>
 #include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
@@ -104,7 +104,7 @@ GPUSCHED_INLINE ClusterSpec read_cluster(const std::string& path) {
 }
 
 GPUSCHED_INLINE std::string cluster_to_json(const ClusterSpec& cluster, int indent) {
-    const detail::LabelLevels levels{cluster.label_levels};
+    const LabelLevels levels{cluster.label_levels};
     return json::write_document(detail::cluster_format, cluster, {.indent = indent},
                                 json::version_for(cluster), levels);
 }

@@ -1,4 +1,4 @@
-// DocumentBuilder: a Document made value by value, in the order of its text. Include in bodies only.
+// DocumentBuilder: a Document made value by value, in the order of its text.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::json::detail {
+namespace GPUSCHED_NAMESPACE::json {
 
 /// Adds values to a document: a value after its key in an object, and what an array or object holds between `begin` and `end`.
 struct DocumentBuilder {
@@ -62,4 +62,4 @@ struct DocumentBuilder {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json::detail
+}  // namespace GPUSCHED_NAMESPACE::json

@@ -1,4 +1,4 @@
-// How nodes, tasks and what they consist of appear in `gpusched.cluster` documents. Include in bodies only.
+// How nodes, tasks and what they consist of appear in `gpusched.cluster` documents.
 #pragma once
 
 #include <gpusched/core/gpu_list.hpp>
@@ -15,18 +15,20 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace GPUSCHED_NAMESPACE::io {
+
+/// The keys of the labels that levels of a document may be: a cluster says them itself, of a single task its surroundings do.
+struct LabelLevels {
+    std::span<const std::string> keys;
+};
+
+namespace detail {
 
 /// How many GPUs a node has at most.
 inline int most_gpus(const json::Reader& reader) {
     constexpr int in_version_1 = 16;
     return reader.version() == 1 ? in_version_1 : max_gpus_per_node;
 }
-
-/// The keys of the labels that levels of a document may be: a cluster says them itself, of a single task its surroundings do.
-struct LabelLevels {
-    std::span<const std::string> keys;
-};
 
 /// The inline form of a machine's hardware.
 struct InlineHardware {
@@ -37,7 +39,9 @@ constexpr void visit_fields(std::type_identity<InlineHardware>, F&& field) {
     field("numa_nodes", &InlineHardware::numa_nodes, Required{});
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace detail
+
+}  // namespace GPUSCHED_NAMESPACE::io
 
 namespace GPUSCHED_NAMESPACE::json {
 
@@ -78,7 +82,7 @@ struct MarkedForm<IsGroupLevel> {
             return;
         }
         std::vector<std::string_view> keys;
-        if (const auto* levels = reader.surroundings().find<io::detail::LabelLevels>())
+        if (const auto* levels = reader.surroundings().find<io::LabelLevels>())
             keys.assign(levels->keys.begin(), levels->keys.end());
         for (std::uint32_t field = 1; field < document[0].end; field = document[field].end)
             if (document.key(document[field]) == "label_levels" && document[field].kind == Kind::array)
@@ -95,7 +99,7 @@ struct MarkedForm<IsGroupLevel> {
                                   document.describe(at) + did_you_mean(key, keys));
     }
     static void write(Writer& writer, Level level) {
-        const auto keys = writer.surroundings().get<io::detail::LabelLevels>().keys;
+        const auto keys = writer.surroundings().get<io::LabelLevels>().keys;
         if (const auto k = level - first_label_level; k >= 0 && k < static_cast<Level>(keys.size()))
             writer.write(keys[static_cast<std::size_t>(k)]);
         else
