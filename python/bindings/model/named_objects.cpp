@@ -1,7 +1,9 @@
 // Nodes and tasks given as objects where their names may stand.
 #include "core/named_objects.hpp"
+
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
+#include "json/documents.hpp"
 
 #include <string>
 #include <variant>
@@ -18,8 +20,7 @@ py::object name_of(py::handle value) {
 }  // namespace
 
 py::object names_of(py::handle value) {
-    if (py::isinstance<py::str>(value) || py::isinstance<py::dict>(value) ||
-        !py::isinstance<py::iterable>(value))
+    if (py::isinstance<py::str>(value) || is_mapping(value) || !py::isinstance<py::iterable>(value))
         return name_of(value);
     py::list names;
     for (const auto item : value) names.append(name_of(item));

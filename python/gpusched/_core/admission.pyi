@@ -44,7 +44,7 @@ class Admission:
 
 def admit(
     cluster: Cluster,
-    job: Mapping[str, Any] | str | Iterable[str],
+    job: Mapping[str, Any] | str | Task | Iterable[str | Task],
     *,
     moves: bool = True,
     evictions: bool = True,
@@ -69,15 +69,15 @@ def admit(
     level: int | Literal["node"] | None = None,
     mode: Literal["required", "preferred"] | None = None,
     now: int | None = None,
-    exempt: Sequence[str] = [],
-    spare: Sequence[str] = [],
+    exempt: Sequence[str | Node] = [],
+    spare: Sequence[str | Task] = [],
     quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Admission: ...
 def make_room(
     cluster: Cluster,
-    job: Mapping[str, Any] | str | Iterable[str],
+    job: Mapping[str, Any] | str | Task | Iterable[str | Task],
     *,
     moves: bool = True,
     evictions: bool = True,
@@ -102,8 +102,8 @@ def make_room(
     level: int | Literal["node"] | None = None,
     mode: Literal["required", "preferred"] | None = None,
     now: int | None = None,
-    exempt: Sequence[str] = [],
-    spare: Sequence[str] = [],
+    exempt: Sequence[str | Node] = [],
+    spare: Sequence[str | Task] = [],
     quotas: Sequence[Mapping[str, Any]] = [],
     filter: str | Callable[[Cluster, Task, Node], bool] | None = None,
     progress: bool | Callable[[str, int, int], object] | None = None,

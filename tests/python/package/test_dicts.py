@@ -121,7 +121,7 @@ def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Clust
 
 
 def test_dicts_of_callers_stay_as_they_are(cluster: gs.Cluster) -> None:
-    policies: dict[str, Any] = {"node_order": lambda c: [0] * len(c.nodes), "picker": None}
+    policies: dict[str, Any] = {"node_order": lambda c: [0] * len(c.nodes), "gpu_picker": None}
     wish = {"pods": [{"count": 1, "gpu_count": 1}]}
     options: dict[str, Any] = {"options": {"dwell": 64}}
     before = [dict(policies), {**wish}, dict(options)]
