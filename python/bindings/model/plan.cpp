@@ -69,7 +69,8 @@ void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::
         const auto owner = where + "task " + quoted(task.name);
         if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
         if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
-        if (task.locked || task.standby) problems.add(owner + ": locked or standby; expected a task that may start");
+        if (task.locked || task.standby)
+            problems.add(owner + ": locked or standby; expected a task that may start");
         if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
     }
     for (const auto& job : brought.jobs)
@@ -163,7 +164,8 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
     const auto renumber = [&](auto& terms) {
         for (auto& term : terms) {
             if (term.level < first_label_level) continue;
-            const auto& key = brought.label_levels.at(static_cast<std::size_t>(term.level - first_label_level));
+            const auto& key =
+                brought.label_levels.at(static_cast<std::size_t>(term.level - first_label_level));
             auto& known = snapshot.label_levels;
             const auto at = std::find(known.begin(), known.end(), key) - known.begin();
             if (at == std::ssize(known)) known.push_back(key);

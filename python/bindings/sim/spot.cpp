@@ -10,8 +10,8 @@
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
-#include "json/documents.hpp"
 #include "sim/timeline.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/detail/cluster_forms.hpp>
