@@ -1,9 +1,9 @@
 // gpusched.sim: generated clusters.
 #include "core/call.hpp"
 #include "core/keywords.hpp"
-#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
+#include "json/documents.hpp"
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/resample.hpp>
@@ -25,7 +25,7 @@ struct GeneratorArguments : sim::GeneratorOptions {
 std::string picked_columns(const std::string& columns, const std::vector<std::size_t>& entries) {
     if (columns.empty()) return {};
     py::dict picked;
-    for (const auto& [name, column] : py::module_::import("json").attr("loads")(columns).cast<py::dict>()) {
+    for (const auto& [name, column] : py::dict(parsed(columns))) {
         const auto values = column.cast<py::list>();
         py::list of;
         for (const auto entry : entries) of.append(values[entry]);

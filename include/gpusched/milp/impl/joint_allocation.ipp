@@ -31,7 +31,7 @@ namespace joint_detail {
 constexpr std::int64_t most_slots = 1'000'000'000;
 
 /// Tasks for which nodes have the same room.
-/// @param loans some Standby task runs or is to be placed: what it lends is free to LP tasks alone
+/// @param loans some Standby task runs: what it lends is free to LP tasks alone
 inline auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -39,18 +39,14 @@ inline auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
     return std::tuple(t.requirement[i], t.extras[i], t.gpu_count[i], t.gpu_share_milli[i],
                       t.gpu_memory_mib[i], t.cpu_milli[i], t.memory_mib[i],
                       inv.task_affinities[t.affinities[i]].guaranteed_level(),
-                      loans && cluster.may_borrow(task), t.is(TaskTrait::lends, task));
+                      loans && cluster.may_borrow(task));
 }
 
-inline bool any_loans(const Cluster& cluster, std::span<const JobOfSample> jobs) {
+inline bool any_loans(const Cluster& cluster) {
     const auto& t = cluster.inventory().tasks;
-    const auto lends = [&](TaskId task) { return t.is(TaskTrait::lends, task); };
-    for (const auto node : cluster.nodes())
-        for (const auto task : cluster.tasks_on(node))
-            if (lends(task)) return true;
-    return std::any_of(jobs.begin(), jobs.end(), [&](const JobOfSample& job) {
-        return cluster.contains(job.sample) && lends(job.sample);
-    });
+    const auto tasks = cluster.tasks();
+    return std::any_of(tasks.begin(), tasks.end(),
+                       [&](TaskId task) { return t.is(TaskTrait::lends, task) && cluster.is_placed(task); });
 }
 
 /// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a `large`.
@@ -58,11 +54,10 @@ inline int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loa
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto s = index(small), l = index(large);
-    // An LP pod runs in the place of one that does not borrow, but beside a Standby pod. What it borrows hosts no other pod.
-    const bool on_loan =
-        loans && (cluster.may_borrow(small) ? t.is(TaskTrait::lends, large) : cluster.may_borrow(large));
+    // What an LP pod borrows hosts no other pod.
+    const bool borrowed = loans && cluster.may_borrow(large) && !cluster.may_borrow(small);
     // Parts of GPUs, devices and localities do not divide up by arithmetic.
-    if (on_loan || cluster.is_fraction(small) || t.extras[s] != 0 ||
+    if (borrowed || cluster.is_fraction(small) || t.extras[s] != 0 ||
         (t.gpu_count[s] > 1 && inv.task_affinities[t.affinities[s]].guaranteed_level()))
         return 0;
     std::int64_t most = most_slots;
@@ -100,7 +95,7 @@ GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<con
         while (!name.empty() && !names.insert(name).second) name += " (node)";
         problem.switches.push_back(std::move(name));
     }
-    const bool loans = joint_detail::any_loans(cluster, jobs);
+    const bool loans = joint_detail::any_loans(cluster);
     Problems problems;
     std::vector<TaskId> samples;  // of the shapes
     std::map<decltype(joint_detail::shape_key(cluster, TaskId{}, loans)), int> shapes;
