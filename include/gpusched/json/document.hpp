@@ -15,6 +15,9 @@
 namespace GPUSCHED_NAMESPACE::json {
 
 struct DocumentBuilder;
+namespace detail {
+struct Builder;
+}
 
 /// Deepest nesting of arrays and objects; no document needs more.
 inline constexpr std::size_t deepest_nesting = 64;
@@ -69,6 +72,7 @@ class Document {
     [[nodiscard]] Document part(std::uint32_t at) const;
 
   private:
+    friend struct detail::Builder;
     friend struct DocumentBuilder;
     std::string source_;
     std::vector<Value> values_;
