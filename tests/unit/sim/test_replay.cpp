@@ -260,7 +260,7 @@ TEST_CASE("a policy of the caller's own is used, told of changes, and checked") 
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
-                           "task 'y' does not fit where it was sent, node 'a': not on the GPUs");
+                           "task 'y' does not fit where it was sent, node 'a': not on GPUs [0]");
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "does not exist");
 }
 
