@@ -220,8 +220,8 @@ def below(room, allowed):
 
 def check_bindings(root, allowed, upward):
     """The bindings lie in folders that are called as the rooms; only the module itself stands above them. They include, of the
-    library and of other bindings, what lies under their room, json (dicts are read as documents), and what `upward` lists; what it lists for nothing is an error.
-    Of a room's `detail/` they include nothing, but for core's."""
+    library and of other bindings, what lies under their room, json (dicts are read as documents), and what `upward` lists; what it
+    lists for nothing is an error. Of a room's `detail/` they include nothing, but for core's."""
     folder = root / "python/bindings"
     problems = []
     used = set()

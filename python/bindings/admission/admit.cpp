@@ -108,7 +108,7 @@ NamedAdmission named_admission(const JobToAdmit& job, admission::Admission&& mad
     NamedAdmission out;
     out.admitted = made.admitted;
     out.plan = {to_spec(made.plan, cluster), made.stop_reason};
-    if (job.is_new && made.admitted) out.plan.brought = Brought(cluster, job.pods);
+    if (job.is_new && made.admitted) out.plan.brought = brought_pods(cluster, job.pods);
     visit_fields(std::type_identity<admission::Cost>{}, [&](const char* name, auto member, const auto&...) {
         out.cost_parts[name] = static_cast<double>(made.cost.*member) / 1000;
     });

@@ -86,9 +86,7 @@ NamedPlan plan_of(const json::Document& document) {
     if (!at) return plan;
     auto snapshot = io::cluster_from_json(document.part(*at));
     check_brought(plan.spec, snapshot, document.where(*at));
-    plan.brought.tasks = std::move(snapshot.tasks);
-    plan.brought.jobs = std::move(snapshot.jobs);
-    plan.brought.label_levels = std::move(snapshot.label_levels);
+    plan.brought = Brought(std::move(snapshot));
     return plan;
 }
 
@@ -138,13 +136,28 @@ JsonObjects rounds(const NamedPlan& p) {
 
 }  // namespace
 
-Brought::Brought(const Cluster& cluster, std::span<const TaskId> pods) {
-    for (const auto pod : pods) tasks.push_back(cluster.task_spec(pod));
+Brought::Brought(ClusterSpec snapshot) {
+    // Of the levels those that are referred to, in the order of their first use.
+    Brought given;
+    given.tasks = std::move(snapshot.tasks);
+    given.jobs = std::move(snapshot.jobs);
+    given.label_levels = std::move(snapshot.label_levels);
+    ClusterSpec alone;
+    add(alone, given);
+    tasks = std::move(alone.tasks);
+    jobs = std::move(alone.jobs);
+    label_levels = std::move(alone.label_levels);
+}
+
+Brought brought_pods(const Cluster& cluster, std::span<const TaskId> pods) {
+    ClusterSpec snapshot;
+    for (const auto pod : pods) snapshot.tasks.push_back(cluster.task_spec(pod));
     const auto& inv = cluster.inventory();
-    for (const auto& level : inv.label_levels) label_levels.push_back(level.key);
+    for (const auto& level : inv.label_levels) snapshot.label_levels.push_back(level.key);
     if (const auto job = pods.empty() ? none<JobId> : inv.tasks.job[index(pods.front())];
         job != none<JobId> && inv.job_listed[index(job)] != 0)
-        jobs.push_back(cluster.job_spec(job));
+        snapshot.jobs.push_back(cluster.job_spec(job));
+    return Brought(std::move(snapshot));
 }
 
 NamedPlan named_plan(const py::object& plan) {

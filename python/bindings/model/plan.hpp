@@ -19,13 +19,15 @@ namespace gpusched::python {
 struct Brought {
     std::vector<TaskSpec> tasks{};
     std::vector<JobSpec> jobs{};
-    std::vector<std::string> label_levels{};  ///< those of the cluster, to which levels of `tasks` refer
+    std::vector<std::string> label_levels{};  ///< to which levels of `tasks` refer
 
     Brought() = default;
-    /// @param pods of one job of the cluster
-    Brought(const Cluster& cluster, std::span<const TaskId> pods);
+    /// The tasks and jobs of a snapshot.
+    explicit Brought(ClusterSpec snapshot);
     bool operator==(const Brought&) const = default;
 };
+/// @param pods of one job of the cluster
+Brought brought_pods(const Cluster& cluster, std::span<const TaskId> pods);
 
 struct NamedPlan {
     PlanSpec spec;

@@ -116,7 +116,7 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
         ({"tasks": [{**pod, "node": "n2", "gpus": list(range(8))}]}, "task 'new-0': runs on a node; expected a pending task"),
         ({"tasks": [pod, pod]}, "task 'new-0': appears twice"),
         ({"tasks": [pod, {**pod, "name": "ghost"}]}, "task 'ghost': the plan does not place it"),
-        ({"nodes": [{"name": "n9", "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}, "x-brings: /nodes: expected none"),
+        ({"nodes": [{"name": "n9", "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}, "x-brings: expected tasks, jobs and label_levels alone"),
     ):
         with pytest.raises(gs.InvalidInput, match=message):
             gs.Plan.from_json({**document, "x-brings": {**document["x-brings"], **wrong}})
@@ -356,3 +356,52 @@ def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names:
     job = {"name": "new", "pods": [{"count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9, "node_selector": node["labels"], **ask}]}
     made = gs.admit(cluster, job, evictions=False)
     assert made.admitted and made.moved == [right]
+
+
+@pytest.mark.parametrize("constraint", ["anti_affinity", "affinity", "spread", "avoid", "near"])
+def test_a_plan_of_new_pods_keeps_levels_that_are_label_keys(constraint: str, tmp_path: Path) -> None:
+    """Elsewhere the levels may have other numbers: they are told by their keys."""
+    nodes = [
+        {"name": f"n{n}", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536, "labels": {"zone": "ab"[n], "rack": str(n)}}
+        for n in range(2)
+    ]
+    document: dict[str, Any] = {"format": "gpusched.cluster", "version": 2, "now": 0, "nodes": nodes, "tasks": []}
+    cluster = gs.Cluster.from_json({**document, "label_levels": ["zone", "rack"]})
+    group = "other" if constraint == "avoid" else "g"
+    pods = {"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, constraint: [{"group": group, "level": "rack"}]}
+    made = gs.admit(cluster, {"name": "new", "pods": [{**pods, "groups": ["g"]} if constraint != "anti_affinity" else pods]})
+    assert made.admitted
+    file = tmp_path / "plan.json"
+    made.plan.to_json(file)
+    for plan in (gs.Plan.from_json(made.plan.to_json()), gs.Plan.from_json(file), pickle.loads(pickle.dumps(made.plan))):
+        assert plan == made.plan and gs.verify.plan(cluster, plan).ok
+        for levels in (["zone", "rack"], ["rack", "zone"], ["rack"], []):
+            after = gs.apply(gs.Cluster.from_json({**document, "label_levels": levels}), plan).to_json()
+            (task,) = after["tasks"]
+            assert task[constraint][0]["level"] == "rack" and "rack" in after["label_levels"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"locked": True}, "locked or standby"),
+        ({"name": "ghost"}, "the plan does not place it"),
+    ],
+)
+def test_what_a_plan_may_bring(change: dict[str, Any], says: str) -> None:
+    made = gs.admit(gs.Cluster.from_json(fragmented()), JOB)
+    document = made.plan.to_json()
+    document["x-brings"]["tasks"][0].update(change)
+    with pytest.raises(gs.InvalidInput, match=says):
+        gs.Plan.from_json(document)
+
+
+def test_a_plan_brings_no_jobs_without_tasks_and_no_budgets() -> None:
+    document = gs.admit(gs.Cluster.from_json(fragmented()), JOB).plan.to_json()
+    brought = copy.deepcopy(document)
+    brought["x-brings"]["jobs"] = [{"name": "ghost", "min_members": 1}]
+    with pytest.raises(gs.InvalidInput, match="'ghost': no task is of it"):
+        gs.Plan.from_json(brought)
+    document["x-brings"]["now"] = 5
+    with pytest.raises(gs.InvalidInput, match="tasks, jobs and label_levels alone"):
+        gs.Plan.from_json(document)
