@@ -3,7 +3,6 @@
 
 #include <gpusched/json/by_name.hpp>
 #include <gpusched/json/document.hpp>
-#include <gpusched/json/document_builder.hpp>
 #include <gpusched/json/forms.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>

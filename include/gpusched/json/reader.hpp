@@ -429,9 +429,13 @@ T read_document(const Document& document, const Format& format, Problems& proble
 template <class T>
 T read_document(std::string_view text, std::string_view source, const Format& format,
                 Surroundings surroundings = {}) {
+    // Not by the other one: errors of the compiler name every function on the way.
     Problems problems;
     const auto document = Document::parse(text, source, problems);
-    return read_document<T>(document, format, problems, surroundings);
+    T out;
+    read_fields(document, format, problems, out, surroundings);
+    problems.throw_if_any();
+    return out;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::json

@@ -6,7 +6,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/json/document_builder.hpp>
+#include <gpusched/json/document.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <cmath>

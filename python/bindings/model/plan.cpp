@@ -334,8 +334,7 @@ void bind_plan(py::module_& m) {
             const auto& [plan, stop_reason, brought] = state;
             auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
             NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
-            p.brought.tasks = std::move(snapshot.tasks);
-            p.brought.jobs = std::move(snapshot.jobs);
+            p.brought = Brought(std::move(snapshot));
             return p;
         });
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gpusched/core/text.hpp>
-#include <gpusched/json/document_builder.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <nlohmann/json.hpp>
 
