@@ -390,7 +390,7 @@ def test_joint_allocation_refuses_the_jobs_that_allocate_refuses():
         milp.joint_allocation(c, [{"name": "a", "pods": (pod, {**pod, "count": 50})}])
     assert milp.joint_allocation(c, [{"name": "a", "pods": ({"count": 2, "gpu_count": 1},)}]).shape == m.shape
     for jobs in (None, 3):
-        with pytest.raises(gs.InvalidType, match=f"jobs: {jobs}; expected a list of dicts"):
+        with pytest.raises(TypeError, match=f"jobs: {jobs}; expected a list of dicts"):
             milp.joint_allocation(c, jobs)
 
 
