@@ -116,7 +116,7 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
         ({"tasks": [{**pod, "node": "n2", "gpus": list(range(8))}]}, "task 'new-0': runs on a node; expected a pending task"),
         ({"tasks": [pod, pod]}, "task 'new-0': appears twice"),
         ({"tasks": [pod, {**pod, "name": "ghost"}]}, "task 'ghost': the plan does not place it"),
-        ({"nodes": [{"name": "n9", "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}, "x-brings: expected tasks, jobs and label_levels alone"),
+        ({"nodes": [{"name": "n9", "gpu_count": 8, "cpu_milli": 1, "memory_mib": 1}]}, "expected tasks, jobs and label_levels alone"),
     ):
         with pytest.raises(gs.InvalidInput, match=message):
             gs.Plan.from_json({**document, "x-brings": {**document["x-brings"], **wrong}})

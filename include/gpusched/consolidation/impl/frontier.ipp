@@ -108,6 +108,10 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
         const auto reason = search_frontier(cluster, scope, policies, with, steps, executor, budget, points);
         if (reason != StopReason::completed) result.stop_reason = reason;
         prices.insert(prices.end(), steps.begin(), steps.end());
+        // The last plan is worth no less than that of `consolidate`, which starts in several ways.
+        if (!budget.exhausted())
+            points.push_back({.result = detail::search(cluster, scope, with_limits(policies, with), with,
+                                                       executor, budget)});
     };
     const auto scope = make_scope(cluster, options);
     // What is opened early may be in the way later, so that plans which open nothing are looked for as well.
@@ -118,10 +122,6 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
         for (auto& point : points) point.result.stats.open_price = *options.open_price;
     }
     search(options, scope);
-    // The last plan is worth no less than that of `consolidate`, which starts in several ways.
-    if (!budget.exhausted())
-        points.push_back({.result = search_anew(cluster, scope, with_limits(policies, options), options,
-                                                executor, budget)});
     std::sort(prices.begin(), prices.end(), std::greater{});
     prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
 
