@@ -163,7 +163,7 @@ c::AnyPlacementRule chosen_rule(const py::object& choice, const ClusterPtr& clus
     } catch (const py::error_already_set&) {  // nested lists of different lengths
         bad_option("rule's table", parts[2], "a table of bools");
     }
-    if (table.ndim() != 2 || table.dtype().kind() != 'b' || table.size() == 0)
+    if (table.ndim() != 2 || table.dtype().kind() != 'b')
         throw InvalidInput(bad_value("rule's table",
                                      "an array of shape " + py::str(table.attr("shape")).cast<std::string>() +
                                          " and type " + py::str(table.dtype()).cast<std::string>(),

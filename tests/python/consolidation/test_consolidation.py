@@ -769,6 +769,13 @@ def test_what_a_rule_answers_is_checked() -> None:
         gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
 
 
+def test_a_rule_may_have_no_class_where_there_is_nothing_to_sort() -> None:
+    empty = gs.Cluster.from_json({**to_clear().to_json(), "tasks": []})
+    table = np.zeros((0, 2), dtype=bool)
+    plan = gs.consolidate(empty, rule=lambda c: (np.zeros(0, int), np.zeros(len(c.nodes), int), table))
+    assert plan.moves == ()
+
+
 def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
     """Nodes by their GPUs, and tasks without cores."""
     document = {
