@@ -49,7 +49,7 @@ def calls(cluster: gs.Cluster) -> dict[str, tuple[bool, Callable[..., Any]]]:
     document = cluster.to_json()
     job = {
         "name": "new",
-        "pods": [{"name": f"new-{i}", "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 65_536} for i in range(4)],
+        "pods": [{"count": 4, "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 65_536}],
     }
     pod = {"name": "pod", "gpu_count": 8, "cpu_milli": 64_000, "memory_mib": 65_536, "priority": 10**9}
     return {
