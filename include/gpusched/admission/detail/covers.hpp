@@ -37,9 +37,10 @@ class CoverFinder {
     void find_one();
     /// What the destination of a displaced task costs at least, on top of its least price; from the snapshot.
     [[nodiscard]] std::int64_t hardness(TaskId task) const;
-    /// Does it make no difference, to anybody, which of the two leaves? With a filter, which may tell any two apart, it always does.
+    /// Whether the two tasks are exchangeable: no cost and no later placement depends on which of them leaves. Never with a filter, which
+    /// may tell any two tasks apart.
     [[nodiscard]] bool alike(TaskId a, TaskId b) const;
-    /// Do they leave as many healthy GPUs and devices of each class, none of which others hold too?
+    /// Whether both tasks free as many healthy GPUs, and as many devices of each class, and no other task holds one of these.
     [[nodiscard]] bool free_alike(TaskId a, TaskId b) const;
 
     const Cluster& snapshot_;
