@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -52,7 +53,9 @@ class Host:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def gpus(self, instances: list[list[dict[str, Any]]], **more: Any) -> None:
-        self.write("smi.json", json.dumps({"gpus": instances, "next": 10, "forbidden": False, **more}))
+        with open(self.folder / "smi.json.lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # no `nvidia-smi` that runs writes back what it read before
+            self.write("smi.json", json.dumps({"gpus": instances, "next": 10, "forbidden": False, **more}))
 
     def tick(self, read: int) -> None:
         self.read_bytes += read

@@ -3,7 +3,7 @@
 State: {"gpus": [[{"profile", "id", "start", "size", "compute", "mine", "client"}]], "next": 1, "forbidden": false,
 "delay_s": 0, "pci": [], "intrude": false, "used_mib": 1000}: addresses of the GPUs, whether somebody else is quicker than
 the next creation, and the memory that each instance uses (null: N/A). Each part of a command (GPU instance, compute
-instance) is written on its own.
+instance) is written on its own. Whoever else writes the file holds its lock (FAKE_SMI_STATE + ".lock") too.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
     if not found:
         return fail(6, "Not Found")
     one = found[0]
+    before = json.dumps(state)
     state["forbidden"] |= not one["mine"]
     code = 0
     if "-lci" in a:
@@ -118,7 +119,8 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
             gpu.remove(one)
     else:
         state["forbidden"] = True
-    save(path, state)
+    if json.dumps(state) != before:
+        save(path, state)
     return code
 
 

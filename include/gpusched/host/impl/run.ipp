@@ -2,13 +2,12 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/run.hpp>
+#include <gpusched/host/tenant_access.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace GPUSCHED_NAMESPACE::host {
@@ -53,8 +52,8 @@ class Loop {
             if (context_.progress) context_.progress({"windows", done_, options_.windows.value_or(0)});
             const auto left = due - clock_.now_ns();
             if (left <= 0) return;
-            std::this_thread::sleep_for(
-                std::min(std::chrono::nanoseconds(left), std::chrono::nanoseconds(longest_sleep)));
+            // Not `sleep_for`: it goes on after each signal for what was left, and many signals make it endless.
+            pause_for(std::min(static_cast<double>(left) * 1e-9, longest_pause_s));
         }
     }
     void tell(const std::vector<std::string>& lines, const std::string& before = {}) const {
@@ -62,7 +61,7 @@ class Loop {
         for (const auto& line : lines) options_.say(before + line);
     }
 
-    static constexpr std::chrono::milliseconds longest_sleep{50};
+    static constexpr double longest_pause_s = 0.05;
     LiveController& controller_;
     RunRequests& requests_;
     const RunOptions& options_;
