@@ -265,6 +265,29 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
         gs.preemption.lost_work(cluster, "nobody")
 
 
+def test_pods_on_several_gpu_models() -> None:
+    """A vector over GPU models: of one pod GPUs and devices of a class, of a job pods that name a model each."""
+    node = machine("m1") | {"hardware": None, "gpu_count": 4, "devices": [{"device_class": "L20", "count": 4}]}
+    tasks = [
+        task("both", [0, 1], 10, "m1") | {"gpus": [0, 1, 4], "device_count": 1, "device_classes": ["L20"], "start_time": 95},
+        task("devices", [], 10, "m1") | {"gpus": [5, 6, 7], "device_count": 3, "device_classes": ["L20"], "start_time": 70},
+        task("gpus", [2, 3], 10, "m1") | {"start_time": 90},
+        task("waits", 2, 1000) | {"device_count": 1, "device_classes": ["L20"]},
+    ]
+    tasks = [t | {"preemptible": t["priority"] < 1000} for t in tasks]
+    c = gs.Cluster.from_json(document([node], tasks, now=100, version=2))
+    assert [gs.preemption.lost_work(c, name) for name in ("both", "devices", "gpus")] == [15, 90, 20]
+    d = gs.preempt(c, "waits", policy="spot")
+    assert d is not None and d.victims == ["both"] and d.cost == 15
+
+    nodes = [machine(name) | {"hardware": None, "gpu_model": model} for name, model in (("m1", "A100"), ("m2", "L20"))]
+    tasks = [task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g} for n in ("m1", "m2") for g in (0, 4)]
+    tasks = [t | {"preemptible": True} for t in tasks]
+    tasks += [task(name, 4, 1000) | {"job": "j", "gpu_models": [model]} for name, model in (("prefill", "A100"), ("decode", "L20"))]
+    gang = gs.preemption.preempt_gang(gs.Cluster.from_json(document(nodes, tasks, now=100)), "j", policy="spot")
+    assert gang is not None and gang.victims == ["m1-4", "m2-4"] and gang.cost == 2 * 4 * 60
+
+
 def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
     index = gs.preemption.OnlinePreemption(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
     assert index.shapes == 0
