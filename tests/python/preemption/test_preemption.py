@@ -265,21 +265,8 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
         gs.preemption.lost_work(cluster, "nobody")
 
 
-def test_pods_on_several_gpu_models() -> None:
-    """A vector over GPU models: of one pod GPUs and devices of a class, of a job pods that name a model each."""
-    node = machine("m1") | {"hardware": None, "gpu_count": 4, "devices": [{"device_class": "L20", "count": 4}]}
-    tasks = [
-        task("both", [0, 1], 10, "m1") | {"gpus": [0, 1, 4], "device_count": 1, "device_classes": ["L20"], "start_time": 95},
-        task("devices", [], 10, "m1") | {"gpus": [5, 6, 7], "device_count": 3, "device_classes": ["L20"], "start_time": 70},
-        task("gpus", [2, 3], 10, "m1") | {"start_time": 90},
-        task("waits", 2, 1000) | {"device_count": 1, "device_classes": ["L20"]},
-    ]
-    tasks = [t | {"preemptible": t["priority"] < 1000} for t in tasks]
-    c = gs.Cluster.from_json(document([node], tasks, now=100, version=2))
-    assert [gs.preemption.lost_work(c, name) for name in ("both", "devices", "gpus")] == [15, 90, 20]
-    d = gs.preempt(c, "waits", policy="spot")
-    assert d is not None and d.victims == ["both"] and d.cost == 15
-
+def test_a_gang_on_two_gpu_models() -> None:
+    """The vector of a job over GPU models: pods that name a model each."""
     nodes = [machine(name) | {"hardware": None, "gpu_model": model} for name, model in (("m1", "A100"), ("m2", "L20"))]
     tasks = [task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g} for n in ("m1", "m2") for g in (0, 4)]
     tasks = [t | {"preemptible": True} for t in tasks]
@@ -570,7 +557,9 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
         found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
         return None if found is None else sorted(found.victims)
 
-    assert victims(1, 0) == ["a", "d"]  # a prefix in the order of C_t, which counts whole GPUs alone: "d" costs nothing
+    assert [gs.preemption.lost_work(cluster, name) for name in "abcd"] == [1 * 10, 3 * 30, 2 * 60, 2 * 90]  # of both types
+    assert victims(1, 0) == ["a"]  # a prefix in the order of C_t; "d" was in it while only whole GPUs counted
+    assert victims(0, 1) == ["a", "b"]
     assert victims(1, 0, "spot_exact") == ["a"]
     assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
     assert victims(4, 0, "spot_exact") == ["a", "b", "c"]
