@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Binary search on the makespan (Algorithm 1) against solving the serving plan directly, on growing random instances.
 
-    python benchmarks/milp/search.py [--smoke] [--solver highs,cbc] [--seeds N] [--time-limit SECONDS] [-o ROWS.jsonl]
+    python benchmarks/milp/search.py [--smoke] [--solver highs,cbc] [--methods copies,rates,...] [--seeds N] [--time-limit SECONDS]
+                                     [-o ROWS.jsonl]
 
 Every method stops once it has proved to be within 1 % of the best plan, or after the time limit. Methods: `copies` (E1, one binary
-per copy), `rates` (E4, the default), `search` (Algorithm 1: greedy check first, then E2), `search_milp` (Algorithm 1 without the
-greedy check). One JSON line per instance and solver, then per size: the median time of each method, how often it had proved its
-plan in time, and how much longer its makespan is than the best one known (mean and largest).
+per copy), `mccormick` (E3, the product of copies and makespan as linear rows), `rates` (E4, the default), `search` (Algorithm 1: greedy
+check first, then E2), `search_milp` (Algorithm 1 without the greedy check). One JSON line per instance and solver, then per size: the
+median time of each method, how often it had proved its plan in time, and how much longer its makespan is than the best one known (mean
+and largest).
 
 Instances: N GPU types with random prices, M models of nine workloads, replicas of 1, 2, 4, 8 GPUs of one type; throughputs are
 proportional to price but for a random factor of 0.4 to 1.4 per workload; the budget pays half of all GPUs.
@@ -21,6 +23,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from gpusched import milp
@@ -28,6 +31,7 @@ from gpusched import milp
 SIZES = ((2, 1, 16), (3, 1, 48), (6, 2, 96), (12, 4, 240), (12, 8, 500))  # GPU types, models, GPUs
 METHODS: dict[str, dict[str, Any]] = {
     "copies": {"form": "copies"},
+    "mccormick": {"form": "mccormick"},
     "rates": {"form": "rates"},
     "search": {"method": "binary_search"},
     "search_milp": {"method": "binary_search", "greedy_first": False},
@@ -50,21 +54,21 @@ def instance(types: int, models: int, gpus: int, seed: int) -> tuple[Any, ...]:
     return configs, workloads, prices, available, budget
 
 
-def run(size: tuple[int, int, int], seed: int, solver: str, time_limit: float) -> dict[str, Any]:
+def run(size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[str], time_limit: float) -> dict[str, Any]:
     problem = instance(*size, seed)
     row: dict[str, Any] = {"types": size[0], "models": size[1], "gpus": size[2], "seed": seed, "solver": solver}
-    for name, options in METHODS.items():
+    for name in methods:
         start = time.perf_counter()
         plan = milp.solve_serving_plan(
-            *problem, **options, tolerance=0.01, mip_gap=0.01, time_limit=time_limit, solver=solver
+            *problem, **METHODS[name], tolerance=0.01, mip_gap=0.01, time_limit=time_limit, solver=solver
         )
         row[name] = {
             "seconds": time.perf_counter() - start, "makespan": plan.makespan, "bound": plan.bound,
             "status": plan.status, "proved": plan.optimal, "calls": plan.solver_calls,
         }  # fmt: skip
-    known = [row[name]["makespan"] for name in METHODS if row[name]["makespan"]]
-    bound = max(row[name]["bound"] or 0.0 for name in METHODS)
-    for name in METHODS:
+    known = [row[name]["makespan"] for name in methods if row[name]["makespan"]]
+    bound = max(row[name]["bound"] or 0.0 for name in methods)
+    for name in methods:
         makespan = row[name]["makespan"]
         row[name]["off"] = makespan / min(known) - 1 if makespan else None
     row["best_off_bound"] = min(known) / bound - 1 if known and bound else None
@@ -75,12 +79,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one small instance")
     parser.add_argument("--solver", default=None, help="comma-separated (default: highspy, and those built in)")
+    parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated (all of them)")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first so many sizes")
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="per method")
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     args = parser.parse_args()
     installed = ["highs"] if importlib.util.find_spec("highspy") else []
+    methods = args.methods.split(",")
+    if unknown := [name for name in methods if name not in METHODS]:
+        parser.error(f"--methods: {', '.join(unknown)}; expected some of {', '.join(METHODS)}")
     solvers = args.solver.split(",") if args.solver else [*installed, *milp.available_solvers()] or ["auto"]
     sizes, seeds = (SIZES[:1], 1) if args.smoke else (SIZES[: args.sizes], args.seeds)
     file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115 (open until the end)
@@ -88,12 +96,12 @@ def main() -> int:
         for size in sizes:
             rows = []
             for seed in range(seeds):
-                rows.append(run(size, seed, solver, args.time_limit))
+                rows.append(run(size, seed, solver, methods, args.time_limit))
                 if file:
                     print(json.dumps(rows[-1]), file=file, flush=True)
             print(f"{solver}, {size[0]} types, {size[1]} models, {size[2]} GPUs, {len(rows)} instances; best known "
                   f"{100 * statistics.mean(r['best_off_bound'] for r in rows):.2f} % off the best bound")  # fmt: skip
-            for name in METHODS:
+            for name in methods:
                 of = [r[name] for r in rows]
                 off = [r["off"] for r in of if r["off"] is not None]
                 print(f"  {name:<12} median {statistics.median(r['seconds'] for r in of):7.2f} s  "

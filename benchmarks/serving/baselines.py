@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """HexGen, Helix and Mélange beside the planner on the paper's inputs: the same model, prices, availability, budget and estimates.
 
-    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--seeds 10] [--availability 1] [--gpus dense|printed]
-                                           [--kinds input-major|output-major] [-o ROWS.jsonl]
+    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10] [--availability 1]
+                                           [--gpus dense|printed] [--kinds input-major|output-major] [-o ROWS.jsonl]
+    python benchmarks/serving/baselines.py --rows ROWS.jsonl
 
 A seed draws 1,000 requests with a trace's shares, and starts HexGen's search. HexGen and Helix plan for GPUs that are given, and for
 requests of one mixed kind, as published; as in the paper they get either as many of each of the six types as the budget pays (`uniform`) or
 what our plan rents (`ours`). Mélange chooses GPUs; an instance is the tensor-parallel group of its type that serves most per $. Throughputs
-are the planner's estimates for all, in requests/s with 95 % intervals over seeds; differences are paired.
+are the planner's estimates for all, in requests/s with 95 % intervals over seeds; differences are paired. A row is added to the file after
+each seed, so that seeds may be run in several parts; `--rows` prints the tables of a file.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import helix
@@ -148,7 +150,7 @@ def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
         timed(f"hexgen, {name}", lambda gpus=gpus: run_hexgen(case, gpus, seed, args.generations))  # type: ignore[misc]
         timed(f"helix, {name}", lambda name=name, gpus=gpus: placed(name, gpus))  # type: ignore[misc]
     return {"model": args.model, "trace": trace + 1, "availability": args.availability, "budget": args.budget, "seed": seed,
-            "requests_per_s": rates, "seconds": seconds, "helix_at_most": bounds,
+            "time_limit_s": args.time_limit, "requests_per_s": rates, "seconds": seconds, "helix_at_most": bounds,
             "rented": plans[0].rented}  # fmt: skip
 
 
@@ -160,6 +162,36 @@ def interval(values: Sequence[float]) -> str:
     return f"{mean:.2f} +- {half:.2f}"
 
 
+def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["model"], row["trace"], row["availability"], row["budget"]
+
+
+def print_table(of: Sequence[Mapping[str, Any]]) -> None:
+    """The methods on the seeds of one case."""
+    model, trace, availability, budget = key(of[0])
+    print(f"\n{model}, trace {trace}, availability {availability}, {budget:g} $/h, {len(of)} seeds")
+    print(f"  {'':<24} {'requests/s':>16}   {'ours against it, %':>20}   seconds")
+    for name in METHODS:
+        rates = [row["requests_per_s"][name] for row in of]
+        if min(rates) > 0:
+            gain = interval([100 * (row["requests_per_s"]["ours"] / rate - 1) for row, rate in zip(of, rates)])
+        else:
+            gain = f"{sum(rate == 0 for rate in rates)} without a plan"
+        seconds = statistics.median(row["seconds"][name] for row in of)
+        print(f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}   {seconds:7.2f}")
+    for name in of[0]["helix_at_most"]:
+        bounds = [row["helix_at_most"][name] for row in of]
+        gain = interval([100 * (row["requests_per_s"]["ours"] / bound - 1) for row, bound in zip(of, bounds)])
+        print(f"  {f'helix, {name}, at most':<24} {interval(bounds):>16}   {gain:>20}", flush=True)
+
+
+def print_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
+    pairs = [(bound, row["requests_per_s"][f"helix, {name}"]) for row in rows for name, bound in row["helix_at_most"].items()]
+    off = [bound / rate - 1 for bound, rate in pairs if rate > 0]
+    if off:
+        print(f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), {100 * max(off):.1f} % (most)")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one trace, one seed, short limits")
@@ -168,32 +200,33 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=15.0, metavar="$/h")
     parser.add_argument("--availability", type=int, default=1, choices=(1, 2, 3, 4), help="of Table 4")
     parser.add_argument("--traces", default="1,2,3", help="of Table 5")
+    parser.add_argument("--first", type=int, default=0, help="first seed (0)")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="of our search and of Helix's")
     parser.add_argument("--generations", type=int, default=300, help="of HexGen's search")
-    parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
+    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="where to add a row for each seed")
+    parser.add_argument("--rows", metavar="ROWS.jsonl", help="print the tables of this file, and run nothing")
     args = parser.parse_args()
     if args.smoke:
         args.traces, args.seeds, args.time_limit, args.generations = "2", 1, 1.0, 20
+    if args.rows:
+        with open(args.rows, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        for case in dict.fromkeys(map(key, rows)):
+            print_table([row for row in rows if key(row) == case])
+        print_bounds(rows)
+        return 0
     rows = []
     for trace in [int(word) - 1 for word in args.traces.split(",")]:
-        of = [compared(args, trace, seed) for seed in range(args.seeds)]
+        of = []
+        for seed in range(args.first, args.first + args.seeds):
+            of.append(compared(args, trace, seed))
+            if args.output:
+                with open(args.output, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(of[-1]) + "\n")
+        print_table(of)
         rows += of
-        print(f"\n{args.model}, trace {trace + 1}, availability {args.availability}, {args.budget:g} $/h, {args.seeds} seeds")
-        print(f"  {'':<24} {'requests/s':>16}   {'ours against it, %':>20}   seconds")
-        for name in METHODS:
-            rates = [row["requests_per_s"][name] for row in of]
-            if min(rates) > 0:
-                gain = interval([100 * (row["requests_per_s"]["ours"] / rate - 1) for row, rate in zip(of, rates)])
-            else:
-                gain = f"{sum(rate == 0 for rate in rates)} without a plan"
-            seconds = statistics.median(row["seconds"][name] for row in of)
-            print(f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}   {seconds:7.2f}", flush=True)
-    off = [bound / row["requests_per_s"][f"helix, {name}"] - 1 for row in rows for name, bound in row["helix_at_most"].items()]
-    print(f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), {100 * max(off):.1f} % (most)")
-    if args.output:
-        with open(args.output, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+    print_bounds(rows)
     return 0
 
 

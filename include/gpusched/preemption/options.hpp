@@ -152,8 +152,8 @@ void validate(const Options& options);
 /// Seconds since the task's last checkpoint, or its start; 0 for times in the future.
 [[nodiscard]] std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
-/// The default cost: GPUs held times seconds since the last checkpoint (or the start), in thousandths of a GPU-second
-/// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`); 0 for times in the future.
+/// The default cost: GPUs and other devices held times seconds since the last checkpoint (or the start), in thousandths of a GPU-second
+/// (ASI, section 4.2: `C_t = G_t (now - tau_ck)`, the sum over the types of GPUs); 0 for times in the future. Each device counts as a GPU.
 [[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
 /// What evicting a running task loses where its gang stops with it: the sum of `lost_work` over all running tasks of its job, or the

@@ -335,8 +335,8 @@ void bind_preemption(py::module_& parent) {
                 .c_str());
     };
     work("lost_work", &p::lost_work,
-         "What evicting a task loses by default, in GPU-seconds: the GPUs that it holds, times the seconds "
-         "since its "
+         "What evicting a task loses by default, in GPU-seconds: the GPUs and other devices that it holds, "
+         "each device as one GPU, times the seconds since its "
          "last checkpoint or, where none is known, its start; 0 for times in the future. ASI's C_t, of one "
          "pod.");
     work("gang_lost_work", &p::gang_lost_work,

@@ -23,12 +23,14 @@ NUMBERED = {
     "Controller": {"Figure": 4, "Table": 4},
 }
 STATES = ("as published", "ours:", "in part:", "not here:")
+VARIANTS = "Published variants beside ours"
 
 
 def rows_of(paper: str) -> list[list[str]]:
     section = PAGE.split(f"\n## {paper}\n")[1].split("\n## ")[0]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
-    assert cells[0] == ["item", "call", "state", "command", "distance"], paper
+    head = ["published", "ours", "command", "published, ours"] if paper == VARIANTS else ["item", "call", "state", "command", "distance"]
+    assert cells[0] == head, paper
     return cells[2:]
 
 
@@ -137,26 +139,40 @@ def in_ctest(pattern: str) -> bool:
     return any(pattern in name for name in (*folders, *properties, *cases))
 
 
+def check_command(text: str) -> None:
+    words = shlex.split(text)
+    if words[0] == "gpusched":
+        args = cli.parser().parse_args(words[1:])  # ends the test where it does not understand
+        assert args.command == words[1]
+    elif words[0].startswith("bench_"):
+        folder, name = words[0].removeprefix("bench_").split("_", 1)
+        has_options(words[1:], ROOT / "benchmarks" / folder / f"{name}.cpp")
+    elif words[:2] == ["python", "-c"]:
+        exec(compile(words[2], text, "exec"), {})  # prints what the row says
+    elif words[0] == "python":
+        has_options(words[2:], ROOT / words[1])
+    elif words[0] == "pytest":
+        assert (ROOT / words[1]).exists(), text
+    elif words[:3] == ["ctest", "--preset", "dev"]:
+        assert in_ctest(words[4]), text
+    else:
+        pytest.fail(f"unknown command: {text}")
+
+
 @pytest.mark.parametrize("row", [row for row in ROWS if quoted(row.values[0][3])])
 def test_commands_exist(row: list[str]) -> None:
     for text in quoted(row[3]):
-        words = shlex.split(text)
-        if words[0] == "gpusched":
-            args = cli.parser().parse_args(words[1:])  # ends the test where it does not understand
-            assert args.command == words[1]
-        elif words[0].startswith("bench_"):
-            folder, name = words[0].removeprefix("bench_").split("_", 1)
-            has_options(words[1:], ROOT / "benchmarks" / folder / f"{name}.cpp")
-        elif words[:2] == ["python", "-c"]:
-            exec(compile(words[2], text, "exec"), {})  # prints what the row says
-        elif words[0] == "python":
-            has_options(words[2:], ROOT / words[1])
-        elif words[0] == "pytest":
-            assert (ROOT / words[1]).exists(), text
-        elif words[:3] == ["ctest", "--preset", "dev"]:
-            assert in_ctest(words[4]), text
-        else:
-            pytest.fail(f"unknown command: {text}")
+        check_command(text)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in rows_of(VARIANTS)])
+def test_a_published_variant_has_a_command_beside_ours(row: list[str]) -> None:
+    published, ours, command, figures = row
+    assert quoted(published) and ours and quoted(command) and figures
+    for text in quoted(published):
+        check_python(text)
+    for text in quoted(command):
+        check_command(text)
 
 
 def test_pages_that_are_linked_exist() -> None:

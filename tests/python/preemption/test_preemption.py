@@ -265,6 +265,16 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
         gs.preemption.lost_work(cluster, "nobody")
 
 
+def test_a_gang_on_two_gpu_models() -> None:
+    """The vector of a job over GPU models: pods that name a model each."""
+    nodes = [machine(name) | {"hardware": None, "gpu_model": model} for name, model in (("m1", "A100"), ("m2", "L20"))]
+    tasks = [task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g} for n in ("m1", "m2") for g in (0, 4)]
+    tasks = [t | {"preemptible": True} for t in tasks]
+    tasks += [task(name, 4, 1000) | {"job": "j", "gpu_models": [model]} for name, model in (("prefill", "A100"), ("decode", "L20"))]
+    gang = gs.preemption.preempt_gang(gs.Cluster.from_json(document(nodes, tasks, now=100)), "j", policy="spot")
+    assert gang is not None and gang.victims == ["m1-4", "m2-4"] and gang.cost == 2 * 4 * 60
+
+
 def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
     index = gs.preemption.OnlinePreemption(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
     assert index.shapes == 0
@@ -547,7 +557,9 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
         found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
         return None if found is None else sorted(found.victims)
 
-    assert victims(1, 0) == ["a", "d"]  # a prefix in the order of C_t, which counts whole GPUs alone: "d" costs nothing
+    assert [gs.preemption.lost_work(cluster, name) for name in "abcd"] == [1 * 10, 3 * 30, 2 * 60, 2 * 90]  # of both types
+    assert victims(1, 0) == ["a"]  # a prefix in the order of C_t; "d" was in it while only whole GPUs counted
+    assert victims(0, 1) == ["a", "b"]
     assert victims(1, 0, "spot_exact") == ["a"]
     assert victims(2, 2, "spot_exact") == ["a", "b"]  # one element each, and the second of both
     assert victims(4, 0, "spot_exact") == ["a", "b", "c"]

@@ -382,6 +382,39 @@ TEST_CASE("what is missing is told of the node that comes closest") {
     CHECK_FALSE(why.node);
 }
 
+TEST_CASE("devices count in the lost work") {
+    // Two GPU models on a node: the GPUs of the node, and devices of a class for the other model.
+    ClusterSpec spec;
+    spec.now = 100;
+    spec.nodes = {{.name = "n", .gpu_model = "A100", .gpu_count = 4, .cpu_milli = 64000, .memory_mib = 1000}};
+    spec.nodes[0].devices = {{"L20", 4}};
+    spec.tasks = {running("both", "n", {0, 1}, 0), running("devices", "n", {}, 0),
+                  running("gpus", "n", {2, 3}, 0), pending("p", 2, 1000)};
+    const auto with_devices = [&](std::size_t task, int count, std::vector<int> held) {
+        spec.tasks[task].device_count = count;
+        spec.tasks[task].device_classes = {"L20"};
+        spec.tasks[task].gpus.insert(spec.tasks[task].gpus.end(), held.begin(), held.end());
+    };
+    with_devices(0, 1, {4});
+    with_devices(1, 3, {5, 6, 7});
+    spec.tasks[0].start_time = 95;
+    spec.tasks[1].start_time = 70;
+    spec.tasks[2].start_time = 90;
+    spec.tasks[3].device_count = 1;
+    spec.tasks[3].device_classes = {"L20"};
+    const auto cluster = Cluster::build(spec);
+    const auto lost = [&](const char* task) { return lost_work(cluster, cluster.find_task(task), 100); };
+    CHECK(lost("both") == 3 * 5 * 1000);
+    CHECK(lost("devices") == 3 * 30 * 1000);
+    CHECK(lost("gpus") == 2 * 10 * 1000);
+    // Whoever holds both loses 15; devices that cost nothing would have made it two victims, the one with 90 among them.
+    for (const auto policy : {Policy::spot, Policy::spot_exact}) {
+        const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision.value();
+        CHECK(names(cluster, d.victims) == std::vector<std::string>{"both"});
+        CHECK(d.cost == 15'000);
+    }
+}
+
 TEST_CASE("a named resource or a class of devices that is missing is named") {
     ClusterSpec spec;
     spec.nodes = {machine("n")};

@@ -50,7 +50,11 @@ GPUSCHED_INLINE std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std:
 }
 
 GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
-    return cluster.gpu_milli(task) * unsaved_s(cluster, task, now);
+    const auto& inv = cluster.inventory();
+    auto size = cluster.gpu_milli(task);
+    if (inv.tasks.is(TaskTrait::extras, task))
+        size += std::int64_t{whole_gpu_milli} * inv.extras[inv.tasks.extras[index(task)]].device_count;
+    return size * unsaved_s(cluster, task, now);
 }
 
 GPUSCHED_INLINE std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
