@@ -90,6 +90,7 @@ class Encoder {
         if (py::hasattr(value, "tolist")) {
             const py::object plain = value.attr("tolist")();
             if (is_plain(plain)) return add(plain);
+            if (!py::type::handle_of(plain).is(py::type::handle_of(value))) return refuse_type(plain);
         }
         if (PyIndex_Check(value.ptr())) {
             const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
@@ -97,9 +98,7 @@ class Encoder {
             return add_integer(number);
         }
         if (py::hasattr(value, "__float__")) return add_real(value.attr("__float__")().cast<double>());
-        refuse(repr_text(value) + " of type " + type_name(value) + "; expected " +
-               (PyAnySet_Check(value.ptr()) ? "a list"
-                                            : "None, a bool, an int, a float, a string, a list or a dict"));
+        refuse_type(value);
     }
 
   private:
@@ -181,6 +180,11 @@ class Encoder {
     void refuse(const std::string& what) {
         builder_.add_null();
         problems_.add(builder_.document.where(builder_.last()) + what);
+    }
+    void refuse_type(py::handle value) {
+        refuse(repr_text(value) + " of type " + type_name(value) + "; expected " +
+               (PyAnySet_Check(value.ptr()) ? "a list"
+                                            : "None, a bool, an int, a float, a string, a list or a dict"));
     }
     /// As many bytes of a text, at the least, are needed for what comes.
     void take(std::size_t bytes) {

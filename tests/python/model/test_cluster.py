@@ -306,3 +306,12 @@ def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
             f"{name}: /tasks/0/move_cost: expected an integer from 0 to 1000000000000, found -1",
             "node 'n1': duplicate node name",
         ]
+
+
+def test_very_many_mistakes_of_one_kind_are_counted() -> None:
+    same = [make_node("n")] * 20_000
+    wrong = [make_node(f"n{i}", gpu_count=-1) for i in range(20_000)]
+    for nodes in (same, wrong):
+        with pytest.raises(gs.InvalidInput) as raised:
+            gs.Cluster.from_json(document(nodes, []))
+        assert len(raised.value.problems) == 101 and raised.value.problems[-1].startswith("... and 19")

@@ -38,7 +38,7 @@ struct InventoryBuilder {
 
     // Keeps ids aligned with the input after a duplicate name.
     static void intern_anyway(NameTable& names, std::string name) {
-        while (!names.intern(name).second) name += '\n';
+        while (!names.intern(name).second) name += '\n' + std::to_string(names.size());
     }
 
     void build() {
