@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The most that any valid plan can vacate, by exhaustive search. For tiny clusters only.
+// The most that any valid plan can vacate, or make of a goal of slots, by exhaustive search. For tiny clusters only.
 #pragma once
 
 #include "support/reference.hpp"
 
+#include <gpusched/model/goal.hpp>
+
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -21,6 +24,22 @@ struct Optimum {
     std::int64_t nodes_milli = 0, gpus_milli = 0;
     bool complete = true;  ///< false: the state limit was hit, the values are lower bounds
     std::size_t states = 0;
+};
+
+/// What plans can make of a goal of slots.
+struct SlotOptimum {
+    std::map<std::int64_t, std::int64_t>
+        cost{};            ///< by slots in all: the least `move_cost` of tasks that end elsewhere
+    bool complete = true;  ///< false: the state limit was hit
+    std::size_t states = 0;
+
+    [[nodiscard]] std::int64_t most() const { return cost.rbegin()->first; }
+    /// The least that at least so many slots cost; there must be a way.
+    [[nodiscard]] std::int64_t least_cost(std::int64_t slots) const {
+        auto least = INT64_MAX;
+        for (auto at = cost.lower_bound(slots); at != cost.end(); ++at) least = std::min(least, at->second);
+        return least;
+    }
 };
 
 /// Searches the states that valid plans can reach.
@@ -50,16 +69,7 @@ class ExhaustiveSearch {
     }
 
     Optimum run() {
-        std::vector<std::size_t> open;   // nodes that might be vacated
-        std::vector<std::size_t> empty;  // nodes that might be opened
-        for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
-            const bool stuck = std::any_of(start_.copies.begin(), start_.copies.end(), [&](const auto& c) {
-                return c.node == n && !spec_.tasks[c.task].daemon && !movable(c.task);
-            });
-            in_use_.push_back(reference::occupants(start_, n) > 0);
-            if (!stuck && in_use_[n] && (clear_.empty() || clear_[n])) open.push_back(n);
-            if (open_price_ && !in_use_[n] && (clear_.empty() || !clear_[n])) empty.push_back(n);
-        }
+        const auto [open, empty] = choices();
         for (std::size_t subset = (std::size_t{1} << open.size()) - 1; subset > 0; --subset) {
             vacate_.assign(spec_.nodes.size(), false);
             std::int64_t nodes = 0, gpus = 0;
@@ -82,9 +92,76 @@ class ExhaustiveSearch {
         return best_;
     }
 
+    /// @param counts by node: whether it counts for the goal
+    SlotOptimum slots(const gpusched::SlotShape& shape, const std::vector<bool>& counts) {
+        SlotOptimum found;
+        const auto open = choices().first;
+        tell_home_ = true;
+        for (std::size_t subset = 0; subset < std::size_t{1} << open.size(); ++subset) {
+            vacate_.assign(spec_.nodes.size(), false);
+            for (std::size_t i = 0; i < open.size(); ++i) vacate_[open[i]] = (subset >> i & 1) != 0;
+            (void)explore([&](const State& state) {
+                if (!done(state)) return false;
+                if (!returned_as_it_was(state)) return false;
+                std::int64_t sum = 0, cost = 0;
+                for (std::size_t n = 0; n < counts.size(); ++n)
+                    if (counts[n]) sum += slots_on(state, n, shape);
+                for (std::size_t i = 0; i < state.copies.size(); ++i)
+                    if (state.copies[i].node != start_.copies[i].node)
+                        cost += spec_.tasks[state.copies[i].task].move_cost;
+                const auto [at, is_new] = found.cost.try_emplace(sum, cost);
+                at->second = std::min(at->second, cost);
+                return false;
+            });
+        }
+        found.complete = best_.complete;
+        found.states = best_.states;
+        return found;
+    }
+
   private:
     using State = reference::State;
     using Copy = reference::Copy;
+
+    // Nodes that might be vacated, and nodes that might be opened.
+    std::pair<std::vector<std::size_t>, std::vector<std::size_t>> choices() {
+        std::vector<std::size_t> open, empty;
+        for (std::size_t n = 0; n < spec_.nodes.size(); ++n) {
+            const bool stuck = std::any_of(start_.copies.begin(), start_.copies.end(), [&](const auto& c) {
+                return c.node == n && !spec_.tasks[c.task].daemon && !movable(c.task);
+            });
+            in_use_.push_back(reference::occupants(start_, n) > 0);
+            if (!stuck && in_use_[n] && (clear_.empty() || clear_[n])) open.push_back(n);
+            if (open_price_ && !in_use_[n] && (clear_.empty() || !clear_[n])) empty.push_back(n);
+        }
+        return {open, empty};
+    }
+
+    [[nodiscard]] bool is_home(const State& s, std::size_t copy) const {
+        return s.copies[copy] == start_.copies[copy];
+    }
+    // No task is on other GPUs of the node that it was on: that would be a move, too, but no plan of ours has it.
+    [[nodiscard]] bool returned_as_it_was(const State& s) const {
+        for (std::size_t i = 0; i < s.copies.size(); ++i)
+            if (s.copies[i].node == start_.copies[i].node && !is_home(s, i)) return false;
+        return true;
+    }
+
+    static std::int64_t slots_on(const State& s, std::size_t node, const gpusched::SlotShape& shape) {
+        std::int64_t idle = 0, most = INT64_MAX;
+        for (int g = 0; g < s.node(node).gpu_count; ++g)
+            if (!reference::has_failed(s.node(node), g) &&
+                std::none_of(s.copies.begin(), s.copies.end(),
+                             [&](const Copy& c) { return c.node == node && reference::holds(c, g); }))
+                ++idle;
+        const auto limit = [&](std::int64_t free, std::int64_t each) {
+            if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
+        };
+        limit(idle, shape.gpu_count);
+        limit(reference::cpu_free_milli(s, node, false), shape.cpu_milli);
+        limit(reference::memory_free_mib(s, node), shape.memory_mib);
+        return most;
+    }
 
     void open_some(const std::vector<std::size_t>& empty, std::int64_t nodes, std::int64_t gpus) {
         for (std::size_t subset = 0; subset < std::size_t{1} << empty.size(); ++subset) {
@@ -120,15 +197,19 @@ class ExhaustiveSearch {
         return opened_[node] || (in_use_[node] && !vacate_[node] && (clear_.empty() || !clear_[node]));
     }
 
-    // Depth first, what moves off V first.
     bool reachable() {
+        return explore([&](const State& state) { return done(state); });
+    }
+    // Visits what can be reached until `visit` says that it is enough, which is returned. Depth first, what moves off V first.
+    template <class Visit>
+    bool explore(Visit&& visit) {
         std::unordered_set<std::string> seen;
         std::vector<State> stack{start_};
         seen.insert(key(start_));
         while (!stack.empty()) {
             const auto state = std::move(stack.back());
             stack.pop_back();
-            if (done(state)) return true;
+            if (visit(state)) return true;
             if (++best_.states > state_limit_) {
                 best_.complete = false;
                 return false;
@@ -158,7 +239,8 @@ class ExhaustiveSearch {
         }
     }
 
-    // The state up to swapping GPUs of a node that differ in nothing (health and locality).
+    // The state up to swapping GPUs of a node that differ in nothing (health and locality); where costs are asked for, also by
+    // which tasks are exactly where they were.
     [[nodiscard]] std::string key(const State& s) const {
         std::vector<std::string> where(spec_.nodes.size());
         std::vector<std::vector<std::string>> cards(spec_.nodes.size());
@@ -173,8 +255,9 @@ class ExhaustiveSearch {
                         group.device_class +
                         (reference::has_failed(node, static_cast<int>(cards[n].size())) ? "!" : ":"));
         }
-        for (const auto& c : s.copies) {  // always in the order of tasks
-            where[c.node] += std::to_string(c.task) + ",";
+        for (std::size_t i = 0; i < s.copies.size(); ++i) {  // always in the order of tasks
+            const auto& c = s.copies[i];
+            where[c.node] += std::to_string(c.task) + (tell_home_ && is_home(s, i) ? "=" : ",");
             for (const int g : c.gpus)
                 cards[c.node][static_cast<std::size_t>(g)] += std::to_string(c.task) + ",";
         }
@@ -195,6 +278,7 @@ class ExhaustiveSearch {
     std::vector<bool> opened_;                // O
     std::vector<std::int64_t> most_at_once_;  // by task: its job's max_disrupted
     std::vector<bool> vacate_;                // V
+    bool tell_home_ = false;
     Optimum best_;
 };
 
@@ -203,6 +287,12 @@ inline Optimum exhaustive_optimum(const reference::ClusterSpec& spec, std::vecto
                                   std::size_t state_limit = 20'000,
                                   std::optional<std::int64_t> open_price = {}) {
     return ExhaustiveSearch(spec, std::move(clear), state_limit, open_price).run();
+}
+
+/// @param counts by node: whether it counts for the goal
+inline SlotOptimum exhaustive_slots(const reference::ClusterSpec& spec, const gpusched::SlotShape& shape,
+                                    const std::vector<bool>& counts, std::size_t state_limit = 20'000) {
+    return ExhaustiveSearch(spec, {}, state_limit, {}).slots(shape, counts);
 }
 
 }  // namespace testing_support

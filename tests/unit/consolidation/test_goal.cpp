@@ -251,6 +251,59 @@ TEST_CASE("slots are made on nodes that stay in use") {
     CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
+TEST_CASE("tasks make room for those that make way for slots") {
+    // x leaves a for b once y has left b for c, where x may not run. No node can be vacated.
+    ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("c", 4, "L4")},
+                     .tasks = {task("l", "a", {0, 1}, true), task("x", "a", {2}),
+                               task("m", "b", {0, 1, 2}, true), task("y", "b", {3}),
+                               task("n", "c", {0, 1, 2}, true)}};
+    spec.tasks[1].gpu_models = {"H20"};
+    spec.tasks[1].cpu_milli = 2000;
+    const auto cluster = Cluster::build(spec);
+    auto options = for_slots(2, 1);
+    const auto found = con::consolidate(cluster, options);
+    CHECK(found.stats.goal_before == 0);
+    REQUIRE(found.plan.goal_reached == true);
+    CHECK(found.stats.relocation_cost == 2);
+    CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+    for (const auto preset : {con::Preset::fast, con::Preset::best}) {
+        options.preset = preset;
+        CHECK(con::consolidate(cluster, options).plan.goal_reached == true);
+        options.depth = 1;
+        CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
+        options.depth = 2;
+        options.max_others = 0;
+        CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
+        options.max_others.reset();
+        options.max_moves = 1;
+        const auto limited = con::consolidate(cluster, options);
+        CHECK(limited.plan.goal_reached == false);
+        CHECK(limited.stop_reason == StopReason::move_budget);
+        options.max_moves.reset();
+        options.price = 501;  // two moves are worth more than a slot
+        CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
+        options.price = 0;
+    }
+}
+
+TEST_CASE("tasks that change places make slots") {
+    // x and y do not fit together into the memory of a: x goes to b, then y to a, which leaves four cores on b.
+    ClusterSpec spec{.nodes = {node("a", 2), node("b", 2)},
+                     .tasks = {task("x", "a", {}), task("k", "a", {}, true), task("y", "b", {}),
+                               task("l", "b", {}, true)}};
+    spec.nodes[0].cpu_milli = 3500;
+    spec.nodes[1].cpu_milli = 5000;
+    spec.nodes[0].memory_mib = 3000;
+    spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = 1000;
+    spec.tasks[2].cpu_milli = 2000;
+    spec.tasks[2].memory_mib = 2500;
+    const auto cluster = Cluster::build(spec);
+    const auto found = con::consolidate(cluster, {.goal = Goal{.slots = SlotShape{.cpu_milli = 4000}}});
+    CHECK(found.stats.goal_before == 0);
+    CHECK(found.plan.goal_reached == true);
+    CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+}
+
 TEST_CASE("a goal is reached with the fewer moves of vacating nodes and leaving them in use") {
     // Vacating a takes three moves; one task of b leaves room for the shape, too.
     const ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("c", 8)},

@@ -75,28 +75,34 @@ class ChainSearch {
 
     /// Moves everything off a node if that is worth it; else changes nothing. The account stays open.
     bool vacate(NodeId node, int depth) {
-        ++stats_.nodes_tried;
         const auto& t = cluster_.inventory().tasks;
         boost::container::small_vector<TaskId, 32> tasks;
         for (const auto task : cluster_.tasks_on(node))
             if (!t.daemon[index(task)]) tasks.push_back(task);
+        work_.index.close(node);
+        if (move_off(node, {tasks.data(), tasks.size()}, depth, Workspace::passed)) return true;
+        work_.index.open(cluster_, node);
+        return false;
+    }
+    /// The same for some of a node's tasks, which it puts in another order.
+    /// @param meanwhile what `on_stack` says of the node: `Workspace::passed`, or `may_return` where others may come to it
+    bool move_off(NodeId node, std::span<TaskId> tasks, int depth, std::uint8_t meanwhile) {
+        ++stats_.nodes_tried;
+        const auto& t = cluster_.inventory().tasks;
         std::sort(tasks.begin(), tasks.end(),
                   [&](TaskId a, TaskId b) {  // hardest first: most attempts fail early
                       return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
                              std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
                   });
         depth_ = depth;
-        work_.index.close(node);
-        work_.on_stack[index(node)] = 1;
-        moves_.open(node, {tasks.data(), tasks.size()});
+        work_.on_stack[index(node)] = meanwhile;
+        moves_.open(node, tasks);
         const bool all = is_worth(0) && std::all_of(tasks.begin(), tasks.end(), [&](TaskId task) {
                              return find_place(task) && is_worth(0);
                          });
         work_.on_stack[index(node)] = 0;
-        if (all) return true;
-        moves_.drop();
-        work_.index.open(cluster_, node);
-        return false;
+        if (!all) moves_.drop();
+        return all;
     }
     /// From now on, tasks of a node that is to be vacated may go to these empty nodes where they find no other place, as far as the
     /// node is worth it. They must outlive the search.
@@ -278,7 +284,7 @@ class ChainSearch {
     bool make_room(TaskId task, NodeId node, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
         const auto mark = moves_.mark();
-        work_.on_stack[index(node)] = 1;
+        work_.on_stack[index(node)] = Workspace::passed;
         bool fits = false;
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
             // A node may run empty for a moment, since `task` comes next. One that may be vacated is worth more empty.

@@ -14,8 +14,9 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 /// One search goes down a ladder of prices, as `frontier` does, with what each node would add as its weight, and ends at
 /// the first plan that reaches the goal. So nodes that cost the fewest moves for what they add come first. That is not the proven
 /// least. Slots that arriving tasks take on other nodes are counted from the plan itself; where they are missing, the search goes on.
-/// Slots are also made on nodes that stay in use: the fewest tasks leave a node for others where they take fewer slots, on top of that
-/// plan where it does not reach the goal, and without it. What reaches the goal for less is returned.
+/// Slots are also made on nodes that stay in use: the fewest tasks leave a node for others where they take fewer slots, in ejection
+/// chains of the options' depth (slot_maker.hpp), on top of that plan where it does not reach the goal, and without it. What reaches the
+/// goal for less is returned.
 ///
 /// @return the plan; empty where the goal is reached without one; else, where the goal is out of reach, the one that makes most.
 ///     Its weight is what its vacated nodes add to what there is, as far as nothing moves onto other slots

@@ -36,11 +36,14 @@ struct Workspace {
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
+    /// Of `on_stack`: nothing comes to the node and nothing else leaves it; or nothing else leaves it.
+    static constexpr std::uint8_t passed = 1, may_return = 2;
+
     const Cluster& snapshot;
     Cluster cluster;
     const Scope& scope;
     FreeIndex index;
-    std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through
+    std::vector<std::uint8_t> on_stack;  // nodes that a chain under construction runs through: 0, or as below
     FailedRequests failed;
     AnyPlacementRule rule;  // of the caller, in the state of `cluster`
     std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of the tasks that may move
@@ -144,7 +147,7 @@ class OpenMoves {
     /// @param wanted the GPUs that it takes where they suit it; others are for the policy to pick
     bool place(TaskId task, NodeId node, GpuMask wanted = 0) {
         auto& cluster = work_.cluster;
-        if (work_.on_stack[index(node)]) return refuse(&Refusals::refused_by_chain);
+        if (work_.on_stack[index(node)] == Workspace::passed) return refuse(&Refusals::refused_by_chain);
         if (const auto found = find_obstacle(cluster, task, node); found != Obstacle::none) {
             refusals_.count(found);
             return false;
