@@ -3,6 +3,7 @@
 #include <gpusched/sim/impl/generator.ipp>
 #include <gpusched/sim/impl/harvest.ipp>
 #include <gpusched/sim/impl/host_events.ipp>
+#include <gpusched/sim/impl/host_scenario.ipp>
 #include <gpusched/sim/impl/host_simulation.ipp>
 #include <gpusched/sim/impl/llm_trace.ipp>
 #include <gpusched/sim/impl/replay.ipp>

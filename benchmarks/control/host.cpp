@@ -83,9 +83,9 @@ std::vector<Run> run_all(const std::string& name, const sim::HostScenario& scena
     const auto ratio = [](double a, double b) { return b > 0 ? a / b : 1.0; };
     for (std::size_t k = 0; k < seeds.size(); ++k) {
         Run x;
-        const auto flags =
-            control::variant_flags(scenario.starts.empty() ? bench::enumerator<control::Variant>(variant)
-                                                           : control::Variant::static_configuration);
+        const auto flags = control::variant_flags(scenario.layout.starts.empty()
+                                                      ? bench::enumerator<control::Variant>(variant)
+                                                      : control::Variant::static_configuration);
         x.r = sim::run_host(scenario, flags, seeds[k]);
         x.above = 100 * x.r.violation_s / scenario.duration_s / x.r.services;
         if (!base.empty()) {
@@ -151,7 +151,7 @@ void compare(const char* one, const char* other, const std::map<std::string, std
 std::vector<Run> best_fixed(const std::string& name, const sim::HostScenario& scenario,
                             const std::vector<std::uint64_t>& seeds, const std::vector<Run>& base) {
     auto fixed = scenario;
-    const auto& device = control::mig_device(scenario.device);
+    const auto& device = control::mig_device(scenario.layout.device);
     std::vector<Run> best;
     std::vector<control::Configuration> where;
     const auto label = [&](const auto& starts) {
@@ -163,7 +163,7 @@ std::vector<Run> best_fixed(const std::string& name, const sim::HostScenario& sc
     };
     const auto above = [](const Run& x) { return x.above; };
     for (const auto& starts : sim::fixed_starts(scenario)) {
-        fixed.starts = starts;
+        fixed.layout.starts = starts;
         auto runs = run_all(name, fixed, label(starts), seeds, base);
         const auto p99 = [](const Run& x) { return x.r.p99_ms; };
         const std::pair now(of(runs, above).mean, of(runs, p99).mean);
@@ -172,8 +172,8 @@ std::vector<Run> best_fixed(const std::string& name, const sim::HostScenario& sc
         where = starts;
     }
     row(scenario, label(where), best, base);
-    fixed.starts = where;
-    fixed.starts[0].quota_percent = 50;
+    fixed.layout.starts = where;
+    fixed.layout.starts[0].quota_percent = 50;
     row(scenario, label(where) + ", quota 50 %", run_all(name, fixed, label(where) + " q50", seeds, base),
         base);
     return best;
@@ -213,8 +213,8 @@ void put_trace(sim::HostScenario& scenario, const std::string& path) {
         std::fprintf(stderr, "NO RECORDED TRACE: %s cannot be read; requests are generated\n", path.c_str());
         return;
     }
-    scenario.llm_requests = sim::read_llm_trace(read_file(path));
-    std::fprintf(stderr, "%zu requests from %s\n", scenario.llm_requests.size(), path.c_str());
+    scenario.llm.requests = sim::read_llm_trace(read_file(path));
+    std::fprintf(stderr, "%zu requests from %s\n", scenario.llm.requests.size(), path.c_str());
 }
 
 }  // namespace
@@ -254,13 +254,13 @@ int main(int argc, char** argv) {
             change(scenario);
             scenarios.emplace_back(name, scenario);
         };
-        add("t2_weight = 2.5", [](auto& s) { s.t2_weight = 2.5; });
-        add("serial_fraction = .65", [](auto& s) { s.serial_fraction = 0.65; });
-        add("large class 11 ms", [](auto& s) { s.classes[2].compute_ms = 11; });
-        add("dwell = 64", [](auto& s) { s.dwell = 64; });
-        add("window_s = 1", [](auto& s) { s.window_s = 1; });
-        add("mmpp_rates = 80/200", [](auto& s) { s.mmpp_rates = {80, 200}; });
-        add("pause_mode = queue", [](auto& s) { s.pause_mode = sim::PauseMode::queue; });
+        add("t2_weight = 2.5", [](auto& s) { s.t2.weight = 2.5; });
+        add("serial_fraction = .65", [](auto& s) { s.requests.serial_fraction = 0.65; });
+        add("large class 11 ms", [](auto& s) { s.requests.classes[2].compute_ms = 11; });
+        add("dwell = 64", [](auto& s) { s.controller.dwell = 64; });
+        add("window_s = 1", [](auto& s) { s.controller.window_s = 1; });
+        add("mmpp_rates = 80/200", [](auto& s) { s.requests.mmpp_rates = {80, 200}; });
+        add("pause_mode = queue", [](auto& s) { s.pauses.mode = sim::PauseMode::queue; });
     }
     for (auto& [name, scenario] : scenarios) {
         if (line.smoke()) scenario.duration_s = 120;

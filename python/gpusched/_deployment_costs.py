@@ -95,10 +95,13 @@ def deployment_costs(
     if part == 0:
         raise InvalidInput(f"utilization: {repr_text(utilization)}; expected a number above 0, up to 1")
     requests, start = integer("simulated_requests", simulated_requests, 1, 10**7), integer("seed", seed, 0, MOST_SEED)
-    options = {**fields("deployment_costs", "deployments", deployments, keywords_of(core.enumerate_deployments)), "max_types": 1}
+    if isinstance(deployments, Mapping) and "memory_fraction" in deployments:
+        raise InvalidInput("deployments: unknown field 'memory_fraction'; it belongs to the estimate, 'estimate'")
+    searched = [name for name in keywords_of(core.enumerate_deployments) if name != "memory_fraction"]
+    options = {**fields("deployment_costs", "deployments", deployments, searched), "max_types": 1}
     estimates = fields("deployment_costs", "estimate", estimate, keywords_of(core.estimate_throughput))
+    options.update({name: value for name, value in estimates.items() if name == "memory_fraction"})
     whole = core.request_to_dict({"budget": 1.0, **a_dict("deployment_costs", "request", request)})
-    memory = estimates.pop("memory_fraction", options.get("memory_fraction", 0.9))
     rows = []
     for model_name, model_fields in whole["models"].items():
         size = {**model_fields}
@@ -114,7 +117,7 @@ def deployment_costs(
                 name = f"{gpu_name} {deployment.name.split()[-1]}"
                 for kind, shape in workloads.items():
                     tokens = shape["input"], shape["output"]
-                    served = core.estimate_throughput(model, [gpu], deployment, *tokens, memory_fraction=memory, **estimates)
+                    served = core.estimate_throughput(model, [gpu], deployment, *tokens, **estimates)
                     rate, price = served.requests_per_s, gpus * gpu.price
                     known: tuple[Any, ...] = (model_name, gpu_name, name, gpus, price, kind, rate, SECONDS * rate / price)
                     if percents:
@@ -127,7 +130,6 @@ def deployment_costs(
                             requests=requests,
                             seed=start,
                             estimate=estimates,
-                            memory_fraction=memory,
                         )
                         known += tuple(latency.percentile(percent) / SECONDS * price for percent in percents)
                     rows.append(known)

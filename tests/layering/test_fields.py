@@ -34,7 +34,7 @@ GAPS = {
     },
     "preemption/preempt.hpp": {"MinimalSetsOptions": {"policy": "as that of `Options`"}},
     "sim/harvest.hpp": {"HarvestResult": {"stop_reason": "`completed` in Python, where a cancelled run raises"}},
-    "sim/simulate_host.hpp": {"HostScenario": {"starts": "made by `fixed_starts`, in C++ alone"}},
+    "sim/host_scenario.hpp": {"HostLayout": {"starts": "made by `fixed_starts`, in C++ alone"}},
     "sim/spot_replay.hpp": {"SpotReplayOptions": {"observer": "a function"}},
     "verify/plan.hpp": {"Options": {"rule": "a function"}},
 }

@@ -48,8 +48,7 @@ struct DeploymentOptions {
     int max_types = 2;                     ///< GPU types of one replica, >= 1
     /// A degree for each stage, as in the paper; else one for each GPU type of a replica, which are far fewer deployments.
     bool mixed_degrees = false;
-    double memory_fraction = 0.9;  ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
-    int min_tokens = 4096;         ///< every stage has KV cache for this many tokens, >= 1
+    int min_tokens = 4096;  ///< every stage has KV cache for this many tokens, >= 1
     /// Pairs of GPU types, by index, that no network connects; no replica has both.
     std::vector<std::pair<int, int>> disconnected{};
 };
@@ -60,10 +59,13 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
     field("max_gpus", &DeploymentOptions::max_gpus, at_least(1));
     field("max_types", &DeploymentOptions::max_types, at_least(1));
     field("mixed_degrees", &DeploymentOptions::mixed_degrees);
-    field("memory_fraction", &DeploymentOptions::memory_fraction, within(0.05, 1.0));
     field("min_tokens", &DeploymentOptions::min_tokens, at_least(1));
     field("disconnected", &DeploymentOptions::disconnected);
 }
+
+/// The part of a GPU's memory that holds weights and KV cache, unless told otherwise, and its range.
+inline constexpr double usual_memory_fraction = 0.9;
+inline constexpr auto memory_fractions = within(0.05, 1.0);
 
 /// Splits layers over stages in proportion to their memory, at least one each: floors, and what is left to the largest
 /// remainders (of equal ones the earlier stage).
@@ -76,7 +78,8 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
 /// Tokens of KV cache that fit beside the weights into each stage; negative where the weights alone do not fit. The first
 /// stage holds the input embedding, the last one the output embedding.
 [[nodiscard]] std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
-                                            const Deployment& deployment, double memory_fraction = 0.9);
+                                            const Deployment& deployment,
+                                            double memory_fraction = usual_memory_fraction);
 
 /// All deployments of one replica, one TP degree per GPU type in each unless `mixed_degrees`, stages of a type next to each other and
 /// in the order of the types, those of a type in the order of their degrees; in the order of types, then of degrees, then of stages.
@@ -86,12 +89,14 @@ constexpr void visit_fields(std::type_identity<DeploymentOptions>, F&& field) {
 /// `min_tokens` tokens. Stages fill machines densely, in the order of the pipeline.
 ///
 /// @param available GPUs of each type, >= 0
+/// @param memory_fraction of a GPU's memory for weights and KV cache, 0.05 .. 1: that of `EstimateOptions`
 /// @throws InvalidInput for malformed models, types or options, and lists of different lengths
 /// Complexity: O((T D S)^m) for T types, m = `max_types`, D degrees and S stages; with `mixed_degrees` O(T^m C(S + m D, S)).
 [[nodiscard]] std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
                                                             const std::vector<GpuType>& gpus,
                                                             std::span<const int> available,
-                                                            const DeploymentOptions& options = {});
+                                                            const DeploymentOptions& options = {},
+                                                            double memory_fraction = usual_memory_fraction);
 
 /// The machine of each stage, from 0: stages fill machines densely, in the order of the pipeline, each machine with one GPU type.
 [[nodiscard]] std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment);

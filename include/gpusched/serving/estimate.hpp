@@ -68,8 +68,9 @@ constexpr void visit_fields(std::type_identity<LayerProfile>, F&& field) {
 
 /// How throughput is estimated.
 struct EstimateOptions {
-    Efficiency efficiency{};               ///< what real kernels reach of the peaks, see there
-    double memory_fraction = 0.9;          ///< as in `DeploymentOptions`
+    Efficiency efficiency{};  ///< what real kernels reach of the peaks, see there
+    double memory_fraction =
+        usual_memory_fraction;             ///< of a GPU's memory for weights and KV cache, 0.05 .. 1
     int max_batch = 256;                   ///< requests decoded together by a replica, >= 1
     std::vector<LayerProfile> profiles{};  ///< at most one per model, GPU type and degree
     bool operator==(const EstimateOptions&) const = default;
@@ -77,7 +78,7 @@ struct EstimateOptions {
 template <class F>
 constexpr void visit_fields(std::type_identity<EstimateOptions>, F&& field) {
     field("efficiency", &EstimateOptions::efficiency);
-    field("memory_fraction", &EstimateOptions::memory_fraction, within(0.05, 1.0));
+    field("memory_fraction", &EstimateOptions::memory_fraction, memory_fractions);
     field("max_batch", &EstimateOptions::max_batch, at_least(1));
     field("profiles", &EstimateOptions::profiles);
 }

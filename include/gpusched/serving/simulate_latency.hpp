@@ -21,8 +21,7 @@ struct LatencyOptions {
     std::uint64_t seed = 0;  ///< where random choices start
     double warm_up =
         0;  ///< latencies of requests that arrive in this first part of the time do not count, 0 .. 0.9
-    EstimateOptions estimate{};  ///< of the times of a request alone; its `memory_fraction` is the one below
-    double memory_fraction = 0.9;  ///< as in `DeploymentOptions`
+    EstimateOptions estimate{};  ///< of the times of a request alone, and of the room for KV cache
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
@@ -31,7 +30,6 @@ constexpr void visit_fields(std::type_identity<LatencyOptions>, F&& field) {
     field("seed", &LatencyOptions::seed);
     field("warm_up", &LatencyOptions::warm_up, within(0.0, 0.9));
     field("estimate", &LatencyOptions::estimate);
-    field("memory_fraction", &LatencyOptions::memory_fraction, within(0.05, 1.0));
 }
 
 /// Latencies of one kind of requests, each list ascending.

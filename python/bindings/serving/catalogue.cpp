@@ -17,6 +17,10 @@ std::pair<int, int> OptionType<std::pair<int, int>>::read(const std::string& fie
 
 namespace {
 
+struct DeploymentArguments : s::DeploymentOptions {
+    double memory_fraction = s::usual_memory_fraction;
+};
+
 /// A type of the catalogue, or of the paper's where the name is only there.
 s::GpuType find_gpu(const std::string& name) {
     if (const auto known = s::find_gpu_type(name)) return *known;
@@ -99,14 +103,16 @@ void bind_catalogue(py::module_& m) {
             "'Llama-3-8B', 'Llama-3-70B' or 'Llama-2-70B'; fields given as keywords replace those known. "
             "With any other name all of them must be given.")
             .c_str());
-    const auto options = Keywords<s::DeploymentOptions>().fields();
+    const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
+        "memory_fraction", &DeploymentArguments::memory_fraction,
+        doc("serving::EstimateOptions::memory_fraction"));
     m.def(
         "enumerate_deployments",
         [options](const s::LanguageModel& model, const Typed<"Sequence[GpuType]">& gpus,
                   const Integers& available, const py::kwargs& keywords) {
             const auto o = options.read("enumerate_deployments", keywords);
             const auto counts = OptionType<std::vector<int>>::read("available", available);
-            return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o);
+            return s::enumerate_deployments(model, gpu_types_argument(gpus), counts, o, o.memory_fraction);
         },
         py::arg("model"), py::arg("gpus"), py::arg("available"),
         options

@@ -18,9 +18,7 @@ namespace {
 std::vector<s::PlannedReplicas> read_served(const py::object& given, const s::ServingRequest& request,
                                             const s::LatencyOptions& options) {
     if (py::isinstance<PlannedServing>(given)) return given.cast<const PlannedServing&>().replicas;
-    auto estimate = options.estimate;
-    estimate.memory_fraction = options.memory_fraction;
-    return s::served_replicas_from_json(to_document(given, "plan"), request, estimate);
+    return s::served_replicas_from_json(to_document(given, "plan"), request, options.estimate);
 }
 
 }  // namespace
@@ -46,6 +44,10 @@ void bind_serving_latency(py::module_& m) {
     m.def(
         "simulate_latency",
         [options](const Request& request, const Replicas& plan, const py::kwargs& keywords) {
+            if (keywords.contains("memory_fraction"))
+                throw py::type_error(
+                    "simulate_latency() got an unexpected keyword argument 'memory_fraction'; it belongs to "
+                    "the estimate, 'estimate'");
             const auto o = options.read("simulate_latency", keywords);
             const auto asked =
                 read_serving_request(request, o.rate > 0 ? py::object(py::float_(1.0)) : py::none());

@@ -38,6 +38,17 @@ struct gpusched::json::Form<std::pair<int, int>> {
     }
 };
 
+/// Options of deployments. They once had the fraction of the memory that is an option of the estimate.
+template <>
+struct gpusched::json::Form<gpusched::serving::DeploymentOptions> {
+    static void read(Reader& reader, std::uint32_t at, serving::DeploymentOptions& out) {
+        const auto moved =
+            reader.kind(at) == Kind::object ? reader.document().find(at, "memory_fraction") : std::nullopt;
+        if (moved) return reader.report(*moved, "unknown field; it belongs to the estimate, 'estimate'");
+        reader.read_object(at, out);
+    }
+};
+
 namespace gpusched::python {
 
 template <>

@@ -429,9 +429,9 @@ def enumerate_deployments(
     max_gpus: int = 16,
     max_types: int = 2,
     mixed_degrees: bool = False,
-    memory_fraction: float = 0.9,
     min_tokens: int = 4096,
     disconnected: Sequence[tuple[int, int]] = [],
+    memory_fraction: float = 0.9,
 ) -> list[Deployment]: ...
 def estimate_throughput(
     model: LanguageModel,
@@ -615,7 +615,6 @@ def simulate_latency(
     seed: int = 0,
     warm_up: float = 0.0,
     estimate: Mapping[str, Any] | None = None,
-    memory_fraction: float = 0.9,
 ) -> LatencyResult: ...
 def serving_milp(
     configs: Sequence[dict[str, Any]],

@@ -350,15 +350,34 @@ def test_replanning_proves_what_it_says() -> None:
     assert kept.plan.bound == pytest.approx(free.plan.bound, rel=2e-3)
 
 
-def test_arguments_that_would_be_lost() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"estimate\.memory_fraction: 0\.3"):
-        serving.plan_serving(request(), estimate={"memory_fraction": 0.3})
+def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
+    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; it belongs to the estimate, 'estimate'$"):
+        serving.plan_serving(request(), deployments={"memory_fraction": 0.3})
+    with pytest.raises(gs.InvalidInput, match=r"^deployments: unknown field 'memory_fraction'; it belongs to the estimate, 'estimate'$"):
+        serving.deployment_costs(request(), deployments={"memory_fraction": 0.3})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'memory_fraction'; it belongs to the estimate, 'estimate'$"):
+        serving.simulate_latency(request(), [], memory_fraction=0.3)  # type: ignore[call-arg]
+    h100, model = serving.gpu_type("H100"), serving.language_model("Llama-3-70B")
+    found = serving.enumerate_deployments(model, [h100], [4], memory_fraction=0.5)
+    assert [d.name for d in found] == ["H100 4x1", "H100 2x2", "H100 1x4"]
+    with pytest.raises(gs.InvalidInput, match=r"memory_fraction: 1\.5; expected 0\.05 to 1"):
+        serving.enumerate_deployments(model, [h100], [4], memory_fraction=1.5)
     needs_solver()
-    both = serving.plan_serving(request(), estimate={"memory_fraction": 0.5}, deployments={"memory_fraction": 0.5})
-    assert both.makespan == serving.plan_serving(request(), deployments={"memory_fraction": 0.5}).makespan
+    whole, half = (serving.plan_serving(request(), estimate={"memory_fraction": part}) for part in (0.9, 0.5))
+    assert half.makespan > whole.makespan
+    chat = [{"model": "Llama-3-8B", "deployment": "A40 1x1", "count": 1, "share": {"long": 1, "chat": 1}}]
+    wide, narrow = (
+        serving.simulate_latency(request(), chat, requests=500, estimate={"memory_fraction": part}) for part in (0.9, 0.5)
+    )
+    assert narrow.percentile(90) > wide.percentile(90)
+
+
+def test_arguments_that_would_be_lost() -> None:
+    needs_solver()
+    plan = serving.plan_serving(request())
     for rate in (5e-324, 1e-300):
         with pytest.raises(gs.InvalidInput, match="rate"):
-            serving.simulate_latency(request(), both, rate=rate, requests=3)
+            serving.simulate_latency(request(), plan, rate=rate, requests=3)
 
 
 def test_plots() -> None:

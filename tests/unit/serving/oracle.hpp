@@ -32,7 +32,8 @@ struct Oracle {
     Oracle(const ServingRequest& r, const PlannerOptions& o, std::vector<int> there)
         : request(r), available(there) {
         for (std::size_t m = 0; m < r.models.size(); ++m)
-            for (const auto& d : enumerate_deployments(r.models[m].model, r.gpus, there, o.deployments)) {
+            for (const auto& d : enumerate_deployments(r.models[m].model, r.gpus, there, o.deployments,
+                                                       o.estimate.memory_fraction)) {
                 Option option{m, d, std::vector<int>(r.gpus.size(), 0), 0, 0};
                 for (const auto& stage : d.stages) {
                     option.gpus[static_cast<std::size_t>(stage.gpu)] += stage.degree;

@@ -17,7 +17,7 @@ namespace {
 std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
                                                        const std::vector<GpuType>& gpus,
                                                        const std::vector<int>& available,
-                                                       const DeploymentOptions& o) {
+                                                       const DeploymentOptions& o, double memory_fraction) {
     std::vector<std::pair<int, int>> kinds;
     for (int g = 0; g < static_cast<int>(gpus.size()); ++g)
         for (const auto d : o.degrees) kinds.emplace_back(g, d);
@@ -64,7 +64,7 @@ std::set<std::vector<std::pair<int, int>>> brute_force(const LanguageModel& m,
             if (s + 1 == stages.size()) bytes += (double(m.vocabulary) + 1) * m.hidden * m.bytes_per_weight;
             bytes += 2.0 * std::max<double>(m.kv_heads, d) * m.head_size * m.bytes_per_kv * layers[s] *
                      o.min_tokens;
-            if (bytes > sizes[s] * 1e9 * o.memory_fraction) return false;
+            if (bytes > sizes[s] * 1e9 * memory_fraction) return false;
         }
         return true;
     };
@@ -137,8 +137,10 @@ TEST_CASE("deployments by hand", "[serving]") {
     CHECK(enumerate_deployments(llama3_70b(), gpus, std::vector{2}, {.min_tokens = 8900}).empty());
     CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, std::vector{2, 3}), InvalidInput);
     CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.degrees = {2, 2}}), InvalidInput);
-    CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.memory_fraction = 2}),
-                    InvalidInput);
+    // Half of the memory of two GPUs is 80 GB and does not hold the weights.
+    CHECK(enumerate_deployments(llama3_70b(), gpus, std::vector{2}, {.min_tokens = 1}, 0.5).empty());
+    REQUIRE_THROWS_MESSAGE(enumerate_deployments(llama3_70b(), gpus, available, {}, 2), InvalidInput,
+                           "memory_fraction: 2; expected 0.05 to 1");
     CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.disconnected = {{0, 1}}}),
                     InvalidInput);
 }
@@ -173,9 +175,10 @@ TEST_CASE("deployments equal a brute force on random types", "[serving]") {
                                   .mixed_degrees = i % 2 == 1,
                                   .min_tokens = pick(1, 20000)};
         if (types > 1 && pick(0, 2) == 0) options.disconnected = {{1, 0}};
-        const auto expected = brute_force(model, gpus, available, options);
+        const double fraction = i % 3 == 0 ? 0.6 : usual_memory_fraction;
+        const auto expected = brute_force(model, gpus, available, options, fraction);
         std::set<std::vector<std::pair<int, int>>> found;
-        const auto deployments = enumerate_deployments(model, gpus, available, options);
+        const auto deployments = enumerate_deployments(model, gpus, available, options, fraction);
         for (const auto& d : deployments) {
             std::vector<std::pair<int, int>> stages;
             int layers = 0;

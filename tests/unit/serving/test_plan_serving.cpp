@@ -193,7 +193,7 @@ TEST_CASE("a plan of all types is no worse than one of one type, however few dep
     CHECK(tight > instances(10));
 }
 
-TEST_CASE("one fraction of the memory, and a request without GPUs", "[serving]") {
+TEST_CASE("a request without GPUs", "[serving]") {
     ServingRequest r{{}, {}, 10, {{llama3_8b(), {{"w", {500, 200}, 1000}}}}, {}};
     const milp::AnySolver none("none", [](const auto&, const auto&, const auto&) {
         return milp::Solution{.status = milp::Status::infeasible};
@@ -202,11 +202,23 @@ TEST_CASE("one fraction of the memory, and a request without GPUs", "[serving]")
         CHECK(plan_serving(r, {.composition = composition}, none).message ==
               plan_serving(r, {}, none).message);
     CHECK(!plan_serving(r, {.composition = Composition::homogeneous}, none).message.empty());
-    PlannerOptions options{.estimate = {.memory_fraction = 0.3}};
-    REQUIRE_THROWS_MESSAGE(plan_serving(r, options, none), InvalidInput,
-                           "estimate.memory_fraction: 0.3; expected the memory_fraction 0.9");
-    options.deployments.memory_fraction = 0.3;
-    CHECK_NOTHROW(plan_serving(r, options, none));
+}
+
+TEST_CASE("the estimate's fraction of the memory is that of the deployments", "[serving]") {
+    auto gpu = gpu_type("H100");
+    gpu.price = 3;
+    const ServingRequest r{{gpu}, {4}, 100, {{llama3_70b(), {{"w", {500, 200}, 1000}}}}, {}};
+    const auto there = [&](double fraction, const std::string& name) {
+        const auto instance = serving_instance(
+            r,
+            {.estimate = {.memory_fraction = fraction}, .max_deployments = 0, .unmeasured_pipelines = true});
+        return std::any_of(instance.deployments.begin(), instance.deployments.end(),
+                           [&](const auto& deployment) { return deployment.name == name; });
+    };
+    // 141 GB of weights: nine tenths of two GPUs of 80 GB hold them, half of them does not.
+    CHECK(there(0.9, "H100 1x2"));
+    CHECK(!there(0.5, "H100 1x2"));
+    CHECK(there(0.5, "H100 1x4"));
 }
 
 TEST_CASE("the planner on the paper's types", "[serving]") {

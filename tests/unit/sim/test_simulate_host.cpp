@@ -1,13 +1,16 @@
 // The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/json/json.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <support/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 using namespace gpusched;
@@ -20,7 +23,7 @@ using sim::run_host;
 TEST_CASE("requests are conserved, and a seed says everything") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
-    scenario.pause_mode = sim::PauseMode::shed;
+    scenario.pauses.mode = sim::PauseMode::shed;
     const auto run = run_host(scenario, variant_flags(Variant::full), 5);
     const auto again = run_host(scenario, variant_flags(Variant::full), 5);
     CHECK(run.arrived >= run.completed + run.shed);
@@ -39,24 +42,38 @@ TEST_CASE("requests are conserved, and a seed says everything") {
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 6).arrived != run.arrived);
 }
 
+TEST_CASE("fields of a scenario stand side by side under names of their own, whatever struct holds them") {
+    std::vector<std::string> names;
+    auto scenario = host_scenario(HostScenarioName::table3);
+    scenario.controller.threshold_ms = 20;  // which is left out where it is absent
+    json::visit_written_fields(scenario,
+                               [&](const char* name, const auto&, const auto&...) { names.push_back(name); });
+    CHECK(names.size() == 48);
+    for (const char* name : {"duration_s", "tau_ms", "hosts", "t2_weight", "t3_on_s", "beta", "mmpp_rates",
+                             "pause_s", "pause_mode", "counter_noise", "llm_requests", "dwell"})
+        CHECK(std::count(names.begin(), names.end(), name) == 1);
+    std::sort(names.begin(), names.end());
+    CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+}
+
 TEST_CASE("without neighbours a request takes host, transfer and compute time") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 200;
-    scenario.background_weight = {0, 0};
-    scenario.t2_bytes_per_s = 0;
-    scenario.beta = 0;
-    scenario.noise_sigma = scenario.host_jitter_ms = scenario.io_jitter_ms = 0;
-    scenario.mmpp_rates = {0.5, 0.5};
-    scenario.classes = {{1, 22e6, 6}};
+    scenario.layout.background_weight = {0, 0};
+    scenario.t2.bytes_per_s = 0;
+    scenario.t3.beta = 0;
+    scenario.requests.noise_sigma = scenario.requests.host_jitter_ms = scenario.requests.io_jitter_ms = 0;
+    scenario.requests.mmpp_rates = {0.5, 0.5};
+    scenario.requests.classes = {{1, 22e6, 6}};
     const auto run = run_host(scenario, variant_flags(Variant::static_configuration), 1);
     // 0.6 + 22 MB at 22 GB/s + 6, as computed on 2g
     CHECK(run.p50_ms == Catch::Approx(7.6).margin(1e-6));
-    scenario.start_profile = "7g";
+    scenario.layout.start_profile = "7g";
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).p50_ms ==
           Catch::Approx(1.6 + 6 * (0.82 + 0.18 * 28 / 98)).margin(1e-6));
     // A background flow of weight .35 that asks for as much takes .35 / 1.35 of the root.
-    scenario.start_profile = "2g";
-    scenario.background_weight = {0.35, 0.35};
+    scenario.layout.start_profile = "2g";
+    scenario.layout.background_weight = {0.35, 0.35};
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).p50_ms ==
           Catch::Approx(6.6 + 1.35).margin(1e-6));
 }
@@ -111,28 +128,28 @@ TEST_CASE("threshold and persistence decide when the controller acts, the target
     const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 0);
     CHECK(plain.structural_actions > 0);
     auto patient = scenario;
-    patient.persistence = 1000;
+    patient.controller.persistence = 1000;
     CHECK(run_host(patient, variant_flags(Variant::full), 0).structural_actions == 0);
     auto never = scenario;
-    never.threshold_ms = 1000;
+    never.controller.threshold_ms = 1000;
     const auto idle = run_host(never, variant_flags(Variant::full), 0);
     CHECK(idle.structural_actions + idle.throttles + idle.quota_changes == 0);
     CHECK(idle.missed == alone.missed);  // against the target still
     never.tau_ms = 12;
     CHECK(run_host(never, variant_flags(Variant::static_configuration), 0).missed > alone.missed);
     CHECK(sim::host_options(never, variant_flags(Variant::full)).host.tenants[0].tau_ms == 1000);
-    never.threshold_ms = 0;
+    never.controller.threshold_ms = 0;
     CHECK_THROWS_WITH(sim::validate(never),
                       Catch::Matchers::ContainsSubstring("threshold_ms: 0; expected more than 0"));
-    patient.persistence = 0;
+    patient.controller.persistence = 0;
     CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0),
                       Catch::Matchers::ContainsSubstring("persistence: 0"));
 }
 
 TEST_CASE("scenarios and formulas reject what cannot be") {
     auto scenario = host_scenario(HostScenarioName::table3);
-    scenario.classes[0].share = 0.5;
-    scenario.servers = 0;
+    scenario.requests.classes[0].share = 0.5;
+    scenario.requests.servers = 0;
     try {
         sim::validate(scenario);
         FAIL("accepted");
@@ -162,9 +179,9 @@ TEST_CASE("two protected tenants: requests of both count, and each has its own i
     CHECK(both.arrived - both.completed - both.shed < 400);
     CHECK(both.slice_s >= 2 * 2 * 900 * 0.999);
     // What T4 sends over the other root does not touch T1: T1's arrivals are as without it.
-    scenario.second_service = false;
+    scenario.layout.second_service = false;
     const auto alone = run_host(scenario, variant_flags(Variant::static_configuration), 3);
-    scenario.second_service = true;
+    scenario.layout.second_service = true;
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 3).arrived > alone.arrived);
 }
 
@@ -179,7 +196,7 @@ TEST_CASE("two hosts of eight GPUs: each has its tenants, its requests and its c
     CHECK(options.host.gpus[3].numa == 0);
     CHECK(options.host.gpus[4].numa == 1);
     auto single = scenario;
-    single.hosts = 1;
+    single.layout.hosts = 1;
     std::string log, other;
     for (const auto variant : {Variant::static_configuration, Variant::full}) {
         log.clear();
@@ -206,9 +223,9 @@ TEST_CASE("two hosts of eight GPUs: each has its tenants, its requests and its c
 
 TEST_CASE("several trios on a host: each with a hog on its root and a client of its own") {
     auto scenario = host_scenario(HostScenarioName::two_hosts);
-    scenario.hosts = 1;
-    scenario.trios = 4;
-    scenario.second_service = true;
+    scenario.layout.hosts = 1;
+    scenario.layout.trios = 4;
+    scenario.layout.second_service = true;
     scenario.duration_s = 1800;
     const auto host = sim::host_options(scenario, variant_flags(Variant::full)).host;
     REQUIRE(host.tenants.size() == 13);
@@ -227,14 +244,14 @@ TEST_CASE("several trios on a host: each with a hog on its root and a client of 
     CHECK(run.t2_bytes > 0);
     CHECK(control::replay_audit(log, sim::host_options(scenario, flags)).first_difference < 0);
 
-    scenario.trios = 5;
+    scenario.layout.trios = 5;
     CHECK_THROWS_WITH(sim::validate(scenario),
                       Catch::Matchers::ContainsSubstring("trios: 5; expected at most one per root"));
-    scenario.gpus_per_root = 5;
+    scenario.layout.gpus_per_root = 5;
     CHECK_THROWS_WITH(sim::validate(scenario),
                       Catch::Matchers::ContainsSubstring("at most 16 GPUs below the 4 roots"));
     auto pair = host_scenario(HostScenarioName::two_services);
-    pair.trios = 2;
+    pair.layout.trios = 2;
     CHECK_THROWS_WITH(sim::validate(pair),
                       Catch::Matchers::ContainsSubstring("second_service: expected fewer trios"));
 }
@@ -263,11 +280,11 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
     const auto all = sim::fixed_starts(scenario);
     CHECK(all.size() == 10);  // 1g with two memory slices, 2g, 3g, 4g and 7g on either GPU
     for (const auto& starts : all) {
-        scenario.starts = starts;
+        scenario.layout.starts = starts;
         const auto run = run_host(scenario, variant_flags(Variant::static_configuration), 3);
         CHECK(run.completed > 0);
         CHECK(run.structural_actions == 0);
-        const auto& device = control::mig_device(scenario.device);
+        const auto& device = control::mig_device(scenario.layout.device);
         CHECK(run.slice_s ==
               Catch::Approx(60.0 * device.profiles[starts[0].instance.profile].compute_slices));
     }
@@ -276,18 +293,18 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
     CHECK(pairs.size() > 60);
     for (const auto& starts : pairs) REQUIRE(starts.size() == 2);
 
-    scenario.starts = {{.gpu = 2}, {}};
+    scenario.layout.starts = {{.gpu = 2}, {}};
     CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts"));
-    scenario.starts = {{.gpu = 2, .quota_percent = 10}};
+    scenario.layout.starts = {{.gpu = 2, .quota_percent = 10}};
     CHECK_THROWS_WITH(sim::validate(scenario),
                       Catch::Matchers::ContainsSubstring("starts.gpu: 2") &&
                           Catch::Matchers::ContainsSubstring("starts.quota_percent: 10"));
-    scenario.starts = {{.instance = {4, 3}}};
+    scenario.layout.starts = {{.instance = {4, 3}}};
     CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
     // Neighbours do not make room.
-    scenario.starts = all.back();
+    scenario.layout.starts = all.back();
     CHECK_NOTHROW(sim::validate(scenario));
-    scenario.neighbours = true;
+    scenario.layout.neighbours = true;
     CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
 }
 
@@ -299,15 +316,16 @@ TEST_CASE("time above the target: all windows or none, and those in which reques
     scenario.tau_ms = 1e5;
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).violation_s == 0);
     // Too slow until it is enlarged, which takes a minute: whether requests are lost then or wait, nobody is served.
-    scenario.background_weight = {0, 0};
-    scenario.t2_bytes_per_s = scenario.beta = 0;
-    scenario.noise_sigma = scenario.host_jitter_ms = scenario.io_jitter_ms = scenario.serial_fraction = 0;
-    scenario.classes = {{1, 1e6, 10}};
+    scenario.layout.background_weight = {0, 0};
+    scenario.t2.bytes_per_s = scenario.t3.beta = 0;
+    scenario.requests.noise_sigma = scenario.requests.host_jitter_ms = scenario.requests.io_jitter_ms =
+        scenario.requests.serial_fraction = 0;
+    scenario.requests.classes = {{1, 1e6, 10}};
     scenario.tau_ms = 10;
-    scenario.pause_s = 60;
-    scenario.pause_sigma_s = 0;
+    scenario.pauses.mean_s = 60;
+    scenario.pauses.sigma_s = 0;
     for (const auto mode : {sim::PauseMode::shed, sim::PauseMode::queue}) {
-        scenario.pause_mode = mode;
+        scenario.pauses.mode = mode;
         const auto run = run_host(scenario, variant_flags(Variant::mig), 21);
         REQUIRE(run.structural_actions == 1);
         CHECK(run.violation_s >= 60);
@@ -317,7 +335,7 @@ TEST_CASE("time above the target: all windows or none, and those in which reques
 
 TEST_CASE("requests held up by a pause do not undo the change that made it") {
     auto scenario = host_scenario(HostScenarioName::table3);
-    scenario.pause_mode = sim::PauseMode::queue;
+    scenario.pauses.mode = sim::PauseMode::queue;
     scenario.duration_s = 1200;
     for (const auto variant : {Variant::full, Variant::ours}) {
         const auto run = run_host(scenario, variant_flags(variant), 21);

@@ -14,13 +14,6 @@
 
 namespace GPUSCHED_NAMESPACE::serving::detail {
 
-/// The options of the estimate with the one fraction of the memory that counts.
-inline EstimateOptions estimate_of(const PlannerOptions& options) {
-    auto estimate = options.estimate;
-    estimate.memory_fraction = options.deployments.memory_fraction;
-    return estimate;
-}
-
 /// The type that all stages of a deployment have, or -1.
 inline int single_type(const Deployment& deployment) {
     for (const auto& stage : deployment.stages)

@@ -3,7 +3,6 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/detail/calibrator.hpp>
-#include <gpusched/serving/detail/memory_fraction.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -42,7 +41,7 @@ inline int all_available(const ServingRequest& request, std::size_t g) {
 /// Of each GPU type, whether one tensor-parallel group of a machine holds a model and the longest of the requests that arrive for
 /// it. Of a batch none is said to: the paper's pipelines are part of its question.
 inline std::vector<bool> holds_alone(const ServedModel& served, const std::vector<GpuType>& gpus,
-                                     DeploymentOptions options) {
+                                     DeploymentOptions options, double memory_fraction) {
     std::vector<bool> alone(gpus.size(), false);
     bool arrive = false;
     for (const auto& workload : served.workloads) {
@@ -55,8 +54,9 @@ inline std::vector<bool> holds_alone(const ServedModel& served, const std::vecto
     options.max_stages = 1;
     options.disconnected.clear();
     for (std::size_t g = 0; arrive && g < gpus.size(); ++g)
-        alone[g] =
-            !enumerate_deployments(served.model, {gpus[g]}, std::array{gpus[g].per_machine}, options).empty();
+        alone[g] = !enumerate_deployments(served.model, {gpus[g]}, std::array{gpus[g].per_machine}, options,
+                                          memory_fraction)
+                        .empty();
     return alone;
 }
 
@@ -80,15 +80,15 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
         for (const auto& workload : served.workloads)
             problem.workloads.push_back(
                 {workload.name, rates ? workload.rate : workload.requests, served.model.name});
-    auto estimate_options = options.estimate;
-    estimate_options.memory_fraction = options.deployments.memory_fraction;
-    const Calibrator calibrator(request, estimate_options);
+    const double memory_fraction = options.estimate.memory_fraction;
+    const Calibrator calibrator(request, options.estimate);
     std::size_t first = 0;
     std::set<std::string> names;
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         const auto& served = request.models[i];
-        auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments);
-        const auto alone = holds_alone(served, request.gpus, options.deployments);
+        auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments,
+                                           memory_fraction);
+        const auto alone = holds_alone(served, request.gpus, options.deployments, memory_fraction);
         // What was measured is possible, whatever the options say.
         for (const auto& row : calibrator.rows()) {
             std::vector<int> needed(request.gpus.size(), 0);
@@ -118,7 +118,7 @@ inline ServingInstance all_deployments(const ServingRequest& request, const Plan
                 std::tie(c.throughput[first + d], sources[first + d]) =
                     calibrator.rate(i, deployment, d,
                                     estimate(served.model, request.gpus, deployment,
-                                             served.workloads[d].shape, estimate_options)
+                                             served.workloads[d].shape, options.estimate)
                                         .requests_per_s);
             }
             problem.configurations.push_back(std::move(c));

@@ -16,9 +16,8 @@ namespace GPUSCHED_NAMESPACE::serving::detail {
 /// below it nothing is known. They are joined by semicolons; empty where there is none.
 inline std::string told_of_loads(const ServingRequest& request, const PlannerOptions& options) {
     std::string told;
-    const auto estimate = estimate_of(options);
-    const Calibrator calibrator(request, estimate);
-    auto one = estimate;
+    const Calibrator calibrator(request, options.estimate);
+    auto one = options.estimate;
     one.max_batch = 1;
     const auto alone = [&](const Calibrator::Row& row) {  // what an idle replica takes
         const auto& served = request.models[row.model];

@@ -97,7 +97,6 @@ class RentalInstance {
     [[nodiscard]] std::vector<MeasuredThroughput> measured_rows(const ServingInstance& of, std::size_t c,
                                                                 std::size_t w) const;
     /// The options of all estimates.
-    [[nodiscard]] const EstimateOptions& estimates() const { return estimates_; }
 
   private:
     /// All possible deployments, with throughputs as in `considered`.
@@ -123,7 +122,6 @@ class RentalInstance {
     const milp::AnySolver& solver_;
     const Context& context_;
     Budget budget_;
-    EstimateOptions estimates_;
     bool rates_;
     bool any_running_;
     bool any_targets_ = false;

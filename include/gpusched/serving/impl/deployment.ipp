@@ -85,8 +85,8 @@ inline bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degre
 }
 
 GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                                  const DeploymentOptions& options, const std::vector<StageRun>& runs,
-                                  Deployment& deployment) {
+                                  const DeploymentOptions& options, double memory_fraction,
+                                  const std::vector<StageRun>& runs, Deployment& deployment) {
     deployment = {};
     std::vector<double> memory;
     bool network = true;
@@ -103,7 +103,7 @@ GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<
     if (!network && stage_machines(gpus, deployment).back() > 0) return false;
     const auto layers = split_layers(model.layers, memory);
     for (std::size_t s = 0; s < layers.size(); ++s) deployment.stages[s].layers = layers[s];
-    const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
+    const auto room = kv_tokens(model, gpus, deployment, memory_fraction);
     return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
 }
 
@@ -111,9 +111,10 @@ GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<
 class DeploymentSearch {
   public:
     DeploymentSearch(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                     std::span<const int> available, const DeploymentOptions& options)
+                     std::span<const int> available, const DeploymentOptions& options, double memory_fraction)
         : model_(model), gpus_(gpus), available_(available.begin(), available.end()), options_(options),
-          stages_left_(std::min(options.max_stages, model.layers)), gpus_left_(options.max_gpus) {}
+          memory_fraction_(memory_fraction), stages_left_(std::min(options.max_stages, model.layers)),
+          gpus_left_(options.max_gpus) {}
 
     std::vector<Deployment> run() {
         extend(0, 0, options_.max_types);
@@ -151,7 +152,7 @@ class DeploymentSearch {
             there -= degree * count;
             gpus_left_ -= degree * count;
             Deployment deployment;
-            if (deployable(model_, gpus_, options_, runs_, deployment))
+            if (deployable(model_, gpus_, options_, memory_fraction_, runs_, deployment))
                 found_.push_back(std::move(deployment));
             if (options_.mixed_degrees)
                 extend(g, d + 1, types_left);
@@ -168,6 +169,7 @@ class DeploymentSearch {
     const std::vector<GpuType>& gpus_;
     std::vector<int> available_;
     const DeploymentOptions& options_;
+    double memory_fraction_;
     int stages_left_, gpus_left_;
     std::vector<StageRun> runs_;
     std::vector<Deployment> found_;
@@ -178,7 +180,8 @@ class DeploymentSearch {
 GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
                                                               const std::vector<GpuType>& gpus,
                                                               std::span<const int> available,
-                                                              const DeploymentOptions& options) {
+                                                              const DeploymentOptions& options,
+                                                              double memory_fraction) {
     validate(model);
     validate(gpus);
     Problems problems;
@@ -190,12 +193,13 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
     for (std::size_t i = 0; i < options.degrees.size(); ++i)
         check_at_least(problems, "degrees", options.degrees[i], i == 0 ? 1 : options.degrees[i - 1] + 1);
     check_fields(problems, options);
+    check_range(problems, "memory_fraction", memory_fraction, memory_fractions.low, memory_fractions.high);
     for (const auto& [a, b] : options.disconnected) {
         check_range(problems, "disconnected", a, 0, types - 1);
         check_range(problems, "disconnected", b, 0, types - 1);
     }
     problems.throw_if_any();
-    return detail::DeploymentSearch(model, gpus, available, options).run();
+    return detail::DeploymentSearch(model, gpus, available, options, memory_fraction).run();
 }
 
 namespace detail {

@@ -70,8 +70,7 @@ GPUSCHED_INTERNAL std::vector<PlannedLatency> PlanLatencies::simulated_latencies
     const auto& kinds = instance_.kinds();
     const auto& workloads = instance_.considered().problem.workloads;
     LatencyOptions o{.rate = plan.rate, .requests = simulated_requests(), .seed = seed, .warm_up = 0.2};
-    o.estimate = instance_.estimates();
-    o.memory_fraction = instance_.options().deployments.memory_fraction;
+    o.estimate = instance_.options().estimate;
     const auto found = simulate_latency(instance_.request(), plan.replicas, o);
     std::vector<PlannedLatency> latencies;
     for (const auto& kind : found.kinds) {

@@ -20,7 +20,6 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
         for (const auto& problem : error.problems()) problems.add(problem);
     }
     check_fields(problems, options);
-    detail::check_memory_fraction(problems, options.estimate, options.deployments.memory_fraction);
     if (options.deadline) {
         check_range(problems, "deadline", *options.deadline, std::numeric_limits<double>::min(),
                     std::numeric_limits<double>::max());
@@ -72,7 +71,7 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
         plan = detail::run_explained(planner, instance);
     } else {
         plan = detail::Planner(options, solver, context).run(request);
-        plan.calibration = calibrate(request, detail::estimate_of(options));
+        plan.calibration = calibrate(request, options.estimate);
         detail::explain_batch(plan, request, options, solver, context);
     }
     detail::tell_of_loads(plan, request, options);

@@ -31,7 +31,7 @@ GPUSCHED_INTERNAL ServingPlan RatePlanner::run() {
     best.left_out = instance_.considered().left_out;
     best.deployments = instance_.possible();
     best.rented.resize(instance_.request().gpus.size(), 0);
-    best.calibration = Calibrator(instance_.request(), instance_.estimates()).report();
+    best.calibration = Calibrator(instance_.request(), instance_.options().estimate).report();
     (goal == RentalGoal::rate ? best.rate_bound : best.cost_bound) =
         goal == RentalGoal::rate ? bound.bound * instance_.total() : bound.bound;
     if (goal == RentalGoal::rate && !instance_.has_rates()) {

@@ -26,8 +26,8 @@ GPUSCHED_INTERNAL RentalInstance::RentalInstance(const ServingRequest& request, 
                                                  const milp::AnySolver& solver, const Context& context,
                                                  const std::vector<PlannedReplicas>& running)
     : request_(request), options_(options), solver_(solver), context_(context),
-      budget_(context, options.search.solve.time_limit), estimates_(estimate_of(options)),
-      rates_(request.has_rates()), any_running_(!running.empty()) {
+      budget_(context, options.search.solve.time_limit), rates_(request.has_rates()),
+      any_running_(!running.empty()) {
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         any_shared_ = any_shared_ || request.models[i].workloads.size() > 1;
         for (std::size_t d = 0; d < request.models[i].workloads.size(); ++d) {
@@ -229,10 +229,10 @@ GPUSCHED_INTERNAL KindTimes RentalInstance::times(const ServingInstance& of, std
                                                   std::size_t w) const {
     const auto& served = request_.models[kinds_[w].model];
     const auto& shape = served.workloads[kinds_[w].workload].shape;
-    auto one = estimates_;
+    auto one = options_.estimate;
     one.max_batch = 1;
     return kind_times(estimate(served.model, request_.gpus, of.deployments[c], shape, one),
-                      estimate(served.model, request_.gpus, of.deployments[c], shape, estimates_),
+                      estimate(served.model, request_.gpus, of.deployments[c], shape, options_.estimate),
                       shape.output, of.problem.configurations[c].throughput[w]);
 }
 

@@ -3,7 +3,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/serving/detail/batching_replica.hpp>
-#include <gpusched/serving/detail/memory_fraction.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -71,7 +70,6 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     validate(options.estimate);
     Problems problems;
     if (options.rate != 0) check_range(problems, "rate", options.rate, 1e-9, 1e12);
-    detail::check_memory_fraction(problems, options.estimate, options.memory_fraction);
     check_fields(problems, options);
     problems.throw_if_any();
 
@@ -84,9 +82,7 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     std::vector<std::vector<detail::KindTimes>> times(plan.size());  // [place in the plan][kind]
     double all = 0;
     const bool rates = request.has_rates();
-    auto together = options.estimate;
-    together.memory_fraction = options.memory_fraction;
-    auto one = together;
+    auto one = options.estimate;
     one.max_batch = 1;
     for (const auto& served : request.models)
         for (std::size_t d = 0; d < served.workloads.size(); ++d) {
@@ -107,7 +103,7 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
                 if (plan[r].share[d] <= 1e-12) continue;
                 const double rate = plan[r].requests_per_s[d];
                 const auto estimate = estimate_throughput(served.model, request.gpus, plan[r].deployment,
-                                                          workload.shape, together);
+                                                          workload.shape, options.estimate);
                 const auto alone =
                     estimate_throughput(served.model, request.gpus, plan[r].deployment, workload.shape, one);
                 const bool known =

@@ -3,6 +3,7 @@
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/rng.hpp>
+#include <gpusched/sim/detail/host_layout.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <algorithm>
@@ -114,15 +115,8 @@ struct HostTotals {
     std::vector<double> done_ms{};
 };
 
-/// GPUs of a host.
-[[nodiscard]] std::size_t gpus_of(const HostScenario& scenario);
-/// Protected tenants of a host.
-[[nodiscard]] std::size_t services_of(const HostScenario& scenario);
-/// What the controller of a host knows of it.
-[[nodiscard]] control::Host host_of(const HostScenario& scenario);
 /// All figures, once nothing more is to come.
 [[nodiscard]] HostRun result_of(const HostScenario& scenario, HostTotals totals);
-void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts);
 
 /// One host. Others under the same seed have other numbers.
 class HostSimulation {
@@ -157,7 +151,7 @@ class HostSimulation {
     void tick();
     void act(const control::Action& action);
     void end_change(Service& s);
-    bool llm() const { return !o_.llm_requests.empty(); }
+    bool llm() const { return !o_.llm.requests.empty(); }
     Service& service_of(std::int32_t tenant) { return services_[static_cast<std::size_t>(tenant) / 3]; }
     std::size_t root(const Service& s) const {
         return static_cast<std::size_t>(options_.host.gpus[static_cast<std::size_t>(s.place.gpu)].root);

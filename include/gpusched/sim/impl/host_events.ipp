@@ -9,26 +9,26 @@ namespace GPUSCHED_NAMESPACE::sim::detail {
 GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
     auto& rng = s.requests_rng;
     if (llm()) {
-        s.next_request = static_cast<std::size_t>(rng.below(o_.llm_requests.size()));
-        s.trace_shift_s = -trace_stretch_ * o_.llm_requests[s.next_request].time_s;
+        s.next_request = static_cast<std::size_t>(rng.below(o_.llm.requests.size()));
+        s.trace_shift_s = -trace_stretch_ * o_.llm.requests[s.next_request].time_s;
         s.next_arrival = 0;
         return;
     }
-    s.next_state = exponential(rng, o_.state_s[0]);
-    s.next_arrival = exponential(rng, 1 / o_.mmpp_rates[0]);
+    s.next_state = exponential(rng, o_.requests.state_s[0]);
+    s.next_arrival = exponential(rng, 1 / o_.requests.mmpp_rates[0]);
 }
 
 GPUSCHED_INTERNAL void HostSimulation::next_arrival(Service& s) {
     if (!llm()) {
-        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.mmpp_rates[s.arrival_state]);
+        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.requests.mmpp_rates[s.arrival_state]);
         return;
     }
-    if (++s.next_request == o_.llm_requests.size()) {
+    if (++s.next_request == o_.llm.requests.size()) {
         s.next_request = 0;
-        s.trace_shift_s += static_cast<double>(o_.llm_requests.size()) / o_.llm_requests_per_s;
+        s.trace_shift_s += static_cast<double>(o_.llm.requests.size()) / o_.llm.requests_per_s;
     }
     s.next_arrival =
-        std::max(now_, s.trace_shift_s + trace_stretch_ * o_.llm_requests[s.next_request].time_s);
+        std::max(now_, s.trace_shift_s + trace_stretch_ * o_.llm.requests[s.next_request].time_s);
 }
 
 /// A request; how many random numbers it takes does not depend on what the controller does.
@@ -38,18 +38,19 @@ GPUSCHED_INTERNAL Request HostSimulation::draw(Service& s) {
     r.arrived = now_;
     double at = rng.uniform();
     std::size_t k = 0;
-    while (k + 1 < o_.classes.size() && at >= o_.classes[k].share) at -= o_.classes[k++].share;
-    double compute_ms = o_.classes[k].compute_ms;
-    r.bytes = o_.classes[k].bytes;
+    while (k + 1 < o_.requests.classes.size() && at >= o_.requests.classes[k].share)
+        at -= o_.requests.classes[k++].share;
+    double compute_ms = o_.requests.classes[k].compute_ms;
+    r.bytes = o_.requests.classes[k].bytes;
     if (llm()) {
-        const auto& tokens = o_.llm_requests[s.next_request];
-        r.bytes = o_.prompt_bytes_per_token * tokens.prompt_tokens;
-        compute_ms = o_.prefill_ms + o_.prefill_ms_per_token * tokens.prompt_tokens;
-        r.decode_ms = o_.decode_ms_per_token * tokens.output_tokens;
+        const auto& tokens = o_.llm.requests[s.next_request];
+        r.bytes = o_.llm.prompt_bytes_per_token * tokens.prompt_tokens;
+        compute_ms = o_.llm.prefill_ms + o_.llm.prefill_ms_per_token * tokens.prompt_tokens;
+        r.decode_ms = o_.llm.decode_ms_per_token * tokens.output_tokens;
     }
-    r.host_ms = o_.host_base_ms + exponential(rng, o_.host_jitter_ms);
-    r.io_ms = exponential(rng, o_.io_jitter_ms);
-    r.compute_ms = compute_ms * std::exp(o_.noise_sigma * normal(rng));
+    r.host_ms = o_.requests.host_base_ms + exponential(rng, o_.requests.host_jitter_ms);
+    r.io_ms = exponential(rng, o_.requests.io_jitter_ms);
+    r.compute_ms = compute_ms * std::exp(o_.requests.noise_sigma * normal(rng));
     return r;
 }
 
@@ -58,7 +59,7 @@ GPUSCHED_INTERNAL void HostSimulation::arrive(Service& s) {
     ++s.window_arrived;
     const auto index = static_cast<std::uint32_t>(requests_.size());
     requests_.push_back(draw(s));
-    if (s.pausing && o_.pause_mode != PauseMode::queue) {
+    if (s.pausing && o_.pauses.mode != PauseMode::queue) {
         ++out_.shed;
         s.served.count(true);
     } else if (s.pausing) {
@@ -100,8 +101,8 @@ GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
         arrive(s);
     } else if (s.next_state == first) {
         s.arrival_state = 1 - s.arrival_state;
-        s.next_state = now_ + exponential(s.requests_rng, o_.state_s[s.arrival_state]);
-        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.mmpp_rates[s.arrival_state]);
+        s.next_state = now_ + exponential(s.requests_rng, o_.requests.state_s[s.arrival_state]);
+        s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.requests.mmpp_rates[s.arrival_state]);
     } else if (s.change_ends == first) {
         end_change(s);
     } else {

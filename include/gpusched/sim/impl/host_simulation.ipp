@@ -7,111 +7,46 @@
 
 namespace GPUSCHED_NAMESPACE::sim::detail {
 
-GPUSCHED_INTERNAL std::size_t gpus_of(const HostScenario& s) {
-    return s.background_weight.size() * static_cast<std::size_t>(s.gpus_per_root);
-}
-
-GPUSCHED_INTERNAL std::size_t services_of(const HostScenario& s) {
-    return static_cast<std::size_t>(s.trios) + (s.second_service ? 1 : 0);
-}
-
-/// Instances of others, where there is room.
-GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
-                                      std::vector<control::MigLayout>& layouts) {
-    const auto put = [&](control::MigLayout& layout, const char* key, int slice) {
-        const control::MigInstance at{static_cast<std::uint8_t>(device.find(key)),
-                                      static_cast<std::uint8_t>(slice)};
-        if (device.find(key) >= 0 && control::can_create(device, layout, at)) layout.add(at);
-    };
-    for (std::size_t g = 0; g < layouts.size(); ++g) {
-        if (g % 2 == 1) {
-            put(layouts[g], "3g", 4);
-            continue;
-        }
-        put(layouts[g], "2g", 4);
-        put(layouts[g], "1g", 6);
-    }
-}
-
-/// What the controller knows of a host: its roots, GPUs, cores and tenants.
-GPUSCHED_INTERNAL control::Host host_of(const HostScenario& o) {
-    control::Host h;
-    const auto roots = o.background_weight.size(), gpus = gpus_of(o);
-    const auto below = static_cast<std::size_t>(o.gpus_per_root);
-    const auto numa_of = [&](std::size_t root) { return static_cast<std::int32_t>(2 * root / roots); };
-    for (std::size_t r = 0; r < roots; ++r)
-        h.roots.push_back({.capacity_bytes_per_s = o.root_bytes_per_s,
-                           .bridge = static_cast<std::int32_t>(r),
-                           .numa = numa_of(r)});
-    h.numa_nodes = 2;
-    for (std::size_t g = 0; g < gpus; ++g) {
-        const auto root = g / below;
-        h.gpus.push_back(
-            {.device = o.device, .root = static_cast<std::int32_t>(root), .numa = numa_of(root)});
-        h.core_numa.insert(h.core_numa.end(), 4, numa_of(root));
-    }
-    const auto& device = control::mig_device(o.device);
-    const control::MigInstance start{static_cast<std::uint8_t>(device.find(o.start_profile)),
-                                     static_cast<std::uint8_t>(o.start_slice)};
-    const double threshold_ms = o.threshold_ms.value_or(o.tau_ms);
-    const auto protect = [&](std::string name, std::size_t gpu) {
-        h.tenants.push_back({.name = std::move(name),
-                             .is_protected = true,
-                             .tau_ms = threshold_ms,
-                             .start = {.gpu = static_cast<std::int32_t>(gpu), .instance = start}});
-    };
-    for (std::size_t k = 0; k < static_cast<std::size_t>(o.trios); ++k) {
-        const std::string of = k == 0 ? "" : "-" + std::to_string(k + 1);
-        const auto gpu = static_cast<std::int32_t>(k * below);
-        protect("T1" + of, k * below);
-        h.tenants.push_back({.name = "T2" + of, .gpu = gpu, .numa = numa_of(k)});
-        h.tenants.push_back({.name = "T3" + of, .gpu = gpu, .client_of = static_cast<std::int32_t>(3 * k)});
-    }
-    if (o.second_service) protect("T4", gpus - 1);
-    for (std::size_t k = 0; k < o.starts.size(); ++k) h.tenants[3 * k].start = o.starts[k];
-    return h;
-}
-
 GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
                                                  const control::ControllerFlags& flags, std::uint64_t seed,
                                                  std::int32_t host, HostTotals& totals, std::string* audit)
-    : o_(scenario), device_(control::mig_device(scenario.device)), out_(totals.run),
+    : o_(scenario), device_(control::mig_device(scenario.layout.device)), out_(totals.run),
       done_ms_(totals.done_ms) {
     const auto all = host == 0 ? Rng(seed) : Rng(seed).split(1000 + static_cast<std::uint64_t>(host));
     counter_rng_ = all.split(2);
     options_.host = host_of(o_);
     const auto& h = options_.host;
     options_.flags = flags;
-    options_.window_s = o_.window_s;
-    options_.persistence = o_.persistence;
-    options_.dwell = o_.dwell;
-    options_.io_levels_mb_s = o_.io_levels_mb_s;
-    options_.quota_levels = o_.quota_levels;
-    options_.pause_s = o_.pause_s;
+    options_.window_s = o_.controller.window_s;
+    options_.persistence = o_.controller.persistence;
+    options_.dwell = o_.controller.dwell;
+    options_.io_levels_mb_s = o_.controller.io_levels_mb_s;
+    options_.quota_levels = o_.controller.quota_levels;
+    options_.pause_s = o_.pauses.mean_s;
     state_ = control::initial_state(options_);
     layouts_ = state_.layouts;
-    if (o_.neighbours) add_neighbours(device_, layouts_);
+    if (o_.layout.neighbours) add_neighbours(device_, layouts_);
     seen_.tenants.resize(h.tenants.size());
     seen_.feedback.resize(h.tenants.size());
     seen_.roots.resize(h.roots.size());
     seen_.gpus.resize(h.gpus.size());
     seen_.numa_io_bytes_per_s.assign(2, 0);
     seen_.irq_per_s.assign(h.core_numa.size(), 100);
-    trios_.resize(static_cast<std::size_t>(o_.trios));
+    trios_.resize(static_cast<std::size_t>(o_.layout.trios));
     for (std::size_t k = 0; k < trios_.size(); ++k) {
         auto& t = trios_[k];
         t.root = k;
-        t.t2 = {.rng = all.split(16 * k + 3), .on_s = o_.t2_on_s, .off_s = o_.t2_off_s};
-        t.t3 = {.rng = all.split(16 * k + 4), .on_s = o_.t3_on_s, .off_s = o_.t3_off_s};
+        t.t2 = {.rng = all.split(16 * k + 3), .on_s = o_.t2.on_s, .off_s = o_.t2.off_s};
+        t.t3 = {.rng = all.split(16 * k + 4), .on_s = o_.t3.on_s, .off_s = o_.t3.off_s};
         t.t2.start();
         t.t3.start();
     }
     if (llm()) {
-        const auto& last = o_.llm_requests.back();
+        const auto& last = o_.llm.requests.back();
         // So that the gap before the trace begins anew is a mean one.
         if (last.time_s > 0)
             trace_stretch_ =
-                static_cast<double>(o_.llm_requests.size() - 1) / o_.llm_requests_per_s / last.time_s;
+                static_cast<double>(o_.llm.requests.size() - 1) / o_.llm.requests_per_s / last.time_s;
     }
     services_.resize(services_of(o_));
     for (std::size_t k = 0; k < services_.size(); ++k) {
@@ -127,32 +62,32 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
         }
         begin(s);
     }
-    next_tick_ = o_.window_s;
+    next_tick_ = o_.controller.window_s;
     audit_ = audit;
     hash_ = control::options_hash(options_);
 }
 
 GPUSCHED_INTERNAL double HostSimulation::t2_demand(const Trio& t) const {
     if (!t.t2.on) return 0;
-    return std::min(o_.t2_bytes_per_s, t.limit_bytes_per_s * o_.t2_bytes_per_io_byte);
+    return std::min(o_.t2.bytes_per_s, t.limit_bytes_per_s * o_.t2.bytes_per_io_byte);
 }
 
 GPUSCHED_INTERNAL double HostSimulation::t2_rate(const Trio& t, double unit) const {
-    return std::min(t2_demand(t), o_.t2_weight * unit);
+    return std::min(t2_demand(t), o_.t2.weight * unit);
 }
 
 /// What one request on a root gets: the unit r of n r + sum of min(demand, weight r) = capacity.
 GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
     std::size_t n = 0;
     for (const auto& s : services_) n += root(s) == at ? s.pcie.size() : 0;
-    const double background = o_.background_weight[at];
+    const double background = o_.layout.background_weight[at];
     struct Flow {
         double weight = 0, demand = 0;
     };
-    std::array<Flow, 2> flows{{{background, background * o_.root_bytes_per_s}, {}}};
+    std::array<Flow, 2> flows{{{background, background * o_.layout.root_bytes_per_s}, {}}};
     for (const auto& t : trios_)
-        if (t.root == at) flows[1] = {o_.t2_weight, t2_demand(t)};
-    double capacity = o_.root_bytes_per_s, weights = static_cast<double>(n);
+        if (t.root == at) flows[1] = {o_.t2.weight, t2_demand(t)};
+    double capacity = o_.layout.root_bytes_per_s, weights = static_cast<double>(n);
     for (const auto& f : flows) weights += f.weight;
     // A flow that asks for less than its share gives the rest back; what changes one share may satisfy the other.
     for (int pass = 0; pass < 2; ++pass)
@@ -208,15 +143,16 @@ GPUSCHED_INTERNAL void HostSimulation::enter_compute(Service& s, std::uint32_t r
 }
 
 GPUSCHED_INTERNAL void HostSimulation::begin_service(Service& s) {
-    while (!s.queue.empty() && s.compute.size() < static_cast<std::size_t>(o_.servers)) {
+    while (!s.queue.empty() && s.compute.size() < static_cast<std::size_t>(o_.requests.servers)) {
         const auto r = s.queue.front();
         s.queue.pop_front();
         const double two =
             device_.profiles[static_cast<std::size_t>(std::max(0, device_.find("2g")))].sm_count;
         const double effective =
-            sm(s.place) / (1 + (s.trio != nullptr && s.trio->t3.on ? o_.beta * s.trio->quota : 0));
-        const double factor = o_.serial_fraction + (1 - o_.serial_fraction) * two / effective;
-        const double decoding = 1 + o_.decode_slows * static_cast<double>(s.decode.size());
+            sm(s.place) / (1 + (s.trio != nullptr && s.trio->t3.on ? o_.t3.beta * s.trio->quota : 0));
+        const double factor =
+            o_.requests.serial_fraction + (1 - o_.requests.serial_fraction) * two / effective;
+        const double decoding = 1 + o_.llm.decode_slows * static_cast<double>(s.decode.size());
         s.compute.push({now_ + requests_[r].compute_ms * factor * decoding / 1000, r});
         requests_[r].decode_ms *= factor;
     }
@@ -270,7 +206,7 @@ GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
         return;
     case ActionKind::set_quota:
         s.place.quota_percent = a.after.quota_percent;
-        if (o_.quota_live && s.trio != nullptr) s.trio->quota = a.after.quota_percent / 100.0;
+        if (o_.t3.quota_live && s.trio != nullptr) s.trio->quota = a.after.quota_percent / 100.0;
         ++out_.quota_changes;
         return;
     case ActionKind::pin:
@@ -279,12 +215,12 @@ GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
     case ActionKind::reconfigure:
         break;
     }
-    const double length = std::max(1.0, o_.pause_s + o_.pause_sigma_s * normal(s.pause_rng));
-    s.change_fails = s.pause_rng.chance(o_.failure_rate);
+    const double length = std::max(1.0, o_.pauses.mean_s + o_.pauses.sigma_s * normal(s.pause_rng));
+    s.change_fails = s.pause_rng.chance(o_.faults.failure_rate);
     s.change = a;
     s.change_ends = now_ + length;
     s.changing = true;
-    s.pausing = !(o_.pause_mode == PauseMode::make_before_break && a.make_before_break);
+    s.pausing = !(o_.pauses.mode == PauseMode::make_before_break && a.make_before_break);
     ++out_.structural_actions;
     out_.quota_changes += a.before.quota_percent != a.after.quota_percent;
     out_.rollbacks += a.lever == control::Lever::rollback;
@@ -299,13 +235,13 @@ GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
     x.p999_ms = s.latencies.quantile_ms(0.999);
     if (llm()) x.ttft_p99_ms = x.p99_ms;
     if (x.p99_ms > o_.tau_ms)
-        out_.excess_ms += (x.p99_ms - o_.tau_ms) * o_.window_s / o_.duration_s / out_.services;
-    if (s.served.above() || !s.waiting.empty()) out_.violation_s += o_.window_s;
+        out_.excess_ms += (x.p99_ms - o_.tau_ms) * o_.controller.window_s / o_.duration_s / out_.services;
+    if (s.served.above() || !s.waiting.empty()) out_.violation_s += o_.controller.window_s;
     s.served.advance();
     x.count = s.window_done;
     x.misses = s.window_missed;
-    x.offered_per_s = static_cast<double>(s.window_arrived) / o_.window_s;
-    x.completed_per_s = static_cast<double>(s.window_done) / o_.window_s;
+    x.offered_per_s = static_cast<double>(s.window_arrived) / o_.controller.window_s;
+    x.completed_per_s = static_cast<double>(s.window_done) / o_.controller.window_s;
     x.pcie_bytes_per_s = 0;  // the counters below are others' already
     x.memory_used_mib =
         0.9 * device_.profiles[options_.host.tenants[s.tenant].start.instance.profile].memory_mib;
@@ -316,23 +252,24 @@ GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
 GPUSCHED_INTERNAL void HostSimulation::tick() {
     for (auto& s : services_) see(s);
     const auto counter = [&](double bytes) {
-        const double noise = std::exp(std::max(0.0, o_.counter_noise) * normal(counter_rng_));
-        return o_.counter_noise < 0 ? control::unknown_signal : bytes * noise;
+        const double noise = std::exp(std::max(0.0, o_.faults.counter_noise) * normal(counter_rng_));
+        return o_.faults.counter_noise < 0 ? control::unknown_signal : bytes * noise;
     };
     const auto& h = options_.host;
     std::fill(seen_.numa_io_bytes_per_s.begin(), seen_.numa_io_bytes_per_s.end(), 0);
     for (std::size_t r = 0; r < h.roots.size(); ++r) {
         const double demand = r < trios_.size() ? t2_demand(trios_[r]) : 0;
         seen_.roots[r].bytes_per_s =
-            counter(std::min(o_.root_bytes_per_s, o_.background_weight[r] * o_.root_bytes_per_s + demand));
+            counter(std::min(o_.layout.root_bytes_per_s,
+                             o_.layout.background_weight[r] * o_.layout.root_bytes_per_s + demand));
     }
     for (std::size_t k = 0; k < trios_.size(); ++k) {
         auto& t2 = seen_.tenants[3 * k + 1];
         const double demand = t2_demand(trios_[k]);
-        t2.pcie_bytes_per_s = o_.counter_noise < 0 ? control::unknown_signal : demand;
-        t2.io_bytes_per_s = demand / o_.t2_bytes_per_io_byte;
+        t2.pcie_bytes_per_s = o_.faults.counter_noise < 0 ? control::unknown_signal : demand;
+        t2.io_bytes_per_s = demand / o_.t2.bytes_per_io_byte;
         t2.pcie_attribution =
-            o_.counter_noise < 0 ? control::Attribution::unknown : control::Attribution::measured;
+            o_.faults.counter_noise < 0 ? control::Attribution::unknown : control::Attribution::measured;
         t2.io_attribution = control::Attribution::measured;
         seen_.numa_io_bytes_per_s[static_cast<std::size_t>(h.roots[k].numa)] += t2.io_bytes_per_s;
         seen_.tenants[3 * k + 2].sm_active =
@@ -345,7 +282,7 @@ GPUSCHED_INTERNAL void HostSimulation::tick() {
     for (auto& f : seen_.feedback) f = {};
     ++seen_.window;
     for (const auto& action : result_.actions) act(action);
-    next_tick_ += o_.window_s;
+    next_tick_ += o_.controller.window_s;
 }
 
 }  // namespace GPUSCHED_NAMESPACE::sim::detail
