@@ -5,7 +5,8 @@
 // the most idle GPUs, "fig" fills every node with 4+2 or 4+1+1, "full" uses every GPU; pending are one 8-GPU pod (x1), a gang of four
 // (x4), and both with a higher priority than all others (hi1, hi4). "counted" is with prices that count tasks, "priced" with
 // the default prices. Times are the least of --repeat runs, in milliseconds of one thread. --preempt adds
-// preempt_gang by the policy spot_exact, with and without placing its victims again, and what its plans cost at the default prices.
+// `admit` by evictions alone and preempt_gang by the policy spot_exact, with and without placing its victims again, and what its plans
+// cost at the default prices.
 #include "../support/command_line.hpp"
 #include "../support/data.hpp"
 #include "../support/rows.hpp"
@@ -197,7 +198,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
     counted.work = false;
     row["counted"] = row_of(run(cluster, jobs, counted, repeat));
     row["priced"] = row_of(run(cluster, jobs, {}, repeat));
-    if (preempt && jobs.size() == 1)
+    if (preempt && jobs.size() == 1) {
+        row["by evictions alone"] = row_of(run(cluster, jobs, {.moves = false, .standby = false}, repeat));
         for (const bool again : {false, true}) {
             preemption::Options options{.policy = preemption::Policy::spot_exact};
             options.replace_victims = again;
@@ -222,6 +224,7 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
                 {"cost_gpu_s", static_cast<double>(cost) / 1000},
                 {"ms", bench::rounded(ms, 3)}};
         }
+    }
     bench::print(row);
 }
 
@@ -240,7 +243,7 @@ int main(int argc, char** argv) {
     line.option("--nodes", sizes, "sizes of those")->check(bench::at_least(1));
     line.option("--seeds", seeds, "how many of each kind")->check(bench::at_least(1));
     line.option("--repeat", repeat, "runs, the fastest of which counts")->check(bench::at_least(1));
-    line.flag("--preempt", preempt, "preempt_gang too");
+    line.flag("--preempt", preempt, "by evictions alone and preempt_gang, too");
     line.read();
     if (generated || line.smoke()) {
         for (const int nodes : sizes)

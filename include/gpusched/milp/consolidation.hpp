@@ -64,7 +64,7 @@ struct ConsolidationOptions {
     std::optional<std::int64_t> max_moves{};
     /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a row.
     std::optional<std::int64_t> occupied_at_least{};
-    /// At least so many GPUs are on nodes that become vacant, as a row.
+    /// At least so many GPUs that work are on nodes that become vacant, as a row.
     std::optional<std::int64_t> vacated_gpus_at_least{};
 };
 template <class F>

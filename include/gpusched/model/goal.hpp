@@ -30,7 +30,7 @@ constexpr void visit_fields(std::type_identity<SlotShape>, F&& field) {
 ///
 /// Nodes that count are not cordoned, and open to whoever is to use them: to the task `usable_by`, or without one to tasks that
 /// tolerate no more than the taints (NoSchedule, NoExecute) that all nodes of that GPU model have which are not cordoned. Empty nodes
-/// count where they have GPUs, in a cluster without GPUs everywhere.
+/// count where they have a GPU that works, in a cluster without GPUs everywhere.
 struct Goal {
     /// How many nodes hold no task but daemons, >= 1.
     std::optional<std::int64_t> empty_nodes{};

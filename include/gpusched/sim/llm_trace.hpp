@@ -26,7 +26,7 @@ constexpr void visit_fields(std::type_identity<LlmRequest>, F&& field) {
 }
 
 /// Reads recorded requests from CSV, in either of two forms, with columns in any order and others ignored:
-/// - of Azure's LLM inference service: TIMESTAMP (`2023-11-16 18:17:03.9799600`), ContextTokens and GeneratedTokens;
+/// - of Azure's LLM inference service: TIMESTAMP (`2023-11-16 18:17:03.9799600`, `2024-05-10 00:00:00.009930+00:00`), ContextTokens and GeneratedTokens;
 /// - of BurstGPT: Timestamp (seconds), Request tokens and Response tokens; a request without response tokens has failed, and is
 ///   left out. A table with the column TIMESTAMP is none of these.
 /// Rows are sorted by time.

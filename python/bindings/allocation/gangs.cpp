@@ -150,8 +150,7 @@ void bind_joint(py::module_& m) {
         [options](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any] | str]">& jobs,
                   const py::kwargs& keywords) {
             const auto o = options.read("allocate_many", keywords);
-            if (py::isinstance<py::str>(jobs) || is_mapping(jobs) || !py::isinstance<py::iterable>(jobs))
-                bad_type("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
+            require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
             std::vector<JobArgument> arguments;
             for (const auto& job : jobs)
                 arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get()));

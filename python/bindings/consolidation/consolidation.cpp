@@ -74,24 +74,26 @@ void bind_explain(py::module_& m) {
         "explain",
         [keywords](const ClusterPtr& cluster, const PlanLike& plan, const Typed<"str | Node">& node,
                    const py::kwargs& given) {
+            const auto named = named_plan(plan);
+            const auto with = with_brought(cluster, named);
             Problems problems;
             NodeId found{};
-            collect(problems, [&] { found = OptionType<NodeId>::read("node", names_of(node), *cluster); });
-            const auto o = read_options(keywords, "explain", given, cluster, problems);
-            const auto spec = plan_argument(plan);
+            collect(problems, [&] { found = OptionType<NodeId>::read("node", names_of(node), *with); });
+            const auto o = read_options(keywords, "explain", given, with, problems);
             return with_names(
-                *cluster, unlocked([&] { return c::explain(*cluster, resolve(spec, *cluster), found, o); }));
+                *with, unlocked([&] { return c::explain(*with, resolve(named.spec, *with), found, o); }));
         },
         py::arg("cluster"), py::arg("plan"), py::arg("node"),
         keywords.documented("explain(cluster, plan, node", doc("consolidation::explain")).c_str());
     m.def(
         "explain_clear",
         [keywords](const ClusterPtr& cluster, const PlanLike& plan, const py::kwargs& given) {
+            const auto named = named_plan(plan);
+            const auto with = with_brought(cluster, named);
             Problems problems;
-            const auto o = read_options(keywords, "explain_clear", given, cluster, problems);
-            const auto spec = plan_argument(plan);
+            const auto o = read_options(keywords, "explain_clear", given, with, problems);
             return with_names(
-                *cluster, unlocked([&] { return c::explain_clear(*cluster, resolve(spec, *cluster), o); }));
+                *with, unlocked([&] { return c::explain_clear(*with, resolve(named.spec, *with), o); }));
         },
         py::arg("cluster"), py::arg("plan"),
         keywords.documented("explain_clear(cluster, plan", doc("consolidation::explain_clear")).c_str());
@@ -112,8 +114,11 @@ void bind_value_report(py::module_& m) {
     m.def(
         "value_report",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
-            const auto spec = plan_argument(plan);
-            return unlocked([&] { return c::value_report(*cluster, resolve(spec, *cluster)); });
+            const auto named = named_plan(plan);
+            return unlocked([&] {
+                const auto with = with_brought(cluster, named);
+                return c::value_report(*with, resolve(named.spec, *with));
+            });
         },
         py::arg("cluster"), py::arg("plan"),
         documented("value_report(cluster, plan)", doc("consolidation::value_report")).c_str());

@@ -91,17 +91,20 @@ void bind_explain_move(py::module_& m) {
         [keywords](const ClusterPtr& cluster, const Typed<"str | Task">& task,
                    const Typed<"str | Node">& node, const py::kwargs& given) {
             Problems problems;
+            // First, for it may bring pods along.
+            const auto plan = given.contains("plan") ? py::object(given["plan"]) : py::none();
+            const auto named = plan.is_none() ? NamedPlan() : named_plan(plan);
+            const auto with = with_brought(cluster, named);
+            auto o = keywords.read("explain_move", given, problems, with.get());
             TaskId which{};
             NodeId to{};
-            collect(problems, [&] { which = OptionType<TaskId>::read("task", names_of(task), *cluster); });
-            collect(problems, [&] { to = OptionType<NodeId>::read("node", names_of(node), *cluster); });
-            auto o = keywords.read("explain_move", given, problems, cluster.get());
-            collect(problems, [&] { c::validate(o, *cluster); });
+            collect(problems, [&] { which = OptionType<TaskId>::read("task", names_of(task), *with); });
+            collect(problems, [&] { to = OptionType<NodeId>::read("node", names_of(node), *with); });
+            collect(problems, [&] { c::validate(o, *with); });
             problems.throw_if_any();
-            o.rule = chosen_rule(o.own_rule, cluster);
-            const auto spec = o.plan.is_none() ? PlanSpec() : plan_argument(o.plan);
-            return with_names(*cluster, unlocked([&] {
-                return c::explain_move(*cluster, which, to, o, resolve(spec, *cluster));
+            o.rule = chosen_rule(o.own_rule, with);
+            return with_names(*with, unlocked([&] {
+                return c::explain_move(*with, which, to, o, resolve(named.spec, *with));
             }));
         },
         py::arg("cluster"), py::arg("task"), py::arg("node"),
@@ -145,8 +148,7 @@ void bind_order_into_waves(py::module_& m) {
         [keywords](const ClusterPtr& cluster, const Moves& moves, const py::kwargs& given) {
             Problems problems;
             std::vector<c::WantedMove> wanted;
-            if (py::isinstance<py::str>(moves) || !py::isinstance<py::iterable>(moves))
-                bad_type("moves", moves, "a list of (task, node), (task, node, gpus) or Move");
+            require_list("moves", moves, "a list of (task, node), (task, node, gpus) or Move");
             std::size_t i = 0;
             for (const auto& move : moves)
                 collect(problems, [&, m = move] {

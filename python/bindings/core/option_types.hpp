@@ -96,7 +96,11 @@ struct OptionType<T> {
         if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
             bad_option(field, value, "an integer from " + expectation());
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-        if (!number) throw py::error_already_set();
+        if (!number) {  // such as an array of several numbers
+            if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+            PyErr_Clear();
+            bad_type(field, value, "an integer from " + expectation());
+        }
         int overflow = 0;
         const long long small = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
         if (overflow == 0) {

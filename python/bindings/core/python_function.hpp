@@ -67,8 +67,7 @@ inline std::int64_t whole_number(const std::string& field, py::handle answer) {
     try {
         if (!PyBool_Check(answer.ptr()) && PyIndex_Check(answer.ptr()) != 0)
             return OptionType<std::int64_t>::read(field, answer);
-    } catch (const py::error_already_set& error) {  // arrays look like integers until they are asked
-        if (!error.matches(PyExc_TypeError)) throw;
+    } catch (const InvalidType&) {  // arrays look like integers until they are asked
     }
     bad_type(field, answer, "a whole number");
 }

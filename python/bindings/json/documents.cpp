@@ -77,6 +77,7 @@ class Encoder {
     Encoder(json::Document& document, Problems& problems) : builder_{document}, problems_(problems) {}
 
     void add(py::handle value) {
+        take(2);  // a digit or a bracket, and what parts it from the next
         if (value.is_none()) return builder_.add_null();
         if (PyBool_Check(value.ptr())) return builder_.add_boolean(value.ptr() == Py_True);
         if (PyUnicode_Check(value.ptr())) return add_string(value);
@@ -88,7 +89,7 @@ class Encoder {
         // Numbers and arrays of numpy, and what is like them.
         if (py::hasattr(value, "tolist")) {
             const py::object plain = value.attr("tolist")();
-            if (!py::type::handle_of(plain).is(py::type::handle_of(value))) return add(plain);
+            if (is_plain(plain)) return add(plain);
         }
         if (PyIndex_Check(value.ptr())) {
             const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
@@ -108,12 +109,15 @@ class Encoder {
         return py::isinstance(value, py::module_::import("collections.abc").attr("Sequence"));
     }
 
+    static bool is_plain(py::handle value) {
+        return PyList_Check(value.ptr()) || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr()) ||
+               PyUnicode_Check(value.ptr());
+    }
+
     void add_string(py::handle value) {
         const auto text = utf8(value);
         if (!text) return refuse(repr_text(value) + "; expected text, found half of a surrogate pair");
-        if (text->size() > largest_document)
-            return refuse("a string of " + std::to_string(text->size()) + " bytes; expected at most " +
-                          std::to_string(largest_document));
+        take(text->size());
         builder_.add_string(*text);
     }
     /// Integers beyond 64 bits are real numbers, as in JSON texts.
@@ -135,6 +139,11 @@ class Encoder {
         if (!begin(json::Kind::object)) return;
         const auto object = builder_.last();
         for (const auto item : py::reinterpret_steal<py::object>(items_of(value))) {
+            if (!PyTuple_Check(item.ptr()) || PyTuple_GET_SIZE(item.ptr()) != 2) {
+                problems_.add(builder_.document.where(object) + "item " + repr_text(item) +
+                              "; expected a tuple of a key and its value");
+                break;
+            }
             const auto pair = py::reinterpret_borrow<py::tuple>(item);
             const py::handle key = pair[0];
             const auto text = PyUnicode_Check(key.ptr()) ? utf8(key) : std::nullopt;
@@ -142,6 +151,7 @@ class Encoder {
                 problems_.add(
                     builder_.document.where(object) + "key " + repr_text(key) + "; expected " +
                     (PyUnicode_Check(key.ptr()) ? "text, found half of a surrogate pair" : "a string"));
+            take(text ? text->size() : 0);
             builder_.set_key(text ? *text : std::string_view(repr_text(key)));
             add(pair[1]);
             if (problems_.full()) break;
@@ -172,9 +182,17 @@ class Encoder {
         builder_.add_null();
         problems_.add(builder_.document.where(builder_.last()) + what);
     }
+    /// As many bytes of a text, at the least, are needed for what comes.
+    void take(std::size_t bytes) {
+        if (bytes > room_)
+            throw InvalidInput(builder_.document.where(0) + "expected at most " +
+                               std::to_string(largest_document) + " bytes as JSON");
+        room_ -= bytes;
+    }
 
     json::DocumentBuilder builder_;
     Problems& problems_;
+    std::size_t room_ = largest_document;
 };
 
 }  // namespace
@@ -182,6 +200,11 @@ class Encoder {
 bool is_mapping(py::handle value) {
     return PyDict_Check(value.ptr()) ||
            py::isinstance(value, py::module_::import("collections.abc").attr("Mapping"));
+}
+
+void require_list(const char* argument, py::handle value, const char* expected) {
+    if (py::isinstance<py::str>(value) || is_mapping(value) || !py::isinstance<py::iterable>(value))
+        bad_type(argument, value, expected);
 }
 
 json::Document to_document(py::handle value, std::string source) {

@@ -31,6 +31,9 @@ std::string json_text(const json::Document& document);
 /// Whether a Python object is an object of a document.
 bool is_mapping(py::handle value);
 
+/// @throws InvalidType for what cannot be gone through, for text and for mappings
+void require_list(const char* argument, py::handle value, const char* expected);
+
 /// What a Python object says, read as a document is, by the table of fields.
 /// @param out its defaults
 /// @throws InvalidInput with everything that is wrong, each problem with its place

@@ -47,8 +47,10 @@ void bind_spot(py::module_& m) {
            const Integer& horizon, const Number& alpha, const Name<milp::SpotMode>& mode) {
             milp::SpotProblem p;
             Problems problems;
-            collect(problems,
-                    [&] { p.tasks = from_python<std::vector<milp::SpotTask>>("tasks", py::list(tasks)); });
+            collect(problems, [&] {
+                require_list("tasks", tasks, "a list of dicts");
+                p.tasks = from_python<std::vector<milp::SpotTask>>("tasks", py::list(tasks));
+            });
             for (std::size_t i = 0; i < p.tasks.size(); ++i)
                 if (p.tasks[i].name.empty()) p.tasks[i].name = std::to_string(i);
             auto form = milp::SpotMode::meaning;

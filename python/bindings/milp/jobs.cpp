@@ -149,8 +149,7 @@ void bind_joint_model(py::module_& m) {
         "joint_allocation",
         [](const ClusterPtr& cluster, const Typed<"Iterable[Mapping[str, Any]]">& jobs,
            const OptionalLevel& level) {
-            if (py::isinstance<py::str>(jobs) || is_mapping(jobs) || !py::isinstance<py::iterable>(jobs))
-                bad_type("jobs", jobs, "a list of dicts");
+            require_list("jobs", jobs, "a list of dicts");
             const auto p = read_joint_problem(cluster, jobs, read_optional_level("level", level));
             return std::make_shared<M>(milp::joint_allocation(p));
         },

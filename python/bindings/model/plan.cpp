@@ -196,6 +196,13 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
     add_unknown(snapshot.tasks, tasks);
 }
 
+ClusterPtr with_brought(const ClusterPtr& cluster, const NamedPlan& plan) {
+    if (plan.brought.tasks.empty()) return cluster;
+    auto snapshot = cluster->to_spec();
+    add(snapshot, plan.brought);
+    return std::make_shared<Cluster>(Cluster::build(snapshot));
+}
+
 PlanSpec plan_argument(const py::object& plan) {
     if (py::isinstance<NamedPlan>(plan)) return plan.cast<const NamedPlan&>().spec;
     return read_plan(plan).spec;
@@ -351,14 +358,9 @@ void bind_plan(py::module_& m) {
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
             const auto named = named_plan(plan);
-            const auto& spec = named.spec;
             const py::gil_scoped_release unlocked;
-            if (named.brought.tasks.empty())
-                return std::make_shared<Cluster>(gpusched::apply(*cluster, resolve(spec, *cluster)));
-            auto snapshot = cluster->to_spec();
-            add(snapshot, named.brought);
-            const auto with = Cluster::build(snapshot);
-            return std::make_shared<Cluster>(gpusched::apply(with, resolve(spec, with)));
+            const auto with = with_brought(cluster, named);
+            return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
         },
         py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
 }

@@ -8,6 +8,7 @@
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ PlanSpec plan_argument(const py::object& plan);
 NamedPlan named_plan(const py::object& plan);
 /// Adds what the snapshot does not have.
 void add(ClusterSpec& snapshot, const Brought& brought);
+/// The cluster itself, or where the plan brings pods along, one that has them too. Needs no interpreter lock.
+std::shared_ptr<Cluster> with_brought(const std::shared_ptr<Cluster>& cluster, const NamedPlan& plan);
 
 /// Placements with names instead of ids, in this order.
 std::vector<PlanSpec::Placement> named_placements(const Cluster& cluster,

@@ -82,8 +82,7 @@ struct Entries {
 template <class Take>
 Entries read_entries(const char* list, py::handle given, std::span<const std::string_view> keys,
                      Problems& problems, Take take) {
-    if (py::isinstance<py::str>(given) || is_mapping(given) || !py::isinstance<py::iterable>(given))
-        bad_type(list, given, "a list of dicts");
+    require_list(list, given, "a list of dicts");
     Entries out;
     std::size_t at = 0;
     for (const auto item : given) {

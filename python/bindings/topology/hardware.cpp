@@ -96,6 +96,8 @@ struct DescribedGraph {
 
 Graph graph_from(const Typed<"Iterable[Mapping[str, Any]]">& vertex_list,
                  const Typed<"Iterable[tuple[int, int, str] | tuple[int, int, str, float]]">& edge_list) {
+    require_list("vertices", vertex_list, "a list of dicts");
+    require_list("edges", edge_list, "a list of tuples");
     DescribedGraph graph;
     for (auto& vertex : from_python<std::vector<VertexDict>>("vertices", py::list(vertex_list)))
         graph.infos.push_back(std::move(vertex));

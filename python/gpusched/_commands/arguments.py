@@ -86,7 +86,7 @@ def names(text: str) -> list[str]:
 
 
 def choices(text: str) -> dict[str, str]:
-    """Names by kind, like node_order=fewest_pods,ejection=first_victims."""
+    """Names by kind, like node_order=fewest_pods,ejection_rule=first_victims."""
     pairs = [part.partition("=")[::2] for part in text.split(",")]
     chosen = dict(pairs)
     if not all(chosen.values()):

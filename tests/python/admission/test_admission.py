@@ -127,6 +127,19 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
     assert cli.main(["verify", str(snapshot), str(plan)]) == 0
 
 
+def test_a_plan_that_brings_pods_is_explained() -> None:
+    cluster = gs.Cluster.from_json(fragmented())
+    plan = gs.admit(cluster, JOB, task_price_s=1).plan
+    after = gs.apply(cluster, plan)
+    home = after.tasks["new-0"].node
+    c = gs.consolidation
+    assert c.explain(cluster, plan, home).fate == "receives"
+    assert str(c.value_report(cluster, plan)) and c.explain_clear(cluster, plan, clear=[home])[0].node == home
+    other = next(node for node in cluster.nodes if node.name != home)
+    task = after.nodes[other].tasks[0].name
+    assert str(c.explain_move(cluster, task, home, plan=plan)) == str(c.explain_move(after, task, home))
+
+
 def test_room_is_made_by_moves_alone() -> None:
     cluster = gs.Cluster.from_json(fragmented())
     plan = gs.make_room(cluster, JOB, task_price_s=1)

@@ -79,6 +79,50 @@ def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> N
     ]
 
 
+class Endless:
+    """Its `tolist` gives an object of another class, whose `tolist` gives this one."""
+
+    def __init__(self) -> None:
+        self.other: Any = type("Other", (), {"tolist": lambda other: self})()
+
+    def tolist(self) -> Any:
+        return self.other
+
+
+class Pairs(UserDict[str, Any]):
+    """Its items are what it is given."""
+
+    items_given: Any = ()
+
+    def items(self) -> Any:
+        return self.items_given
+
+
+@pytest.mark.parametrize("items", [[["slots", 1]], [("slots",)], [("slots", 1, 2)], ["ab"]])
+def test_objects_that_are_no_mappings_or_arrays_after_all(cluster: gs.Cluster, items: list[Any]) -> None:
+    mapping = Pairs()
+    mapping.items_given = items
+    told = f"goal: item {items[0]!r}; expected a tuple of a key and its value"
+    assert problems(gs.consolidate, cluster, goal=mapping) == [told]
+    assert "of type" in problems(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
+
+
+def test_lists_of_dicts_are_lists() -> None:
+    for call in (
+        lambda value: gs.milp.spot_schedule(value, [2], 4, 1.0),
+        lambda value: gs.topology.HardwareGraph(value, []),
+        lambda value: gs.topology.HardwareGraph([], value),
+        lambda value: gs.sim.Trace([], value),
+    ):
+        for value in (None, 3, "ab", {"a": 1}):
+            told = problems(call, value)[0]
+            assert "expected a list of" in told, told
+    task = make_task("t", arrival=np.array([1, 2]))
+    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2]); expected whole seconds from 0")
+    cluster = gs.Cluster.from_json(document([make_node("n0")], []))
+    assert "expected an integer from" in problems(gs.consolidate, cluster, rounds=np.array([1, 2]))[0]
+
+
 @pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
 def test_pods_of_a_job_do_not_say_what_the_job_says(cluster: gs.Cluster, field: dict[str, Any]) -> None:
     told = problems(gs.admit, cluster, job(**field))

@@ -122,6 +122,17 @@ TEST_CASE("nodes without GPUs are no empty nodes, where others have some") {
     CHECK(counted(spec, {.slots = SlotShape{.cpu_milli = 1000}}) == 6);
     CHECK(con::consolidate(Cluster::build(spec), {.goal = Goal{.empty_nodes = 1}}).stats.goal_before == 1);
     CHECK(counted({.nodes = {spec.nodes.back()}}, {.empty_nodes = 1}) == 1);
+    // Nor is one whose GPUs have all failed, in the books of the checker either.
+    auto& broken = spec.nodes.back();
+    broken.gpu_count = 2;
+    broken.failed_gpus = {0};
+    CHECK(counted(spec, {.empty_nodes = 1}) == 6);
+    broken.failed_gpus = {0, 1};
+    CHECK(counted(spec, {.empty_nodes = 1}) == 5);
+    const auto cluster = Cluster::build(spec);
+    const auto found = con::consolidate(cluster, {.goal = Goal{.empty_nodes = 2}});
+    CHECK(verify::plan(spec, to_spec(found.plan, cluster)).ok);
+    CHECK(found.stats.goal_before == 1);
 }
 
 TEST_CASE("slots of a shape are counted on all nodes") {

@@ -114,6 +114,35 @@ TEST_CASE("LP tasks may end up on what a Standby task lends, others may not") {
     }
 }
 
+TEST_CASE("a failed GPU is not vacated") {
+    ClusterSpec spec{.nodes = {{.name = "n0", .gpu_count = 2, .cpu_milli = 100, .memory_mib = 100},
+                               {.name = "n1", .gpu_count = 2, .cpu_milli = 100, .memory_mib = 100}},
+                     .tasks = {},
+                     .jobs = {}};
+    spec.nodes[0].failed_gpus = {0};
+    for (const auto* node : {"n0", "n1"}) {
+        TaskSpec task{.name = std::string("on ") + node};
+        task.gpu_count = 1;
+        task.node = node;
+        task.gpus = {1};
+        spec.tasks.push_back(std::move(task));
+    }
+    const auto cluster = Cluster::build(spec);
+    const auto vacating = [&](std::int64_t gpus) {
+        return consolidation(cluster, {.form = ConsolidationForm::classes,
+                                       .goal = ConsolidationGoal::moves,
+                                       .vacated_gpus_at_least = gpus});
+    };
+    const auto one = vacating(1), two = vacating(2);
+    // The task of n0 moves to n1; the one of n1 finds no GPU that works on n0.
+    auto x = one.encode(one.home);
+    CHECK_FALSE(evaluate(one, x).feasible(1e-9));
+    x = one.encode({cluster.find_node("n1"), cluster.find_node("n1")});
+    CHECK(evaluate(one, x).feasible(1e-9));
+    CHECK_FALSE(evaluate(two, two.encode({cluster.find_node("n1"), cluster.find_node("n1")})).feasible(1e-9));
+    CHECK_THROWS_WITH(vacating(4), Catch::Matchers::ContainsSubstring("expected 0 to 3"));
+}
+
 TEST_CASE("an empty cluster is an empty model") {
     const auto m = consolidation(Cluster());
     CHECK(m.columns() == 0);

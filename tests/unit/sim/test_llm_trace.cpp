@@ -40,6 +40,19 @@ TEST_CASE("a trace is read whatever the order of columns and rows") {
               .time_s == 1);
 }
 
+TEST_CASE("times of Azure's traces may say how far they are ahead of UTC") {
+    const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                     "2024-05-10 00:00:00.250000+00:00,1,1\n"
+                                     "2024-05-10 00:00:01+00:00,2,1\n"
+                                     "2024-05-10T05:30:02+05:30,3,1\n"
+                                     "2024-05-09 20:30:03-03:30,4,1\n"
+                                     "2024-05-10 00:00:04Z,5,1\n");
+    REQUIRE(rows.size() == 5);
+    for (int k = 0; k < 5; ++k) CHECK(rows[static_cast<std::size_t>(k)].prompt_tokens == k + 1);
+    CHECK(rows[1].time_s == Catch::Approx(0.75));
+    CHECK(rows[4].time_s == Catch::Approx(3.75));
+}
+
 TEST_CASE("traces of BurstGPT are read, and requests that failed are left out") {
     std::size_t failed = 9;
     const auto rows = read_llm_trace("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
@@ -89,7 +102,8 @@ TEST_CASE("rows that are none are refused with their line") {
     for (const char* row :
          {"2023-11-16 18:17:03,1", "yesterday,1,2", "2023-11-16 18:17:03,-1,2", "2023-11-16 18:17:03,1,2,3",
           "2023-13-16 18:17:03,1,2", "2023-02-29 18:17:03,1,2", "2023-11-16 18:17:03.,1,2",
-          "2023-11-16 18:17:03,1.5,2", "2023-11-16 18:17:03,,2", "2023-11-16 18:17:0x,1,2"}) {
+          "2023-11-16 18:17:03,1.5,2", "2023-11-16 18:17:03,,2", "2023-11-16 18:17:0x,1,2",
+          "2023-11-16 18:17:03+24:00,1,2", "2023-11-16 18:17:03+0000,1,2", "2023-11-16 18:17+00:00,1,2"}) {
         INFO(row);
         CHECK_THROWS_WITH(
             read_llm_trace(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,2\n") +

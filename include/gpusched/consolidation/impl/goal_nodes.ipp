@@ -36,7 +36,7 @@ GPUSCHED_INLINE std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goa
     const auto counts = [&](NodeId node) {
         const auto of_node = inv.nodes.gpu_model[index(node)];
         if (inv.nodes.is_cordoned(node) || (model != none<GpuModelId> && of_node != model)) return false;
-        if (goal.empty_nodes && any_gpus && cluster.gpu_count(node) == 0) return false;
+        if (goal.empty_nodes && any_gpus && gpu_count(cluster.healthy_gpus(node)) == 0) return false;
         if (user != none<TaskId>) return inv.eligible(user, node);
         return std::all_of(taints(node).begin(), taints(node).end(),
                            [&](const Taint& taint) { return has(common[of_node], taint); });

@@ -267,7 +267,8 @@ class ConsolidationBuilder {
             e.clear();
             std::int64_t all = 0;
             for (int j = 0; j < N; ++j) {
-                const auto gpus = cluster_.gpu_count(result_.nodes[static_cast<std::size_t>(j)]);
+                const auto gpus =
+                    gpu_count(cluster_.healthy_gpus(result_.nodes[static_cast<std::size_t>(j)]));
                 all += gpus;
                 if (gpus > 0) e.push_back({y_(j), static_cast<double>(gpus)});
             }

@@ -24,7 +24,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
     if (options.vacated_gpus_at_least) {
         std::int64_t gpus = 0;
         for (const auto node : cluster.nodes())
-            if (cluster.occupants(node) > 0) gpus += cluster.gpu_count(node);
+            if (cluster.occupants(node) > 0) gpus += gpu_count(cluster.healthy_gpus(node));
         check_range(problems, "vacated_gpus_at_least", *options.vacated_gpus_at_least, std::int64_t{0}, gpus);
     }
     problems.throw_if_any();

@@ -17,8 +17,26 @@ namespace GPUSCHED_NAMESPACE::sim {
 
 namespace llm_detail {
 
-/// `YYYY-MM-DD hh:mm:ss[.fraction]` in seconds since 1970, split so that fractions keep their digits.
+/// Takes `Z`, `+hh:mm` or `-hh:mm` from the end of a time; seconds by which it is ahead of UTC, 0 where there is none.
+inline std::int64_t take_utc_offset(std::string_view& text) {
+    if (text.ends_with('Z')) {
+        text.remove_suffix(1);
+        return 0;
+    }
+    if (text.size() < 6) return 0;
+    const auto end = text.substr(text.size() - 6);
+    unsigned hours = 0, minutes = 0;
+    if ((end[0] != '+' && end[0] != '-') || end[3] != ':' || !read_number(end.substr(1, 2), hours) ||
+        !read_number(end.substr(4), minutes) || hours > 23 || minutes > 59)
+        return 0;
+    text.remove_suffix(6);
+    const std::int64_t offset = hours * 3600 + minutes * 60;
+    return end[0] == '-' ? -offset : offset;
+}
+
+/// `YYYY-MM-DD hh:mm:ss[.fraction][offset from UTC]` in seconds since 1970, split so that fractions keep their digits.
 inline bool time_of(std::string_view text, std::int64_t& seconds, double& fraction) {
+    const auto offset = take_utc_offset(text);
     if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
         text[13] != ':' || text[16] != ':')
         return false;
@@ -31,7 +49,7 @@ inline bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
                                            std::chrono::month(month), std::chrono::day(day)};
     if (year < 1970 || !date.ok() || hour > 23 || minute > 59 || second > 60) return false;
     const auto midnight = std::chrono::sys_days(date).time_since_epoch();
-    seconds = std::chrono::seconds(midnight).count() + hour * 3600 + minute * 60 + second;
+    seconds = std::chrono::seconds(midnight).count() + hour * 3600 + minute * 60 + second - offset;
     fraction = 0;
     if (text.size() == 19) return true;
     if (text[19] != '.' || text.size() == 20 || text.size() > 32) return false;

@@ -48,8 +48,10 @@ namespace GPUSCHED_NAMESPACE::verify::detail {
                               std::find(spec.taints.begin(), spec.taints.end(), taint) != spec.taints.end();
                    });
         };
+        const bool gpu_works = std::any_of(machine.cards.begin(), machine.cards.end(),
+                                           [](const auto& card) { return !card.failed; });
         out.push_back(node.schedulable && (goal.gpu_model.empty() || node.gpu_model == goal.gpu_model) &&
-                      (!goal.empty_nodes || !any_gpus || node.gpu_count > 0) &&
+                      (!goal.empty_nodes || !any_gpus || gpu_works) &&
                       (user != nullptr ? may_run(*user, node)
                                        : std::all_of(node.taints.begin(), node.taints.end(), is_common)));
     }
