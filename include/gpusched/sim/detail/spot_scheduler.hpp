@@ -38,7 +38,8 @@ struct Gangs {
     [[nodiscard]] std::size_t job(TaskId task) const { return job_of[index(task)]; }
 };
 
-/// `allocation::EvictionHistory` with what the replay adds to it: evicted pods by node.
+/// `allocation::EvictionHistory` with what the replay adds to it: evicted pods by node. Not by `Cluster::update_node`, which is refused
+/// while placements of the same moment can still be undone.
 struct NodeEvictions {
     const std::vector<std::int64_t>* by_node;
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const {
@@ -49,7 +50,7 @@ struct NodeEvictions {
 
 inline constexpr std::size_t most_rankers = 6;
 
-/// Rankers in a row; a score does not allocate.
+/// Rankers in a row; unlike those of `allocation::RankerList`, a score does not allocate.
 struct RankerRow {
     std::vector<allocation::AnyRanker> rankers{};
     std::array<std::int64_t, most_rankers> operator()(const Cluster& cluster, TaskId task, NodeId node,
@@ -166,7 +167,7 @@ class SpotScheduler {
     }
 
     /// The first pod decides for a domain that need not have room for all: the next best one is tried then, until no node
-    /// of another domain will do.
+    /// of another domain will do. Not by `allocation::allocate`, which chooses domains by entropy and does not ask rankers.
     bool place_in_a_domain(Cluster& cluster, const Asked& asked, Level level, bool evicts, Plan& plan) {
         const auto before = cluster.checkpoint();
         // Each try ranks all nodes. Where evictions may help, no count of what is free says that it will fail.
@@ -183,7 +184,8 @@ class SpotScheduler {
         }
     }
 
-    /// Domains whose nodes have too little left for the pods, group constraints not looked at.
+    /// Domains whose nodes have too little left for the pods, group constraints not looked at. `pod_room` would rule out more of them,
+    /// whose tries draw random numbers: under the ranker "random" the same seed would give other replays.
     [[nodiscard]] std::set<DomainId> too_full(const Cluster& cluster, std::size_t job, Level level) const {
         const auto& inv = cluster.inventory();
         const auto& t = inv.tasks;
