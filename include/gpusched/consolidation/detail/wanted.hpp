@@ -60,9 +60,11 @@ class Wanted {
         const auto cpu = cluster.cpu_free_milli(node), memory = cluster.memory_free_mib(node);
         const auto gpus = allocation::pick_gpus(allocation::TightestGpu{}, cluster, task, node);
         const auto& t = cluster.inventory().tasks;
+        // Cores that are lent to it were not free before.
+        const auto cpu_after =
+            std::min(cpu, cluster.cpu_free_milli(node, cluster.lent_to(task)) - t.cpu_milli[index(task)]);
         return slots(gpu_count(idle), cpu, memory) - slots(gpu_count(static_cast<GpuMask>(idle & ~gpus)),
-                                                           cpu - t.cpu_milli[index(task)],
-                                                           memory - t.memory_mib[index(task)]);
+                                                           cpu_after, memory - t.memory_mib[index(task)]);
     }
 
     /// Empty nodes, not slots?
