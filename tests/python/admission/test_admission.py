@@ -136,7 +136,8 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     assert c.explain(cluster, plan, home).fate == "receives"
     assert str(c.value_report(cluster, plan)) and c.explain_clear(cluster, plan, clear=[home])[0].node == home
     task = next(task.name for task in after.tasks if task.node not in (None, home))
-    assert str(c.explain_move(cluster, task, home, plan=plan)) == str(c.explain_move(after, task, home))
+    told = str(c.explain_move(cluster, task, home, plan=plan))
+    assert told.startswith(f"task '{task}' cannot move to node '{home}' (gpu); the move adds 0 to the weight")
 
 
 def test_room_is_made_by_moves_alone() -> None:
