@@ -96,9 +96,10 @@ struct Result {
 struct MinimalSetsOptions {
     VictimPolicy policy =
         Policy::imp;  ///< who may be a victim: for spot policies LP tasks, else tasks of lower priority
-    /// As `Options::qos`; absent = what the task says itself.
+    /// How near each other the GPUs must be: `guaranteed` finds nothing on nodes whose hardware is not known; absent = what the task
+    /// says itself.
     std::optional<Qos> qos = Qos::guaranteed;
-    /// As `Options::break_budgets`: the sets that break the fewest.
+    /// Sets may break disruption budgets where no other does: those that break the fewest.
     bool break_budgets = false;
     /// Sets of victims looked at, and victims of all sets together (and with them the memory): those found first are returned,
     /// and `proven` is false.

@@ -304,7 +304,8 @@ void bind_preemption(py::module_& parent) {
             .documented("minimal_victim_sets(cluster, task, node",
                         "IMP's answer for one node: all sets of as few victims as possible that make room, "
                         "as lists of "
-                        "names in snapshot order; [[]] if the task fits as it is, [] if no eviction helps.")
+                        "names in snapshot order; [[]] if the task fits as it is, [] if no eviction helps, "
+                        "as under \"guaranteed\" where the hardware is not known.")
             .c_str());
     m.def(
         "explain",
