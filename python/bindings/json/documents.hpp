@@ -31,7 +31,9 @@ std::string json_text(const json::Document& document);
 /// Whether a Python object is an object of a document.
 bool is_mapping(py::handle value);
 
-/// @throws InvalidType for what cannot be gone through, for text and for mappings
+/// Checks that an argument is a list, or another object whose items can be read one after the other.
+/// @param expected how the message ends
+/// @throws InvalidType for text, mappings and objects without items
 void require_list(const char* argument, py::handle value, const char* expected);
 
 /// What a Python object says, read as a document is, by the table of fields.
