@@ -40,6 +40,12 @@ struct Ranking {
     con::FreeIndex index{};
     Ranking() { index.rebuild(cluster); }
 
+    auto offer_all(Names& names) const {
+        return [&](NodeId node) {
+            names.push_back(cluster.name(node));
+            return false;
+        };
+    }
     template <class R>
     Names visit(const R& ranking, const char* task) const {
         Names names;
@@ -51,12 +57,6 @@ struct Ranking {
         Names names;
         CHECK_FALSE(ranking.visit_full(cluster, index, cluster.find_task(task), offer_all(names)));
         return names;
-    }
-    auto offer_all(Names& names) const {
-        return [&](NodeId node) {
-            names.push_back(cluster.name(node));
-            return false;
-        };
     }
 };
 
