@@ -6,6 +6,7 @@
 #include <gpusched/host/nvml.hpp>
 #include <gpusched/host/proc_signals.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,19 @@ struct TenantSource {
     std::vector<std::string> disks{};  ///< major:minor that count; empty: all
 };
 
+/// Where the signals of a host come from, beside its files and instances.
+struct SignalSources {
+    std::vector<TenantSource> tenants{};  ///< as those of the host
+    std::string proc = "/proc";
+    std::vector<std::vector<std::string>> numa_disks{};  ///< names of the whole disks of each NUMA node
+    std::vector<std::vector<std::string>>
+        root_nics{};                ///< names of the network interfaces of each PCIe root; empty: not known
+    Nvml* nvml = nullptr;           ///< null: PCIe traffic is not known
+    std::vector<int> handles{};     ///< of `Nvml::find`, by the host's GPU
+    std::int32_t layout_every = 5;  ///< windows between looks at the instances, 1 to 1000
+    double window_s = 2;            ///< seconds that the first window is taken to have lasted
+};
+
 /// Reads one window from files, latencies and hardware. Whatever cannot be read is unknown; nothing throws.
 ///
 /// A tenant without a latency source is there as long as its control group is. PCIe counters are those of whole GPUs:
@@ -27,12 +41,7 @@ struct TenantSource {
 /// Counters per core or disk are rates between the windows.
 class HostSignals {
   public:
-    /// @param nvml may be null; then PCIe traffic is not known
-    /// @param handles of `Nvml::find`, by the host's GPU
-    HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml, std::vector<int> handles,
-                std::vector<TenantSource> tenants, std::string proc,
-                std::vector<std::vector<std::string>> numa_disks, std::int32_t layout_every, double window_s,
-                std::vector<std::vector<std::string>> root_nics = {});
+    HostSignals(const Host& host, Files& files, MigBackend& mig, SignalSources from);
 
     /// @param now_s monotonic, at the end of the window
     void read(Observation& seen, double now_s);
@@ -54,13 +63,9 @@ class HostSignals {
     const Host& host_;
     Files& files_;
     MigBackend& mig_;
-    Nvml* nvml_;
-    std::vector<int> handles_;
-    std::vector<TenantSource> sources_;
-    std::string proc_;
-    std::vector<std::vector<std::string>> numa_disks_, root_nics_;
-    std::int32_t layout_every_, since_look_ = -1;
-    double window_s_, now_s_ = 0, last_s_ = 0, passed_s_ = 1;
+    SignalSources from_;
+    std::int32_t since_look_ = -1;
+    double now_s_ = 0, last_s_ = 0, passed_s_ = 1;
     bool started_ = false;
     std::vector<CounterRate> io_;
     std::vector<ActivityCorrelation> links_;

@@ -332,10 +332,11 @@ struct Signals {
         tenants[1].cgroup = "/g/t2";
         tenants[1].disks = {"259:0"};
         set(0);
-        source = std::make_unique<HostSignals>(options.host, tree, mig, nullptr, std::vector<int>{},
-                                               std::move(tenants), "/proc",
-                                               std::vector<std::vector<std::string>>{{"nvme0n1"}, {}}, 3, 2.0,
-                                               std::vector<std::vector<std::string>>{{"eth0", "eth1"}});
+        source = std::make_unique<HostSignals>(options.host, tree, mig,
+                                               SignalSources{.tenants = std::move(tenants),
+                                                             .numa_disks = {{"nvme0n1"}, {}},
+                                                             .root_nics = {{"eth0", "eth1"}},
+                                                             .layout_every = 3});
         seen.tenants.resize(4), seen.feedback.resize(4), seen.roots.resize(2), seen.gpus.resize(2);
         seen.numa_io_bytes_per_s.resize(2), seen.irq_per_s.resize(8);
     }

@@ -198,9 +198,15 @@ struct LiveController::Impl {
         tell_carryover(carryover);
         actuator = std::make_unique<HostActuator>(*mig, files, commands, options.host, access, file,
                                                   std::move(journal), live.backoff_s);
-        signals = std::make_unique<HostSignals>(options.host, files, *eyes, nvml ? &*nvml : nullptr, handles,
-                                                std::move(sources), live.proc, live.numa_disks,
-                                                live.layout_every, options.window_s, live.root_nics);
+        signals = std::make_unique<HostSignals>(options.host, files, *eyes,
+                                                SignalSources{.tenants = std::move(sources),
+                                                              .proc = live.proc,
+                                                              .numa_disks = live.numa_disks,
+                                                              .root_nics = live.root_nics,
+                                                              .nvml = nvml ? &*nvml : nullptr,
+                                                              .handles = handles,
+                                                              .layout_every = live.layout_every,
+                                                              .window_s = options.window_s});
         runner = std::make_unique<Run>(options, source, *actuator, clock, audit, WeightedScore{}, carryover);
         std::string record;
         append_start_record(record, options, carryover);

@@ -8,26 +8,20 @@
 
 namespace GPUSCHED_NAMESPACE::host {
 
-GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, Nvml* nvml,
-                                         std::vector<int> handles, std::vector<TenantSource> tenants,
-                                         std::string proc, std::vector<std::vector<std::string>> numa_disks,
-                                         std::int32_t layout_every, double window_s,
-                                         std::vector<std::vector<std::string>> root_nics)
-    : host_(host), files_(files), mig_(mig), nvml_(nvml), handles_(std::move(handles)),
-      sources_(std::move(tenants)), proc_(std::move(proc)), numa_disks_(std::move(numa_disks)),
-      root_nics_(std::move(root_nics)), layout_every_(layout_every), window_s_(window_s),
-      io_(host.tenants.size()), links_(host.tenants.size()), pcie_(host.gpus.size()),
-      replays_(host.gpus.size()), cores_(host.core_numa.size()),
-      disks_(static_cast<std::size_t>(host.numa_nodes)), nics_(host.roots.size()), gpus_(host.gpus.size()) {}
+GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, SignalSources from)
+    : host_(host), files_(files), mig_(mig), from_(std::move(from)), io_(host.tenants.size()),
+      links_(host.tenants.size()), pcie_(host.gpus.size()), replays_(host.gpus.size()),
+      cores_(host.core_numa.size()), disks_(static_cast<std::size_t>(host.numa_nodes)),
+      nics_(host.roots.size()), gpus_(host.gpus.size()) {}
 
 GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
     now_s_ = now_s;
-    passed_s_ = started_ && now_s > last_s_ ? now_s - last_s_ : window_s_;
+    passed_s_ = started_ && now_s > last_s_ ? now_s - last_s_ : from_.window_s;
     last_s_ = now_s;
     started_ = true;
     roots(seen);
     networks(seen);
-    for (std::size_t i = 0; i < sources_.size(); ++i) tenant(seen, i);
+    for (std::size_t i = 0; i < from_.tenants.size(); ++i) tenant(seen, i);
     disks(seen);
     interrupts(seen);
     instances(seen);
@@ -36,7 +30,7 @@ GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
 GPUSCHED_INLINE void HostSignals::tenant(Observation& seen, std::size_t i) {
     auto& out = seen.tenants[i];
     out = {};
-    auto& source = sources_[i];
+    auto& source = from_.tenants[i];
     if (source.latency) {
         const auto w = source.latency->window();
         ignored_ += w.ignored;
@@ -72,17 +66,17 @@ GPUSCHED_INLINE void HostSignals::roots(Observation& seen) {
     for (std::size_t g = 0; g < host_.gpus.size(); ++g) {
         auto& root = seen.roots[static_cast<std::size_t>(host_.gpus[g].root)];
         double bytes = unknown_signal, replays = unknown_signal;
-        if (nvml_ != nullptr) {
+        if (from_.nvml != nullptr) {
             double x = 0;
-            const auto status = nvml_->pcie_bytes(handles_[g], x);
+            const auto status = from_.nvml->pcie_bytes(from_.handles[g], x);
             if (status == BackendStatus::ok)
                 bytes = pcie_[g].update(x, now_s_);
             else if (status == BackendStatus::not_supported &&
-                     nvml_->pcie_rate(handles_[g], x) == BackendStatus::ok)
+                     from_.nvml->pcie_rate(from_.handles[g], x) == BackendStatus::ok)
                 bytes = x;
             else
                 pcie_[g].lose();
-            if (nvml_->pcie_replays(handles_[g], x) == BackendStatus::ok)
+            if (from_.nvml->pcie_replays(from_.handles[g], x) == BackendStatus::ok)
                 replays = replays_[g].update(x, now_s_) * passed_s_;
         }
         // NaN where one GPU's traffic is not known: the sum is not known then.
@@ -94,16 +88,17 @@ GPUSCHED_INLINE void HostSignals::roots(Observation& seen) {
 GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
     std::string text;
     std::vector<DiskStats> found;
-    bool good = files_.read(proc_ + "/diskstats", text) == 0;
+    bool good = files_.read(from_.proc + "/diskstats", text) == 0;
     try {
         if (good) found = parse_diskstats(text);
     } catch (const BackendError&) {
         good = false;
     }
     for (std::size_t n = 0; n < seen.numa_io_bytes_per_s.size(); ++n) {
-        double bytes = good && n < numa_disks_.size() && !numa_disks_[n].empty() ? 0 : unknown_signal;
+        double bytes =
+            good && n < from_.numa_disks.size() && !from_.numa_disks[n].empty() ? 0 : unknown_signal;
         if (is_usable(bytes))
-            for (const auto& name : numa_disks_[n]) {
+            for (const auto& name : from_.numa_disks[n]) {
                 const auto at = std::find_if(found.begin(), found.end(),
                                              [&](const DiskStats& d) { return d.name == name; });
                 bytes += at == found.end() ? unknown_signal
@@ -115,18 +110,18 @@ GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
 
 GPUSCHED_INLINE void HostSignals::networks(Observation& seen) {
     seen.nic_bytes_per_s.assign(host_.roots.size(), unknown_signal);
-    if (root_nics_.empty()) return;
+    if (from_.root_nics.empty()) return;
     std::string text;
     std::vector<NetStats> found;
-    bool good = files_.read(proc_ + "/net/dev", text) == 0;
+    bool good = files_.read(from_.proc + "/net/dev", text) == 0;
     try {
         if (good) found = parse_net_dev(text);
     } catch (const BackendError&) {
         good = false;
     }
-    for (std::size_t r = 0; r < std::min(root_nics_.size(), nics_.size()); ++r) {
-        double bytes = good && !root_nics_[r].empty() ? 0 : unknown_signal;
-        for (const auto& name : root_nics_[r]) {
+    for (std::size_t r = 0; r < std::min(from_.root_nics.size(), nics_.size()); ++r) {
+        double bytes = good && !from_.root_nics[r].empty() ? 0 : unknown_signal;
+        for (const auto& name : from_.root_nics[r]) {
             const auto at = std::find_if(found.begin(), found.end(),
                                          [&](const NetStats& device) { return device.name == name; });
             bytes += at == found.end() ? unknown_signal : static_cast<double>(at->bytes);
@@ -139,7 +134,7 @@ GPUSCHED_INLINE void HostSignals::interrupts(Observation& seen) {
     std::string text;
     std::vector<std::uint64_t> counts;
     try {
-        if (files_.read(proc_ + "/interrupts", text) == 0) counts = parse_interrupts(text);
+        if (files_.read(from_.proc + "/interrupts", text) == 0) counts = parse_interrupts(text);
     } catch (const BackendError&) {
         counts.clear();
     }
@@ -149,7 +144,7 @@ GPUSCHED_INLINE void HostSignals::interrupts(Observation& seen) {
 }
 
 GPUSCHED_INLINE void HostSignals::instances(Observation& seen) {
-    const bool look = since_look_ < 0 || ++since_look_ >= layout_every_;
+    const bool look = since_look_ < 0 || ++since_look_ >= from_.layout_every;
     if (look) since_look_ = 0;
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
         if (look || !gpus_[g].readable) {
