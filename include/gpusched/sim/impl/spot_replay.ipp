@@ -5,6 +5,7 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/detail/name_order.hpp>
+#include <gpusched/sim/detail/hopeless.hpp>
 #include <gpusched/sim/detail/spot_check.hpp>
 #include <gpusched/sim/detail/spot_scheduler.hpp>
 #include <gpusched/sim/spot_replay.hpp>
