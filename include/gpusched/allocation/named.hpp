@@ -25,6 +25,7 @@ namespace GPUSCHED_NAMESPACE::allocation {
 ///
 ///     auto rankers = allocation::rankers();
 ///     rankers.add<Mine>("mine");
+///     rankers.add("mine_by_3", Mine{3});
 ///     rankers.add("largest", [](const Inventory& inventory) { return Largest{largest_node(inventory)}; });
 ///     rankers.add("expecting", [](const Inventory&, const fragmentation::Workload& expected) { return Expecting{expected}; });
 ///
@@ -65,6 +66,16 @@ class PolicyRegistry : public Registry<Policy, const Inventory&, const fragmenta
         if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
         Base::add(name, std::move(make));
         expecting_.emplace(std::move(name), of_tasks);
+        return *this;
+    }
+
+    /// This policy; each use of the name gets a copy.
+    template <class P>
+        requires(!std::invocable<P&, const Inventory&> &&
+                 !std::invocable<P&, const Inventory&, const fragmentation::Workload&>)
+    PolicyRegistry& add(std::string name, P policy) {
+        if constexpr (gpusched::detail::CheckedAs<P, Policy>) static_assert(Policy::template check<P>());
+        Base::add(std::move(name), std::move(policy));
         return *this;
     }
 

@@ -20,7 +20,7 @@ enum class NodeFate : std::uint8_t {
     empty,      ///< it holds no task but daemons to begin with
     has_fixed,  ///< a task on it must not be moved
     has_stuck,  ///< a task on it fits on no other node once the plan is done
-    receives,   ///< its own tasks could leave, but the plan moves others onto it
+    receives,   ///< its own tasks could leave, but the plan moves or places others there
     too_dear,  ///< moving its own tasks, or opening empty nodes for them, costs more, at the prices, than it is worth
     crowded,         ///< every task on it fits elsewhere alone, but not all of them together
     not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves were not within the limits of the search
@@ -142,7 +142,7 @@ struct Explanation {
     NodeId node = none<NodeId>;       ///< the node that was asked about
     NodeFate fate = NodeFate::empty;  ///< what became of the node
     std::vector<Blocker> blockers;    ///< the tasks of its own that keep it occupied
-    std::vector<TaskId> received;     ///< tasks that the plan moves onto the node
+    std::vector<TaskId> received;     ///< tasks that the plan moves onto the node or places there
     std::string text;                 ///< the same in words, with names
 };
 template <class F>

@@ -20,7 +20,7 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 enum class MoveFate : std::uint8_t {
     possible,     ///< nothing is in the way
     is_there,     ///< the task is on that node, once the plan is done
-    not_placed,   ///< the task runs nowhere
+    not_placed,   ///< the task runs nowhere before the plan, or the plan evicts it
     task_stays,   ///< the task must not be moved; see `fixed_by`
     node_closed,  ///< the node receives nothing: see `closed_by`
     obstacle,     ///< a constraint is in the way; see `obstacle` and `victims`

@@ -298,9 +298,13 @@ void bind_gangs(py::module_& m) {
         "to_plan",
         [](const py::Args<NamedAllocation>& found) {
             NamedPlan plan;
-            for (const auto& one : found)
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                const py::handle one = found[i];
+                if (!py::isinstance<NamedAllocation>(one))
+                    bad_type("allocations[" + std::to_string(i) + "]", one, "an Allocation");
                 for (const auto& pod : one.cast<const NamedAllocation&>().pods)
                     plan.spec.placements.push_back(pod);
+            }
             return plan;
         },
         documented("to_plan(*allocations)", "The placements of these `Allocation`s as one `Plan`.").c_str());

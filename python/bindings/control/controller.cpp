@@ -20,6 +20,7 @@ using Layout = MigLayoutValue;
 
 /// A configuration without a host gets one GPU with the layout; its first instance is the protected tenant's.
 control::ControllerOptions with_layout(const py::object& options, const py::object& mig) {
+    if (options.is_none() && mig.is_none()) bad_option("options", options, "a configuration, or `mig`");
     if (mig.is_none()) return control::parse_config(control_document(options, "configuration"));
     if (!py::isinstance<Layout>(mig)) bad_option("mig", mig, "a MigLayout or None");
     const auto& layout = mig.cast<const Layout&>();

@@ -25,7 +25,7 @@ void bind_io(py::module_& parent) {
         "read_openb",
         [openb](const PathLike& node_csv, const PathLike& pod_csv, const py::kwargs& keywords) {
             const auto options = openb.read("read_openb", keywords);
-            const auto nodes = path_text(node_csv), pods = path_text(pod_csv);
+            const auto nodes = path_text(node_csv, "node_csv"), pods = path_text(pod_csv, "pod_csv");
             return unlocked([&] {
                 return std::make_shared<NamedTrace>(NamedTrace{io::read_openb(nodes, pods, options), {}, {}});
             });

@@ -146,7 +146,8 @@ void bind_readings(py::module_& m) {
         "read_kubernetes_topology",
         [kubernetes](const PathLike& topology_path, const PathLike& nodes_path, const py::kwargs& keywords) {
             const auto given = kubernetes.read("read_kubernetes_topology", keywords);
-            const auto levels = path_text(topology_path), nodes = path_text(nodes_path);
+            const auto levels = path_text(topology_path, "topology_path");
+            const auto nodes = path_text(nodes_path, "nodes_path");
             return unlocked([&] { return io::read_kubernetes_topology(levels, nodes, given); });
         },
         py::arg("topology_path"), py::arg("nodes_path"),

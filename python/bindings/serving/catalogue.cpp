@@ -138,8 +138,9 @@ void bind_catalogue(py::module_& m) {
         "read_layer_profile",
         [](const PathLike& prefill, const PathLike& decode, const std::string& model, const std::string& gpu,
            const Integer& degree, double unit_s) -> JsonObject {
-            const auto profile = s::read_layer_profile(path_text(prefill), path_text(decode), model, gpu,
-                                                       OptionType<int>::read("degree", degree), unit_s);
+            const auto profile =
+                s::read_layer_profile(path_text(prefill, "prefill"), path_text(decode, "decode"), model, gpu,
+                                      OptionType<int>::read("degree", degree), unit_s);
             const auto pairs = [](const std::vector<s::ProfilePoint>& points) {
                 py::list result;
                 for (const auto& point : points) result.append(py::make_tuple(point.size, point.seconds));

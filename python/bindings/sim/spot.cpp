@@ -225,7 +225,7 @@ void bind_spot_trace(py::module_& m) {
         "read_spot_trace",
         [lists](const PathLike& node_csv, const PathLike& job_csv, const py::kwargs& keywords) {
             const auto o = lists.read("read_spot_trace", keywords);
-            const auto nodes = path_text(node_csv), jobs = path_text(job_csv);
+            const auto nodes = path_text(node_csv, "node_csv"), jobs = path_text(job_csv, "job_csv");
             return unlocked(
                 [&] { return std::make_shared<SpotTrace>(sim::read_spot_trace(nodes, jobs, o)); });
         },

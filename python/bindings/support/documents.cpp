@@ -94,10 +94,13 @@ class Encoder {
         }
         if (PyIndex_Check(value.ptr())) {
             const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-            if (!number) throw py::error_already_set();
-            return add_integer(number);
+            if (number) return add_integer(number);
+            clear_conversion_error();
+        } else if (py::hasattr(value, "__float__")) {
+            const double number = PyFloat_AsDouble(value.ptr());
+            if (PyErr_Occurred() == nullptr) return add_real(number);
+            clear_conversion_error();
         }
-        if (py::hasattr(value, "__float__")) return add_real(value.attr("__float__")().cast<double>());
         refuse_type(value);
     }
 

@@ -46,6 +46,14 @@ class InvalidType : public InvalidInput {
     throw InvalidType(bad_value(field, repr_text(value), expectation));
 }
 
+/// Takes back Python's error where an object is no number after all, though its class has the method of one.
+/// @throws py::error_already_set for errors of another kind
+inline void clear_conversion_error() {
+    for (auto* const kind : {PyExc_TypeError, PyExc_ValueError, PyExc_OverflowError})
+        if (PyErr_ExceptionMatches(kind) != 0) return PyErr_Clear();
+    throw py::error_already_set();
+}
+
 /// What is said of a key that a dict shall not have.
 /// @param known those that it may have
 template <class Names>
@@ -97,8 +105,7 @@ struct OptionType<T> {
             bad_option(field, value, "an integer from " + expectation());
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
         if (!number) {  // such as an array of several numbers
-            if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
-            PyErr_Clear();
+            clear_conversion_error();
             bad_type(field, value, "an integer from " + expectation());
         }
         int overflow = 0;
@@ -138,9 +145,10 @@ struct OptionType<double> {
         if (PyBool_Check(value.ptr()) || !number) bad_option(field, value, "a number");
         const double result = PyFloat_AsDouble(value.ptr());
         if (PyErr_Occurred() != nullptr) {
-            if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw py::error_already_set();
-            PyErr_Clear();
-            bad_option(field, value, "a number up to 1.8e308");
+            const bool large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+            clear_conversion_error();
+            if (large) bad_option(field, value, "a number up to 1.8e308");
+            bad_type(field, value, "a number");  // such as an array of several, or a time
         }
         return result;
     }

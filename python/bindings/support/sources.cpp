@@ -10,18 +10,18 @@ bool is_path(const py::object& source) {
     return py::isinstance<py::str>(source) || py::hasattr(source, "__fspath__");
 }
 
-std::string path_text(const py::object& source) {
+std::string path_text(const py::object& source, const char* argument) {
     if (!is_path(source) && !py::isinstance<py::bytes>(source))
-        bad_type("path", source, "a path: a string or an os.PathLike");
+        bad_type(argument, source, "a path: a string or an os.PathLike");
     std::string path;
     try {
         path = py::module_::import("os").attr("fsencode")(source).cast<std::string>();
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_UnicodeEncodeError)) throw;
-        bad_option("path", source, "text, found half of a surrogate pair");
+        bad_option(argument, source, "text, found half of a surrogate pair");
     }
     // The system reads a path up to the first NUL: another file than the one that was named.
-    if (path.find('\0') != path.npos) bad_option("path", source, "no NUL character");
+    if (path.find('\0') != path.npos) bad_option(argument, source, "no NUL character");
     return path;
 }
 

@@ -11,7 +11,8 @@ namespace gpusched::python {
 bool is_path(const py::object& source);
 
 /// The path as the system takes it.
+/// @param argument how messages call it
 /// @throws InvalidInput for what is no path
-std::string path_text(const py::object& source);
+std::string path_text(const py::object& source, const char* argument = "path");
 
 }  // namespace gpusched::python

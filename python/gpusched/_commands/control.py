@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any, get_args
 
 from .. import control, host, sim
+from .._compare_hosts import HostVariant
 from .._views.tables import Row, format_table
 from .._views.words import counted
 from ..errors import BackendError, InvalidInput
@@ -21,7 +22,7 @@ from . import dry_run, sensitivity
 from .arguments import Parser, flag, library_option
 from .shared import FAILED, OK, UNKNOWN_STATE, given, read_mapping, require_writable, save_figure, say
 
-VARIANTS = get_args(sim.HostVariant)
+VARIANTS = get_args(HostVariant)
 
 
 def explain_columns(p: Parser, columns: Mapping[str, str]) -> None:

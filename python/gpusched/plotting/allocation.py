@@ -10,7 +10,7 @@ import numpy as np
 from .._core import did_you_mean
 from .._drawing.axes import PALETTE, name_nodes, new_axes, plain, quiet, require_range, require_type, width
 from .._views.words import counted
-from ..errors import InvalidInput, repr_text
+from ..errors import InvalidInput, InvalidType, repr_text
 from ..fragmentation import entropy
 from ..model import Cluster, hardware_preset
 
@@ -85,7 +85,7 @@ def plot_gpus(
     from matplotlib.lines import Line2D
 
     require_type("plot_gpus", "cluster", cluster, Cluster)
-    if level not in APART:
+    if not isinstance(level, str) or level not in APART:
         raise InvalidInput(f"level: {repr_text(level)}; expected 'socket' or 'numa'")
     chosen = _shown(cluster, nodes, max_nodes)
     count = cluster.nodes.gpu_count[chosen]
@@ -200,8 +200,8 @@ def plot_switches(
     names, domain_of, what = _domains(cluster, level)
     if not names:
         raise InvalidInput("cluster: no node has GPUs")
-    if isinstance(jobs, str):
-        raise InvalidInput(f"jobs: {repr_text(jobs)}; expected a list of names")
+    if isinstance(jobs, str) or not (jobs is None or isinstance(jobs, Iterable)):
+        raise InvalidType(f"jobs: {repr_text(jobs)}; expected a list of names")
     nodes, tasks = cluster.nodes, cluster.tasks
     has = domain_of >= 0
     capacity = np.bincount(domain_of[has], nodes.gpu_count[has].astype(float), len(names))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import control
 from .._drawing.axes import new_axes, plain, quiet
-from ..errors import InvalidInput, repr_text
+from ..errors import InvalidInput, InvalidType, repr_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +23,29 @@ ACTIONS = {
 }
 
 
+def _windows(log: str) -> list[dict[str, Any]]:
+    """The windows of an audit log, one of each line."""
+    wrong = f"log: {repr_text(log)}; expected the text of an audit log"
+    if not isinstance(log, str):
+        raise InvalidType(wrong)
+    try:
+        lines = [json.loads(line) for line in log.splitlines() if not line.startswith('{"record":')]
+    except json.JSONDecodeError as error:
+        raise InvalidInput(wrong) from error
+    if not lines:
+        raise InvalidInput("log: no window in it")
+    if not all(isinstance(line, dict) and {"observation", "actions", "states"} <= line.keys() for line in lines):
+        raise InvalidInput(wrong)
+    return lines
+
+
 def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None, ax: Axes | None = None) -> Axes:
     """Timeline of an audit log: a tenant's p99 and target, actions, and below its instance over time.
 
     `config` is the controller's configuration; `tenant` a protected one, by default the first.
     """
-    host = control.Controller(dict(config)).config["host"]
+    lines = _windows(log)
+    host = control.Controller(config).config["host"]
     names = [t["name"] for t in host["tenants"]]
     protected = [t["name"] for t in host["tenants"] if t["protected"]]
     if tenant is None and protected:
@@ -37,9 +54,6 @@ def plot_control(log: str, config: Mapping[str, Any], tenant: str | None = None,
         raise InvalidInput(f"tenant: {repr_text(tenant)}; expected one of {', '.join(protected) or 'none'}")
     at = names.index(tenant)
     keys = [[p.key for p in control.mig_layout(gpu["device"]).profiles] for gpu in host["gpus"]]
-    lines = [json.loads(line) for line in log.splitlines() if not line.startswith('{"record":')]
-    if not lines:
-        raise InvalidInput("log: no window in it")
     minutes = np.array([x["observation"]["time_s"] for x in lines], dtype=float) / 60
     p99 = np.array([x["observation"]["tenants"][at][3] for x in lines], dtype=float)
     ax = new_axes(ax, figsize=(9.0, 3.4))

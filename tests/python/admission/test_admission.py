@@ -138,6 +138,59 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     task = next(task.name for task in after.tasks if task.node not in (None, home))
     told = str(c.explain_move(cluster, task, home, plan=plan))
     assert told.startswith(f"task '{task}' cannot move to node '{home}' (gpu); the move adds 0 to the weight")
+    told = str(c.explain_move(cluster, "new-0", home, plan=plan))
+    assert told == f"task 'new-0' runs nowhere before the plan, which places it on node '{home}'"
+    free = {"cpu_milli": 0, "memory_mib": 0}
+    running = {"preemptible": True, **free}
+    tasks = [
+        {"name": "t", "node": "n0", "gpu_count": 1, "gpus": [0], **running},
+        {"name": "u", "node": "n1", "gpu_count": 2, "gpus": [0, 1], **running},
+    ]
+    nodes = [{"name": name, "gpu_count": 8, **free} for name in ("n0", "n1")]
+    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks})
+    plan = gs.admit(cluster, {"name": "new", "pods": [{"count": 1, "gpu_count": 7, **free}]}).plan
+    assert str(c.explain(cluster, plan, "n0")) == "node 'n0' stays occupied: the plan places 1 task on it"
+    plan = gs.admit(cluster, {"name": "new", "pods": [{"count": 2, "gpu_count": 8, "priority": 1, **free}]}).plan
+    assert sorted(plan.evictions) == ["t", "u"]
+    assert str(c.explain_move(cluster, "t", "n1", plan=plan)) == "task 't' is evicted by the plan"
+
+
+# GPUs of the tasks of each node; those with a letter belong to the gang of that name.
+@pytest.mark.parametrize(
+    ("nodes", "least"),
+    [
+        (("1b 1 1", "2 1 2b", "4 2 1 1"), {"b": 2}),
+        (("4 1 1 1", "1 2b 1 1 1 2a", "1b 2"), {"a": 1}),
+        (("1 4 1a 1b 1", "1a 2a", "1a 1b 1a"), {"a": 2}),
+        (("4b 2 1 1b", "4 1 1 1 1a", "1b 1 4a 1 1b"), {}),
+    ],
+)
+def test_a_gang_that_takes_all_nodes_is_let_in(nodes: tuple[str, ...], least: dict[str, int]) -> None:
+    """Tasks that were evicted and placed again on the next pod's node used up the steps of the search."""
+    free = {"cpu_milli": 0, "memory_mib": 0}
+    tasks: list[dict[str, Any]] = []
+    for n, on_node in enumerate(nodes):
+        first = 0
+        for size in on_node.split():
+            gpus, gang = list(range(first, first + int(size[0]))), {"job": size[1:]} if size[1:] else {}
+            fields = {"node": f"n{n}", "gpu_count": len(gpus), "gpus": gpus, "preemptible": True}
+            tasks.append({"name": f"t{n}-{first}", **fields, **free, **gang})
+            first += len(gpus)
+    gangs = sorted({task["job"] for task in tasks if "job" in task})
+    cluster = gs.Cluster.from_json(
+        {
+            "format": "gpusched.cluster",
+            "version": 1,
+            "nodes": [{"name": f"n{n}", "gpu_count": 8, **free} for n in range(len(nodes))],
+            "tasks": tasks,
+            "jobs": [{"name": gang, "min_members": least.get(gang, 0)} for gang in gangs],
+        }
+    )
+    job = {"name": "new", "pods": [{"count": len(nodes), "gpu_count": 8, "priority": 10, **free}]}
+    assert gs.preemption.preempt_gang(cluster, job)
+    made = gs.admit(cluster, job, moves=False)
+    assert made.admitted and sorted(made.evicted) == sorted(task["name"] for task in tasks)
+    assert gs.verify.plan(cluster, made.plan).ok
 
 
 def test_room_is_made_by_moves_alone() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from control_documents import config, window
 from gpusched import cli
+from gpusched._compare_hosts import HostVariant
 
 
 def test_layout_counts_are_the_golden_ones() -> None:
@@ -196,6 +197,12 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
     assert list(told) == list(gs.sim.HOST_COLUMNS)[1:]
     assert lines[-1].startswith("means of 3 seeds and, in brackets, the lowest and the highest of them; ")
     assert f"{full.p99_ms:.1f} [{full.p99_ms_low:.1f}, {full.p99_ms_high:.1f}]" in told["p99_ms"]
+
+
+def test_variants_compare_as_they_are_simulated() -> None:
+    """Type checkers and the console know every variant of the library."""
+    known = next(k for k in gs._core.keywords["sim.simulate_host"] if k["name"] == "variant")
+    assert known["type"] == str(HostVariant).removeprefix("typing.")
 
 
 def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import UserDict
+from decimal import Decimal
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -105,6 +107,39 @@ def test_objects_that_are_no_mappings_or_arrays_after_all(cluster: gs.Cluster, i
     told = f"goal: item {items[0]!r}; expected a tuple of a key and its value"
     assert problems(gs.consolidate, cluster, goal=mapping) == [told]
     assert "of type" in problems(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
+
+
+class NoNumber:
+    """Its class has the method of a number, which gives none."""
+
+    def __float__(self) -> Any:
+        return "x"
+
+
+@pytest.mark.parametrize("value", [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()])
+def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> None:
+    (told,) = problems(gs.consolidate, cluster, time_limit=value)
+    assert told.startswith("time_limit: ") and told.endswith("; expected a number")
+    (told,) = problems(gs.consolidate, cluster, goal={"empty_nodes": value})
+    assert told.startswith("goal: /empty_nodes: ") and "expected " in told
+
+
+def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
+    assert problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3) == ["allocations[1]: 3; expected an Allocation"]
+    assert problems(gs.allocation.to_plan, None) == ["allocations[0]: None; expected an Allocation"]
+    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2]); expected None, ")
+    for read, names in (
+        (gs.io.read_openb, ("node_csv", "pod_csv")),
+        (gs.io.read_kubernetes_topology, ("topology_path", "nodes_path")),
+        (gs.sim.read_spot_trace, ("node_csv", "job_csv")),
+    ):
+        for name in names:
+            arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
+            assert problems(read, **arguments) == [f"{name}: 3; expected a path: a string or an os.PathLike"]
+    assert problems(gs.control.Controller) == ["options: None; expected a configuration, or `mig`"]
+    model, gpus = gs.serving.language_model("Llama-3-70B"), [gs.serving.gpu_type("H200")]
+    deployment = gs.serving.enumerate_deployments(model, gpus, [8])[0]
+    assert problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1) == ["gpus: none; expected the GPU types of the deployment"]
 
 
 def test_lists_of_dicts_are_lists() -> None:

@@ -233,11 +233,18 @@ def test_wrong_types_and_names_are_told(tiny: gs.Cluster) -> None:
         (lambda: plotting.plot_waves(3), "plot_waves(): plan: 3; expected a Plan"),
         (lambda: plotting.plot_fragmentation(3), "plot_fragmentation(): report: 3; expected a Report"),
         (lambda: plotting.plot_assignment(3), "plot_assignment(): plan: 3; expected a ServingPlan"),
+        (lambda: plotting.plot_switches(tiny, level="node", jobs=3), "jobs: 3; expected a list of names"),
+        (lambda: plotting.plot_control(None, {}), "log: None; expected the text of an audit log"),
     ):
         with pytest.raises(gs.errors.InvalidType) as raised:
             call()
         assert str(raised.value) == told
     with pytest.raises(gs.InvalidInput, match="no node is named 'node-1'"):
         plotting.plot_gpus(tiny, nodes=["node-1"])
+    with pytest.raises(gs.InvalidInput, match=r"level: \[\]; expected 'socket' or 'numa'"):
+        plotting.plot_gpus(tiny, level=[])
+    for log in ("audit.jsonl", "3", '{"observation": {}}'):
+        with pytest.raises(gs.InvalidInput, match="^log: .*; expected the text of an audit log"):
+            plotting.plot_control(log, {})
     with pytest.raises(gs.InvalidInput, match="nodes: 3; expected a list of names"):
         plotting.plot_gpus(tiny, nodes=3)

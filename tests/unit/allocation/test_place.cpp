@@ -140,17 +140,20 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     auto known = registries();
     known.rankers.add<LastNode>("last_node");
     known.rankers.add("last_of_inventory", [](const Inventory&) { return LastNode{}; });
+    known.rankers.add("last_by_2", Counts{-2});  // a policy as it is, with what it holds
     known.rankers.add("counts", [](const Inventory&, const fragmentation::Workload& workload) {
         return Counts{static_cast<std::int64_t>(workload.shapes.size())};
     });
     CHECK(place(cluster, fresh, {.rankers = {"last_node"}}, known)->node == make_id<NodeId>(2));
     CHECK(place(cluster, fresh, {.rankers = {"last_of_inventory"}}, known)->node == make_id<NodeId>(2));
+    CHECK(place(cluster, fresh, {.rankers = {"last_by_2"}}, known)->node == make_id<NodeId>(2));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"last_node"}}), InvalidInput,
                            "ranker: 'last_node'; expected one of packing, ");
 
     // An entry says itself whether it looks at a workload, which is made for those alone.
     CHECK(!known.rankers.expects_workload("last_node"));
     CHECK(!known.rankers.expects_workload("last_of_inventory"));
+    CHECK(!known.rankers.expects_workload("last_by_2"));
     CHECK(known.rankers.expects_workload("counts"));
     CHECK(!rankers().expects_workload("counts"));
     // Rare shapes of several GPUs count for expected fill; FGD is as published.

@@ -97,6 +97,19 @@ TEST_CASE("a task moves off an otherwise unused node") {
     CHECK(result.stats.rounds.front().vacated_nodes == 1);
 }
 
+TEST_CASE("a node that could not be vacated is a destination for the tasks of the next") {
+    const auto options = GENERATE(con::Options{.preset = Preset::ipc}, con::Options{.preset = Preset::fast},
+                                  con::Options{.max_moves = 5}, con::Options{.max_move_cost = 5});
+    // "large" is tried first, and "small" has no room for its task. A task like it then goes from "small" to "large".
+    ClusterSpec spec;
+    spec.nodes = {node("large", 4), node("small", 1)};
+    spec.tasks = {task("a", "large", {0}), task("b", "small", {0})};
+    const auto result = run(spec, options);
+    const auto cluster = Cluster::build(spec);
+    CHECK(result.plan.vacated_nodes == std::vector{cluster.find_node("small")});
+    CHECK(result.plan.moves.size() == 1);
+}
+
 TEST_CASE("the objective decides which nodes are worth more") {
     // Room for one task: of the 8-GPU node or of one of 2 GPUs.
     ClusterSpec spec{.nodes = {node("big", 8), node("small", 2), node("host", 2)},

@@ -95,11 +95,13 @@ class Search {
     bool by_region_ = false;
     std::int64_t best_ = never, lower_bound_ = never;
     std::int64_t limit_ = 0, stop_at_ = 0, share_ = 0;
-    bool lends_ = false;        // Standby tasks do
-    int depth_ = 0;             // of the pass
-    bool loses_early_ = false;  // displaced tasks are lost first as long as somebody must be
-    bool cut_ = false;          // something was left out that may be a cheaper way
-    bool stopped_ = false;      // and that because of a limit on steps
+    bool lends_ = false;                // Standby tasks do
+    int depth_ = 0;                     // of the pass
+    bool loses_early_ = false;          // displaced tasks are lost first as long as somebody must be
+    bool loses_at_once_ = false;        // displaced tasks are lost before a place is looked for
+    std::int64_t left_for_losses_ = 0;  // steps of such passes
+    bool cut_ = false;                  // something was left out that may be a cheaper way
+    bool stopped_ = false;              // and that because of a limit on steps
     std::vector<Way> ways_;
 };
 

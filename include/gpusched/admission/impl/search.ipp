@@ -36,6 +36,7 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::spa
         std::any_of(inv_.tasks.standby.begin(), inv_.tasks.standby.end(), [](auto is) { return is != 0; });
     const auto count = static_cast<std::int64_t>(pods.size());
     limit_ = options.search_limit < INT64_MAX / count ? options.search_limit * count : INT64_MAX;
+    left_for_losses_ = limit_;
 }
 
 GPUSCHED_INTERNAL void Search::offer(Way way) {
@@ -135,10 +136,12 @@ GPUSCHED_INTERNAL void Search::place(const Item& item) {
         cut_ = true;
         if (item.depth == 0) lower_bound_ = 0;
     }
+    const bool may_lose = item.depth > 0 && state_.fate[index(item.task)] == lifted;
+    if (loses_at_once_ && may_lose) lose(item);
     place_directly(item);
     if (item.depth == 0) return place_by_displacing(item);
+    if (loses_at_once_) return;
     const auto& price = prices_[item.task];
-    const bool may_lose = state_.fate[index(item.task)] == lifted;
     // The cheaper of the two first. Where somebody must be lost anyway, a place costs what others lose.
     const bool estimated = state_.lost_milli < needed_milli_ && !loses_early_;
     const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
@@ -334,7 +337,8 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
         for (const auto node : region) in_region_[index(node)] = 1;
     }
     const auto known = lower_bound_;
-    const auto total = limit_;
+    const auto limit = limit_;
+    auto total = limit;
     std::int64_t found_bound = never;
     state_.pods_left = static_cast<std::int64_t>(pods_.size());
     const auto pass = [&](std::int64_t share) {
@@ -392,6 +396,18 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
             break;
         if (!ways_.empty() || loses_early_) depth_ = options_.depth;
         loses_early_ = !loses_early_;  // the estimates may have led astray
+    }
+    // Nothing was found, perhaps because displaced tasks took the places of the next pods.
+    if (ways_.empty() && cut_ && options_.evictions && budget_.reason() == StopReason::completed) {
+        constexpr std::int64_t most_of_pod = 256;
+        const auto before = stats_.steps;
+        const auto most = std::min(left_for_losses_, most_of_pod * state_.pods_left);
+        total = before + most;
+        loses_at_once_ = true;
+        static_cast<void>(pass(most));
+        loses_at_once_ = false;
+        left_for_losses_ -= std::min(left_for_losses_, stats_.steps - before);
+        limit_ = limit;
     }
     lower_bound_ = std::min(known, found_bound);
 }

@@ -155,10 +155,20 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
     bool find_place(TaskId task) {
-        if (!policies_.switches.shortest_chains_first) return eject(task, depth_) || open_for(task);
+        const bool shortest_first = policies_.switches.shortest_chains_first;
+        if (place_on_former_source(task, shortest_first ? 1 : depth_)) return true;
+        if (!shortest_first) return eject(task, depth_) || open_for(task);
         for (int depth = 1; depth <= depth_ && is_worth(depth - 1); ++depth)
             if (eject(task, depth)) return true;
         return open_for(task);
+    }
+    // Places a task whose like failed on a node that was being vacated then, and so no destination.
+    bool place_on_former_source(TaskId task, int depth) {
+        return policies_.switches.remember_failures &&
+               work_.failed.visit_sources(cluster_, task, depth, [&](NodeId source) {
+                   return source != moves_.chains().node && work_.index.is_open(source) &&
+                          place(task, source);
+               });
     }
     bool open_for(TaskId task) {
         if (empty_ == nullptr) return false;
@@ -191,7 +201,7 @@ class ChainSearch {
         if (depth > 1 && eject_others(task, depth)) return true;
         // What a rule of the caller's refuses says nothing of other tasks.
         if (policies_.switches.remember_failures && !work_.rule && !budget_.exhausted())
-            work_.failed.add(cluster_, task, depth);
+            work_.failed.add(cluster_, task, depth, moves_.chains().node);
         return false;
     }
 

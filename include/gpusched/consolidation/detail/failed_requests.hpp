@@ -12,7 +12,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// A request fails without a search where one failed that asked for no more of anything, was allowed at least the
 /// same depth and may run on the same nodes. A heuristic: what failed may succeed after later moves, so the memory is
-/// cleared at every round. What a task with extras, or one that avoids, wants near or spreads, failed
+/// cleared at every round. The node that was being vacated meanwhile, the source, was no destination and may be one
+/// later, so each failure remembers its own. What a task with extras, or one that avoids, wants near or spreads, failed
 /// of is known of those with the same constraints.
 class FailedRequests {
   public:
@@ -24,9 +25,21 @@ class FailedRequests {
     [[nodiscard]] bool dominates(const Cluster& cluster, TaskId task, int depth) const {
         const auto& request = requests_[index(task)];
         return knows(classes_[request.of], request, depth) ||
-               (!alike_.empty() && dominates_alike(cluster, task, depth));
+               (!alike_.empty() && knows(alike(cluster, task), request, depth));
     }
-    void add(const Cluster& cluster, TaskId task, int depth);
+    /// @param source the node that was being vacated
+    void add(const Cluster& cluster, TaskId task, int depth, NodeId source);
+    /// Calls `offer(node)` for the sources of the failures that dominate the request, until it returns true.
+    template <class Offer>
+    bool visit_sources(const Cluster& cluster, TaskId task, int depth, Offer&& offer) const {
+        const auto& request = requests_[index(task)];
+        const auto visit = [&](const std::vector<Failure>& failures) {
+            for (const auto& failure : failures)
+                if (failure.is_no_harder(request, depth) && offer(failure.source)) return true;
+            return false;
+        };
+        return visit(classes_[request.of]) || (!alike_.empty() && visit(alike(cluster, task)));
+    }
 
   private:
     /// What a task asks for, side by side: searches read it of tasks all over the cluster.
@@ -39,6 +52,7 @@ class FailedRequests {
         std::int64_t cpu_milli, memory_mib;
         std::int32_t gpu_milli;
         std::int32_t depth;
+        NodeId source;
         [[nodiscard]] bool is_no_harder(const auto& other, int other_depth) const noexcept {
             return gpu_milli <= other.gpu_milli && cpu_milli <= other.cpu_milli &&
                    memory_mib <= other.memory_mib && depth >= other_depth;
@@ -62,7 +76,8 @@ class FailedRequests {
             if (failure.is_no_harder(request, depth)) return true;
         return false;
     }
-    [[nodiscard]] bool dominates_alike(const Cluster& cluster, TaskId task, int depth) const;
+    /// What is known of tasks with the same constraints.
+    [[nodiscard]] const std::vector<Failure>& alike(const Cluster& cluster, TaskId task) const;
     static Constraints constraints_of(const Cluster& cluster, TaskId task);
 
     std::vector<Request> requests_;              // by task

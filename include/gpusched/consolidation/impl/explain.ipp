@@ -299,7 +299,8 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
             lacks.push_back(cluster_.is_fraction(task)
                                 ? number(change.gpu_milli) + " of a GPU"
                                 : counted(change.gpu_milli / whole_gpu_milli, "idle GPU"));
-        if (change.cpu_milli > 0) lacks.push_back(number(change.cpu_milli) + " cores");
+        if (change.cpu_milli > 0)
+            lacks.push_back(number(change.cpu_milli) + (change.cpu_milli == 1000 ? " core" : " cores"));
         if (change.memory_mib > 0) lacks.push_back(std::to_string(change.memory_mib) + " MiB of memory");
         text += "; nearest is node " + gpusched::quoted(cluster_.name(change.node));
         for (std::size_t l = 0; l < lacks.size(); ++l)
@@ -359,7 +360,13 @@ inline Explanation Explainer::about(NodeId node) {
     result.text += " stays occupied";
     if (result.fate == NodeFate::not_worthwhile && !result.received.empty()) {
         result.fate = NodeFate::receives;
-        result.text += ": the plan moves " + counted(std::ssize(result.received), "task") + " onto it";
+        const auto moved =
+            std::ranges::count_if(result.received, [&](TaskId task) { return cluster_.is_placed(task); });
+        const auto placed = std::ssize(result.received) - moved;
+        result.text += ": the plan";
+        if (moved > 0) result.text += " moves " + counted(moved, "task") + " onto it";
+        if (placed > 0)
+            result.text += (moved > 0 ? " and places " : " places ") + counted(placed, "task") + " on it";
     }
     const auto dear = price_of_node(cluster_, scope_, node, options_);
     std::int64_t opened_weight = 0;

@@ -112,7 +112,10 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
     const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
     switch (e.fate) {
     case MoveFate::not_placed:
-        return text + " runs nowhere";
+        if (e.from_node != none<NodeId>)
+            return text + " runs nowhere before the plan, which places it on node " +
+                   gpusched::quoted(cluster.name(e.from_node));
+        return text + (cluster.is_placed(e.task) ? " is evicted by the plan" : " runs nowhere");
     case MoveFate::is_there:
         return text + " is on " + to + (after_plan ? " when the plan is done" : " already");
     case MoveFate::task_stays:

@@ -28,12 +28,14 @@ GPUSCHED_INTERNAL FailedRequests::Constraints FailedRequests::constraints_of(con
             t.extras[i],      t.gpu_memory_mib[i], cluster.may_borrow(task)};
 }
 
-GPUSCHED_INLINE bool FailedRequests::dominates_alike(const Cluster& cluster, TaskId task, int depth) const {
+GPUSCHED_INLINE auto FailedRequests::alike(const Cluster& cluster, TaskId task) const
+    -> const std::vector<Failure>& {
+    static const std::vector<Failure> nothing;
     const auto same = alike_.find(constraints_of(cluster, task));
-    return same != alike_.end() && knows(same->second, requests_[index(task)], depth);
+    return same != alike_.end() ? same->second : nothing;
 }
 
-GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, int depth) {
+GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, int depth, NodeId source) {
     const auto& inv = cluster.inventory();
     // What fails for its groups, GPU memory, locality or extras says nothing about others; where it takes a look at every node, it
     // is remembered for those that ask for the same.
@@ -42,7 +44,7 @@ GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, in
                            !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty()))
         return;
     const auto& request = requests_[index(task)];
-    const Failure failure{request.cpu_milli, request.memory_mib, request.gpu_milli, depth};
+    const Failure failure{request.cpu_milli, request.memory_mib, request.gpu_milli, depth, source};
     auto& entries = asks_for_more ? alike_[constraints_of(cluster, task)] : classes_[request.of];
     std::erase_if(entries, [&](const Failure& e) { return failure.is_no_harder(e, e.depth); });
     entries.push_back(failure);

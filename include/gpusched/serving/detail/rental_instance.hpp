@@ -96,7 +96,6 @@ class RentalInstance {
     /// @param of  as for `times`
     [[nodiscard]] std::vector<MeasuredThroughput> measured_rows(const ServingInstance& of, std::size_t c,
                                                                 std::size_t w) const;
-    /// The options of all estimates.
 
   private:
     /// All possible deployments, with throughputs as in `considered`.

@@ -167,6 +167,8 @@ inline void check_deployment(const LanguageModel& model, std::span<const GpuType
     Problems problems;
     const auto owner = "deployment " + gpusched::quoted(deployment.name);
     if (deployment.stages.empty()) problems.add(bad_value("stages", "none", "at least one", owner));
+    if (gpus.empty()) problems.add(bad_value("gpus", "none", "the GPU types of the deployment"));
+    problems.throw_if_any();
     int layers = 0;
     for (const auto& stage : deployment.stages) {
         check_range(problems, "gpu", stage.gpu, 0, static_cast<int>(gpus.size()) - 1, owner);
@@ -174,7 +176,7 @@ inline void check_deployment(const LanguageModel& model, std::span<const GpuType
         check_range(problems, "layers", stage.layers, 1, model.layers, owner);
         layers += std::clamp(stage.layers, 0, model.layers);
     }
-    if (!deployment.stages.empty() && layers != model.layers)
+    if (layers != model.layers)
         problems.add(bad_value("layers", std::to_string(layers),
                                std::to_string(model.layers) + ", those of the model, in all stages", owner));
     problems.throw_if_any();
