@@ -177,7 +177,7 @@ def main() -> None:
     # A plain array that fills the map: a compiler takes a quarter of a minute over a map's initialiser list of this size.
     output.write_text(
         "// Written by extract_docs.py; do not edit.\n"
-        '#include "core/bindings.hpp"\n\n#include <map>\n#include <stdexcept>\n\n'
+        '#include "support/bindings.hpp"\n\n#include <map>\n#include <stdexcept>\n\n'
         "namespace {\n"
         "struct Entry {\n    const char *name, *text;\n};\n"
         f"constexpr Entry entries[] = {{\n{entries}\n}};\n"

@@ -8,7 +8,7 @@ With --check nothing is written: differences from what is committed are printed,
 Where the types come from: with GPUSCHED_TYPED_SIGNATURES set, the docstring of every function begins with the signature that
 pybind11 derives from C++ (names of positional parameters, their types, the result). The signature of our own follows where there
 is one: it says what is keyword-only, with types and defaults of the options. Types that C++ cannot say are given to
-objects by python/bindings/core/arguments.hpp. The docstrings themselves stay out: they are at run time, and would make every sentence
+objects by python/bindings/support/arguments.hpp. The docstrings themselves stay out: they are at run time, and would make every sentence
 changed in a header a change here.
 
 pybind11-stubgen does not know that second signature: it writes `**kwargs` for every option and drops the defaults. A

@@ -1,5 +1,25 @@
 // The extension module gpusched._core. Users import the modules around it, which only re-export.
-#include "core/keywords.hpp"
+#include "support/keywords.hpp"
+
+#include <string>
+
+namespace gpusched::python {
+
+namespace {
+
+/// Asks `gpusched._distribution` whether the files around the module are its own.
+/// @throws import_error with its message: of an error from Python, pybind11 shows "initialization failed" alone
+void require_own_files() {
+    try {
+        py::module_::import("gpusched._distribution").attr("require_own_files")();
+    } catch (const py::error_already_set& error) {
+        throw py::import_error(py::str(error.value()).cast<std::string>());
+    }
+}
+
+}  // namespace
+
+}  // namespace gpusched::python
 
 PYBIND11_MODULE(_core, m) {
     namespace gp = gpusched::python;
@@ -8,7 +28,9 @@ PYBIND11_MODULE(_core, m) {
     // Docstrings carry their own signatures: see documented(). Those of pybind11 have the types that the stubs show.
     if (!gp::typed_signatures()) options.disable_function_signatures();
     gp::require_own_files();
+    // In this order: a signature names a class only once that is bound, and io gives the traces of sim.
     gp::bind_core(m);
+    gp::bind_json(m);
     gp::bind_model(m);
     gp::bind_topology(m);
     gp::bind_verify(m);
@@ -21,11 +43,6 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_host(m);
     gp::bind_sim(m);
     gp::bind_io(m);
-    gp::bind_hardware(m);
-    gp::bind_readings(m);
-    gp::bind_kubernetes(m);
-    gp::bind_slurm(m);
-    gp::bind_documents(m);
     gp::bind_milp(m);
     gp::bind_serving(m);
     m.attr("keywords") = gp::keywords_by_function();

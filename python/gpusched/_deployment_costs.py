@@ -95,8 +95,6 @@ def deployment_costs(
     if part == 0:
         raise InvalidInput(f"utilization: {repr_text(utilization)}; expected a number above 0, up to 1")
     requests, start = integer("simulated_requests", simulated_requests, 1, 10**7), integer("seed", seed, 0, MOST_SEED)
-    if isinstance(deployments, Mapping) and "memory_fraction" in deployments:
-        raise InvalidInput("deployments: unknown field 'memory_fraction'; it belongs to the estimate, 'estimate'")
     searched = [name for name in keywords_of(core.enumerate_deployments) if name != "memory_fraction"]
     options = {**fields("deployment_costs", "deployments", deployments, searched), "max_types": 1}
     estimates = fields("deployment_costs", "estimate", estimate, keywords_of(core.estimate_throughput))

@@ -61,13 +61,17 @@ FOREIGN_DETAIL = {
     },
 }
 
+# Rooms that python/bindings/support includes, and why. It lies under the bindings of all rooms and includes none of them.
+SUPPORT = {
+    "core": "errors, tables of fields, the context of calls",
+    "json": "dicts are read as documents",
+    "milp": "every call brings the LP solver",
+    "model": "keywords take names of nodes and tasks",
+}
+
 # room of bindings -> rooms above its own that they include, and why.
 UPWARD_BINDINGS = {
     "allocation": {"io": "jobs and tasks that are dicts are read as documents"},
-    "core": {
-        "milp": "every call brings the LP solver",
-        "model": "keywords take names of nodes and tasks",
-    },
     "milp": {"allocation": "jobs that are dicts are read as `allocate` reads them"},
     "model": {
         "consolidation": "a plan shows the rounds of its search",
@@ -218,10 +222,11 @@ def below(room, allowed):
     return allowed[room].union(*(below(other, allowed) for other in allowed[room]))
 
 
-def check_bindings(root, allowed, upward):
-    """The bindings lie in folders that are called as the rooms; only the module itself stands above them. They include, of the
-    library and of other bindings, what lies under their room, json (dicts are read as documents), and what `upward` lists; what it
-    lists for nothing is an error. Of a room's `detail/` they include nothing, but for core's."""
+def check_bindings(root, allowed, upward, support):
+    """The bindings lie in folders that are called as the rooms, over what all of them share, `support/`; only the module itself
+    stands above them. They include, of the library and of other bindings, what lies under their room, json (dicts are read as
+    documents), and what `upward` lists; `support/` includes of the library the rooms that `support` lists. What either lists for
+    nothing is an error. Of a room's `detail/` they include nothing, but for core's."""
     folder = root / "python/bindings"
     problems = []
     used = set()
@@ -231,21 +236,24 @@ def check_bindings(root, allowed, upward):
         name = f"python/bindings/{source.as_posix()}"
         if source.as_posix() == "module.cpp":
             continue
-        if own not in allowed:
+        if own not in {*allowed, "support"}:
             problems.append(f"{name}: is in no folder of a room")
             continue
+        shared = own == "support"
+        free = {own} if shared else {own, "support", "core", "json"} | below(own, allowed)
         for quote, target in includes(path.read_text(encoding="utf-8")):
             if target.startswith("gpusched/") and "/detail/" in target and component_of(target) != "core":
                 problems.append(f"{name}: <{target}> belongs to {component_of(target)} alone")
             other = target.split("/")[0] if quote == '"' else component_of(target) if target.startswith("gpusched/") else None
-            if other is None or other in {own, "core", "json"} | below(own, allowed):
+            if other is None or other in free:
                 continue
             used.add((own, other))
-            if other not in upward.get(own, {}):
+            listed = upward.get(own, {}) if not shared else support if quote == "<" else {}
+            if other not in listed:
                 problems.append(f"{name}: bindings of {own} must not include {other} (<{target}>)")
     return problems + [
         f"bindings of {own} may include {other}, but no file of theirs does"
-        for own in upward for other in upward[own] if (own, other) not in used
+        for own, listed in {**upward, "support": support}.items() for other in listed if (own, other) not in used
     ]
 
 
@@ -439,7 +447,7 @@ def test_umbrellas_are_checked():
 
 def test_bindings_are_in_rooms():
     tree = {"python/bindings/module.cpp": "", "python/bindings/model/a.cpp": "", "python/bindings/b.hpp": "", "python/bindings/x/c.cpp": ""}
-    assert check_tree(tree, lambda root: check_bindings(root, {"model": set()}, {})) == [
+    assert check_tree(tree, lambda root: check_bindings(root, {"model": set()}, {}, {})) == [
         "python/bindings/b.hpp: is in no folder of a room",
         "python/bindings/x/c.cpp: is in no folder of a room",
     ]
@@ -448,14 +456,17 @@ def test_bindings_are_in_rooms():
 def test_bindings_include_what_lies_under_them():
     allowed = {"core": set(), "model": {"core"}, "io": {"model"}}
     right = {"python/bindings/io/a.cpp": '#include "core/a.hpp"\n#include "model/b.hpp"\n#include <gpusched/core/c.hpp>\n'}
-    assert check_tree(right, lambda root: check_bindings(root, allowed, {})) == []
+    assert check_tree(right, lambda root: check_bindings(root, allowed, {}, {})) == []
     for text in ('#include "io/a.hpp"\n', "#include <gpusched/io/a.hpp>\n"):
         wrong = {"python/bindings/model/b.cpp": text}
-        assert len(check_tree(wrong, lambda root: check_bindings(root, allowed, {}))) == 1
-        assert check_tree(wrong, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}})) == []
-    assert len(check_tree(right, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}}))) == 1
+        assert len(check_tree(wrong, lambda root: check_bindings(root, allowed, {}, {}))) == 1
+        assert check_tree(wrong, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}}, {})) == []
+    assert len(check_tree(right, lambda root: check_bindings(root, allowed, {"model": {"io": "why"}}, {}))) == 1
+    for text, found in (("#include <gpusched/model/a.hpp>\n", 0), ("#include <gpusched/io/a.hpp>\n", 2), ('#include "model/a.hpp"\n', 1)):
+        shared = {"python/bindings/support/a.hpp": text, "python/bindings/io/b.cpp": '#include "support/a.hpp"\n'}
+        assert len(check_tree(shared, lambda root: check_bindings(root, allowed, {}, {"model": "why"}))) == found
     inner = {"python/bindings/io/a.cpp": "#include <gpusched/io/detail/a.hpp>\n#include <gpusched/core/detail/b.hpp>\n"}
-    assert len(check_tree(inner, lambda root: check_bindings(root, allowed, {}))) == 1
+    assert len(check_tree(inner, lambda root: check_bindings(root, allowed, {}, {}))) == 1
 
 
 TABLE = "gpusched_component(\n  core\n  ROOMS core model)\ngpusched_component(io ROOMS io NEEDS core PRIVATE csv)\n"
@@ -490,7 +501,7 @@ def test_components_link_what_they_include():
 def test_library_keeps_its_layers():
     problems, files, used = check(ROOT)
     problems += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT)
-    problems += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS) + unused(used, ALLOWED)
+    problems += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS, SUPPORT) + unused(used, ALLOWED)
     assert files > 0
     assert not problems, "\n" + "\n".join(problems)
 
@@ -508,7 +519,7 @@ if __name__ == "__main__":
     test_bindings_are_in_rooms()
     found, count, edges = check(ROOT)
     found += check_namespaces(ROOT) + check_details(ROOT, FOREIGN_DETAIL) + check_umbrellas(ROOT)
-    found += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS) + unused(edges, ALLOWED)
+    found += check_bindings(ROOT, ALLOWED, UPWARD_BINDINGS, SUPPORT) + unused(edges, ALLOWED)
     for problem in found:
         print(problem)
     print(f"{count} files read, {len(found)} violations")

@@ -45,6 +45,11 @@ struct ProfilePoint {
     double seconds = 0;  ///< of one layer, >= 0
     bool operator==(const ProfilePoint&) const = default;
 };
+template <class F>
+constexpr void visit_fields(std::type_identity<ProfilePoint>, F&& field) {
+    field("size", &ProfilePoint::size);
+    field("seconds", &ProfilePoint::seconds);
+}
 
 /// Measured times of one layer of one model on a tensor-parallel group; they replace the roofline for its stages, all-reduces
 /// included. Between points they are interpolated; below the first they are its time, beyond the last they grow in

@@ -1,14 +1,14 @@
 // gpusched.allocation: placing one task.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/keywords.hpp"
-#include "core/python_function.hpp"
-#include "core/sources.hpp"
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/keywords.hpp"
+#include "support/python_function.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
@@ -25,6 +25,9 @@
 #include <optional>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_gangs(py::module_& m);
 
 ClusterPtr with_tasks(const ClusterPtr& cluster, std::vector<TaskSpec> tasks) {
     return unlocked([&] {

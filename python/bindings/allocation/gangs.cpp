@@ -1,11 +1,11 @@
 // gpusched.allocation: jobs over switches.
 #include "allocation/gangs.hpp"
-#include "core/arguments.hpp"
-#include "core/call.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/plan.hpp"
 #include "model/task_argument.hpp"
+#include "support/arguments.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
 

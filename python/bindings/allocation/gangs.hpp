@@ -1,9 +1,9 @@
 // Jobs as callers describe them where they are to be allocated.
 #pragma once
 
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/job_request.hpp>
@@ -42,6 +42,5 @@ py::object named_allocation(const Cluster& cluster, const std::string& job,
                             const allocation::Allocation& found);
 
 /// Adds what places jobs to gpusched.allocation.
-void bind_gangs(py::module_& m);
 
 }  // namespace gpusched::python

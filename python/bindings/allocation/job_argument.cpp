@@ -1,7 +1,7 @@
 // Jobs as callers describe them: dicts, or names of jobs of the cluster.
 #include "allocation/gangs.hpp"
 #include "model/task_argument.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
 
 #include <gpusched/io/cluster_forms.hpp>
 

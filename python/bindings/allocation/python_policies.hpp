@@ -1,9 +1,9 @@
 // Policies of placement written in Python: functions of the cluster, a task and a node.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/python_function.hpp"
 #include "model/cluster_views.hpp"
+#include "support/arguments.hpp"
+#include "support/python_function.hpp"
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/core/text.hpp>

@@ -1,12 +1,12 @@
 // gpusched.consolidation.
 #include "consolidation/python_policies.hpp"
-#include "core/arguments.hpp"
-#include "core/call.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
 #include "model/named.hpp"
 #include "model/plan.hpp"
+#include "support/arguments.hpp"
+#include "support/call.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/consolidation/bound.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
@@ -17,6 +17,10 @@
 #include <gpusched/consolidation/value_report.hpp>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_frontier(py::module_& m);
+void bind_waves(py::module_& m);
 
 namespace c = consolidation;
 

@@ -1,12 +1,12 @@
 // gpusched.consolidation.frontier.
 #include "consolidation/python_policies.hpp"
-#include "core/arguments.hpp"
-#include "core/call.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
+#include "support/arguments.hpp"
+#include "support/call.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/options.hpp>

@@ -1,8 +1,8 @@
 #include "consolidation/python_policies.hpp"
 
-#include "core/call.hpp"
-#include "core/fields.hpp"
-#include "core/python_function.hpp"
+#include "support/call.hpp"
+#include "support/fields.hpp"
+#include "support/python_function.hpp"
 
 #include <cmath>
 #include <iterator>

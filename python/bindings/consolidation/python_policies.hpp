@@ -1,8 +1,8 @@
 // Policies of consolidation written in Python: functions of the cluster that answer one whole number for each node.
 #pragma once
 
-#include "core/arguments.hpp"
 #include "model/cluster_views.hpp"
+#include "support/arguments.hpp"
 
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/placement_rule.hpp>

@@ -1,11 +1,11 @@
 // gpusched.consolidation: one move explained, and moves of the caller's own made a plan.
 #include "consolidation/python_policies.hpp"
-#include "core/arguments.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
 #include "model/named.hpp"
 #include "model/plan.hpp"
+#include "support/arguments.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/options.hpp>

@@ -1,7 +1,7 @@
 // Answers of the admission of tenants, as Python has them: with keys of profiles.
 #pragma once
 
-#include "core/records.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/control/tenant_admission.hpp>
 

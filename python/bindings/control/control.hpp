@@ -1,9 +1,9 @@
 // The decision core of the controller in Python: with its state, its last window and its log.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/keywords.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -128,7 +128,5 @@ struct Controller {
         return out;
     }
 };
-
-void bind_tenant_admission(py::module_& m);  // within gpusched.control
 
 }  // namespace gpusched::python

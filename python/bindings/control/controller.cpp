@@ -1,9 +1,9 @@
-// gpusched.control: the controller's decision core and its audit log.
+// Within gpusched.control: the controller's decision core and its audit log.
 #include "control/control.hpp"
 #include "control/mig.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
@@ -51,6 +51,8 @@ control::ControllerOptions with_layout(const py::object& options, const py::obje
                             std::pair{"tenants", py::object(tenants)});
     return control::parse_config(to_document(document, "configuration"));
 }
+
+}  // namespace
 
 void bind_controller(py::module_& m) {
     py::class_<NamedAction> action(m, "Action", "One of at most two actions of a window.");
@@ -129,15 +131,6 @@ void bind_controller(py::module_& m) {
             return dict_from(control::variant_flags(OptionType<control::Variant>::read("variant", variant)));
         },
         py::arg("variant"), documented("variant_flags(variant)", doc("control::variant_flags")).c_str());
-}
-
-}  // namespace
-
-void bind_control(py::module_& parent) {
-    auto m = submodule(parent, "control");
-    bind_mig(m);
-    bind_controller(m);
-    bind_tenant_admission(m);
 }
 
 }  // namespace gpusched::python

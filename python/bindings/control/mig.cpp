@@ -1,7 +1,7 @@
 // gpusched.control: MIG tables and layouts.
 #include "control/mig.hpp"
-#include "core/arguments.hpp"
-#include "core/records.hpp"
+#include "support/arguments.hpp"
+#include "support/records.hpp"
 
 #include <array>
 #include <optional>

@@ -1,8 +1,8 @@
 // MIG layouts in Python: a part and the instances of one GPU.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/keywords.hpp"
+#include "support/arguments.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
@@ -65,7 +65,5 @@ struct MigLayoutValue {
         return out;
     }
 };
-
-void bind_mig(py::module_& m);  // within gpusched.control
 
 }  // namespace gpusched::python

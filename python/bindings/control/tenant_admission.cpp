@@ -1,8 +1,8 @@
 // gpusched.control: admission of new tenants of a host.
 #include "control/admission.hpp"
 #include "control/control.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/core/checks.hpp>
 

@@ -1,9 +1,9 @@
 // gpusched.fragmentation.
-#include "core/fields.hpp"
-#include "core/records.hpp"
 #include "fragmentation/workload.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
+#include "support/fields.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/entropy.hpp>

@@ -1,7 +1,7 @@
 // A workload from what callers may pass for one.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/fragmentation/workload.hpp>
 

@@ -1,8 +1,8 @@
 // A cluster that was read from elsewhere, and where it was read from.
 #pragma once
 
-#include "core/arguments.hpp"
 #include "model/cluster_views.hpp"
+#include "support/arguments.hpp"
 
 #include <gpusched/io/named_text.hpp>
 #include <gpusched/io/reading_report.hpp>

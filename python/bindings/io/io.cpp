@@ -1,9 +1,9 @@
 // gpusched.io.
-#include "core/keywords.hpp"
-#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "model/trace.hpp"
+#include "support/keywords.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/io/anonymize.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
@@ -12,6 +12,11 @@
 #include <gpusched/io/pod_migration_jobs.hpp>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_readings(py::module_& m);
+void bind_kubernetes(py::module_& m);
+void bind_slurm(py::module_& m);
 
 void bind_io(py::module_& parent) {
     auto m = submodule(parent, "io");
@@ -64,6 +69,9 @@ void bind_io(py::module_& parent) {
         koordinator
             .documented("plan_to_pod_migration_jobs(plan, cluster", doc("io::plan_to_pod_migration_jobs"))
             .c_str());
+    bind_readings(m);
+    bind_kubernetes(m);
+    bind_slurm(m);
 }
 
 }  // namespace gpusched::python

@@ -1,11 +1,11 @@
 // Within gpusched.io: the reader of Kubernetes objects, and reports of readings.
-#include "core/arguments.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
-#include "core/sources.hpp"
 #include "io/cluster_reading.hpp"
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/kai.hpp>
@@ -128,8 +128,7 @@ void take_kai_source(const py::object& source, Sources& out) {
 
 }  // namespace
 
-void bind_kubernetes(py::module_& parent) {
-    py::module_ m = parent.attr("io");
+void bind_kubernetes(py::module_& m) {
     bind_import_report(m);
     py::class_<ClusterReading> reading(
         m, "ClusterReading", "A cluster that was read from elsewhere, and how each part of it was read.");

@@ -1,10 +1,10 @@
 // Within gpusched.io: the readers of machines and networks.
-#include "core/keywords.hpp"
-#include "core/records.hpp"
-#include "core/sources.hpp"
-#include "core/values.hpp"
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
+#include "support/sources.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/flextopo_json.hpp>
@@ -112,8 +112,7 @@ void bind_node_resources(py::module_& m, const Keywords<io::HardwareReadOptions>
 
 }  // namespace
 
-void bind_readings(py::module_& parent) {
-    py::module_ topology = parent.attr("topology"), m = parent.attr("io");
+void bind_readings(py::module_& m) {
     bind_results(m);
     using H = io::HardwareReadOptions;
     const auto hardware = Keywords<H>().fields();
@@ -157,14 +156,14 @@ void bind_readings(py::module_& parent) {
                         doc("io::read_kubernetes_topology"))
             .c_str());
     m.def(
-        "network_tree",
-        [topology](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
+        "network_tree", [](const io::NetworkReading& reading) -> Typed<"NetworkTree"> {
             ClusterSpec spec;
             for (const auto& node : reading.nodes) {
                 spec.nodes.emplace_back().name = node.name;
                 spec.nodes.back().network = node.network;
             }
-            return topology.attr("NetworkTree")(std::make_shared<Cluster>(Cluster::build(spec)));
+            return py::module_::import("gpusched.topology")
+                .attr("NetworkTree")(std::make_shared<Cluster>(Cluster::build(spec)));
         },
         py::arg("reading"), documented("network_tree(reading)", doc("io::network_tree")).c_str());
     m.def(

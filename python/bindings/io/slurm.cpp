@@ -1,9 +1,9 @@
 // Within gpusched.io: the reader of what Slurm's scontrol prints.
-#include "core/arguments.hpp"
-#include "core/keywords.hpp"
-#include "core/sources.hpp"
 #include "io/cluster_reading.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/slurm.hpp>
@@ -26,8 +26,7 @@ void take_slurm_source(const py::handle& source, Sources& out) {
 
 }  // namespace
 
-void bind_slurm(py::module_& parent) {
-    py::module_ m = parent.attr("io");
+void bind_slurm(py::module_& m) {
     using O = io::SlurmReadOptions;
     const auto options = Keywords<O>().fields().shared_as("io.read_slurm");
     m.def(

@@ -1,9 +1,9 @@
 // Other builders of gpusched.milp: spot scheduling, consolidation. Jobs are in milp/jobs.cpp.
-#include "core/arrays.hpp"
-#include "core/fields.hpp"
-#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
+#include "support/arrays.hpp"
+#include "support/fields.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/milp/consolidation.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
@@ -115,7 +115,6 @@ void bind_consolidation_model(py::module_& m) {
 void bind_milp_builders(py::module_& m) {
     bind_spot(m);
     bind_consolidation_model(m);
-    bind_milp_jobs(m);
 }
 
 }  // namespace gpusched::python

@@ -1,11 +1,11 @@
 // Builders of gpusched.milp about pending work: joint allocation, priority packing.
 #include "allocation/gangs.hpp"
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/fields.hpp"
-#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/fields.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/json/by_name.hpp>
 #include <gpusched/milp/joint_allocation.hpp>

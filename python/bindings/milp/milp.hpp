@@ -1,9 +1,9 @@
 // What the binding units of gpusched.milp share.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/call.hpp"
-#include "core/keywords.hpp"
+#include "support/arguments.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/milp/solver.hpp>
 
@@ -30,8 +30,5 @@ Keywords<Arguments> solver_keywords() {
 
 /// @throws InvalidInput for an unknown name, BackendError that says what to install
 milp::AnySolver solver_argument(const py::object& solver);
-
-void bind_milp_builders(py::module_& m);
-void bind_milp_jobs(py::module_& m);
 
 }  // namespace gpusched::python

@@ -1,8 +1,8 @@
 // What Python holds of a snapshot: the cluster itself, and nodes and tasks as light views that keep it alive.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/values.hpp"
+#include "support/arguments.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>

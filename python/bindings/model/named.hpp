@@ -1,8 +1,8 @@
 // Records about a cluster, with names in the place of its ids, so that they stand on their own.
 #pragma once
 
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
+#include "support/records.hpp"
 
 #include <cstddef>
 #include <optional>

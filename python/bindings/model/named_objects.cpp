@@ -1,9 +1,9 @@
 // Nodes and tasks given as objects where their names may stand.
-#include "core/named_objects.hpp"
+#include "support/named_objects.hpp"
 
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
 
 #include <string>
 #include <variant>

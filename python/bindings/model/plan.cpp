@@ -1,11 +1,11 @@
 // gpusched.model: plans.
 #include "model/plan.hpp"
 
-#include "core/arguments.hpp"
-#include "core/fields.hpp"
-#include "core/sources.hpp"
-#include "core/struct_states.hpp"
 #include "model/cluster_views.hpp"
+#include "support/arguments.hpp"
+#include "support/fields.hpp"
+#include "support/sources.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/file.hpp>

@@ -1,7 +1,7 @@
 // What Python holds of a plan: names instead of ids, so that it stands on its own.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
 
 #include <gpusched/model/spec.hpp>
 

@@ -1,8 +1,8 @@
 // gpusched.model: tasks.
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/keywords.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What Python holds of a trace: an unchanging one, shared by all that refer to it.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/model/trace.hpp>
 

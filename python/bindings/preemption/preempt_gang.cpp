@@ -1,9 +1,9 @@
 // gpusched.preemption: gangs of preemptors, and decisions as plans.
 #include "allocation/gangs.hpp"
-#include "core/call.hpp"
-#include "core/records.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
+#include "support/call.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>

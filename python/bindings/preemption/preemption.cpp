@@ -1,10 +1,10 @@
 // gpusched.preemption: whom to evict so that a task can run; the online index.
 #include "preemption/preemption.hpp"
-#include "core/call.hpp"
-#include "core/python_function.hpp"
 #include "model/named.hpp"
 #include "model/plan.hpp"
 #include "model/task_argument.hpp"
+#include "support/call.hpp"
+#include "support/python_function.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/preemption/online.hpp>
@@ -16,6 +16,10 @@
 #include <variant>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_preempt_gang(py::module_& m);
+void bind_standby(py::module_& m);
 
 namespace {
 

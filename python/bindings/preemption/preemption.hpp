@@ -1,8 +1,8 @@
 // What the units of gpusched.preemption share: decisions with names, and their options.
 #pragma once
 
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>
@@ -143,7 +143,5 @@ Keywords<O> decision_options() {
 void warn_of_limit(StopReason reason, const char* consequence);
 
 /// Adds gangs of preemptors, and Standby's leases, to gpusched.preemption.
-void bind_preempt_gang(py::module_& m);
-void bind_standby(py::module_& m);
 
 }  // namespace gpusched::python

@@ -1,8 +1,8 @@
 // gpusched.preemption: Standby tasks that lend their GPUs, evictions that take time.
-#include "core/arguments.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "preemption/preemption.hpp"
+#include "support/arguments.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/preemption/standby.hpp>

@@ -1,7 +1,7 @@
 // gpusched.serving: a day of arrivals, and how many prefill and decode replicas serve it.
-#include "core/arrays.hpp"
-#include "core/records.hpp"
 #include "serving/serving.hpp"
+#include "support/arrays.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/serving/simulate_autoscaling.hpp>
 

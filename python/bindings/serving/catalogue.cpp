@@ -1,7 +1,7 @@
 // GPU types, models, deployments, estimates and profiles in gpusched.serving.
-#include "core/records.hpp"
-#include "core/sources.hpp"
 #include "serving/serving.hpp"
+#include "support/records.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/serving/profile_csv.hpp>
 

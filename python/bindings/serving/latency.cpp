@@ -1,7 +1,7 @@
 // gpusched.serving: how long requests take.
-#include "core/call.hpp"
-#include "core/records.hpp"
 #include "serving/serving.hpp"
+#include "support/call.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
@@ -44,10 +44,6 @@ void bind_serving_latency(py::module_& m) {
     m.def(
         "simulate_latency",
         [options](const Request& request, const Replicas& plan, const py::kwargs& keywords) {
-            if (keywords.contains("memory_fraction"))
-                throw py::type_error(
-                    "simulate_latency() got an unexpected keyword argument 'memory_fraction'; it belongs to "
-                    "the estimate, 'estimate'");
             const auto o = options.read("simulate_latency", keywords);
             const auto asked =
                 read_serving_request(request, o.rate > 0 ? py::object(py::float_(1.0)) : py::none());

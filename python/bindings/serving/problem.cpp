@@ -1,8 +1,8 @@
 // gpusched.serving: the serving problem by itself, its MILP and its solution.
-#include "core/arrays.hpp"
-#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
 #include "serving/serving.hpp"
+#include "support/arrays.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/json/by_name.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>

@@ -1,6 +1,6 @@
 // Requests and plans of the serving planner as dicts: documents that the library reads and writes.
 #include "serving/serving.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/request_json.hpp>

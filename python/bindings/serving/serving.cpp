@@ -1,10 +1,10 @@
 // gpusched.serving.
 #include "serving/serving.hpp"
-#include "core/call.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
-#include "core/struct_states.hpp"
 #include "milp/milp.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/curve.hpp>
@@ -15,6 +15,12 @@
 #include <cmath>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_autoscale(py::module_& m);
+void bind_serving_catalogue(py::module_& m);
+void bind_serving_latency(py::module_& m);
+void bind_serving_problem(py::module_& m);
 
 namespace s = serving;
 

@@ -1,10 +1,10 @@
 // What the binding units of gpusched.serving share.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
-#include "core/struct_states.hpp"
+#include "support/arguments.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/serving/plan_json.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -16,16 +16,10 @@
 #include <utility>
 #include <vector>
 
-/// A point of a measured table: a pair of its size and the seconds.
+/// A point of a measured table: a row of its size and the seconds.
 template <>
-struct gpusched::json::Form<gpusched::serving::ProfilePoint> {
-    static void read(Reader& reader, std::uint32_t at, serving::ProfilePoint& out) {
-        if (reader.kind(at) != Kind::array || reader.document()[at].size != 2)
-            return reader.expected(at, "a pair (size, seconds)");
-        reader.read(at + 1, out.size);
-        reader.read(reader.document()[at + 1].end, out.seconds);
-    }
-};
+struct gpusched::json::Form<gpusched::serving::ProfilePoint>
+    : gpusched::python::RowForm<gpusched::serving::ProfilePoint> {};
 
 /// A pair of indices of GPU types.
 template <>
@@ -38,26 +32,7 @@ struct gpusched::json::Form<std::pair<int, int>> {
     }
 };
 
-/// Options of deployments. They once had the fraction of the memory that is an option of the estimate.
-template <>
-struct gpusched::json::Form<gpusched::serving::DeploymentOptions> {
-    static void read(Reader& reader, std::uint32_t at, serving::DeploymentOptions& out) {
-        const auto moved =
-            reader.kind(at) == Kind::object ? reader.document().find(at, "memory_fraction") : std::nullopt;
-        if (moved) return reader.report(*moved, "unknown field; it belongs to the estimate, 'estimate'");
-        reader.read_object(at, out);
-    }
-};
-
 namespace gpusched::python {
-
-template <>
-struct Members<serving::ProfilePoint> {
-    static void visit(auto& point, auto&& each) {
-        each(point.size);
-        each(point.seconds);
-    }
-};
 
 /// A request as docs/serving.md describes it, as a dict.
 using Request = Typed<"Mapping[str, Any]">;
@@ -107,11 +82,6 @@ struct OptionType<std::pair<int, int>> {
     static std::string literal(const std::pair<int, int>&) { return "()"; }
     static std::string type() { return "tuple[int, int]"; }
 };
-
-void bind_autoscale(py::module_& m);
-void bind_serving_catalogue(py::module_& m);
-void bind_serving_latency(py::module_& m);
-void bind_serving_problem(py::module_& m);
 
 /// A request as docs/serving.md describes it.
 /// @param rate  of all kinds together, or by kind; empty or None = those of the request

@@ -1,9 +1,9 @@
-// gpusched.sim: generated clusters.
-#include "core/call.hpp"
-#include "core/keywords.hpp"
+// Within gpusched.sim: generated clusters.
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
-#include "json/documents.hpp"
+#include "support/call.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/sim/resample.hpp>
@@ -35,13 +35,7 @@ std::string picked_columns(const std::string& columns, const std::vector<std::si
 }
 }  // namespace
 
-void bind_sim(py::module_& parent) {
-    auto m = submodule(parent, "sim");
-    bind_trace(m);
-    bind_replay(m);
-    bind_host_simulation(m);
-    bind_spot_jobs(m);
-    bind_harvest(m);
+void bind_generate(py::module_& m) {
     using G = GeneratorArguments;
     const auto options = Keywords<G>()
                              .fields<sim::GeneratorOptions>()

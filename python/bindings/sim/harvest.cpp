@@ -1,7 +1,7 @@
 // gpusched.sim: the simulated harvest of Standby GPUs.
-#include "core/call.hpp"
-#include "core/records.hpp"
 #include "preemption/preemption.hpp"
+#include "support/call.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/sim/harvest.hpp>
 

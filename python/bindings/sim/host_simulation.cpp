@@ -1,9 +1,9 @@
 // gpusched.sim: the simulated host of the controller, and queueing formulas.
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/fields.hpp"
-#include "core/sources.hpp"
-#include "core/struct_states.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/fields.hpp"
+#include "support/sources.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/control/config.hpp>
 #include <gpusched/core/file.hpp>

@@ -1,7 +1,7 @@
 #include "sim/python_placement.hpp"
 
-#include "core/call.hpp"
-#include "core/python_function.hpp"
+#include "support/call.hpp"
+#include "support/python_function.hpp"
 
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>

@@ -1,11 +1,11 @@
 // gpusched.sim: replay of traces.
-#include "core/call.hpp"
-#include "core/keywords.hpp"
-#include "core/values.hpp"
 #include "model/cluster_views.hpp"
 #include "model/trace.hpp"
 #include "sim/python_placement.hpp"
 #include "sim/timeline.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/sim/replay.hpp>
 

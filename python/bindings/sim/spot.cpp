@@ -1,17 +1,17 @@
 // gpusched.sim: HP and spot jobs, and their replay.
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/call.hpp"
-#include "core/keywords.hpp"
-#include "core/python_function.hpp"
-#include "core/records.hpp"
-#include "core/sources.hpp"
-#include "core/struct_states.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
 #include "sim/timeline.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/call.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/python_function.hpp"
+#include "support/records.hpp"
+#include "support/sources.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>

@@ -1,10 +1,10 @@
 // Timelines of replays in Python: structs of columns as classes with one read-only array per column.
 #pragma once
 
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/records.hpp"
-#include "core/values.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/records.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/core/fields.hpp>
 

@@ -1,11 +1,11 @@
 // gpusched.sim: traces.
 #include "model/trace.hpp"
 
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/keywords.hpp"
-#include "core/values.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/quantity.hpp>

@@ -1,8 +1,8 @@
 // Within gpusched.topology: machines as graphs, and racks.
-#include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/io/cluster_forms.hpp>
@@ -354,8 +354,7 @@ void bind_racks(py::module_& m) {
 
 }  // namespace
 
-void bind_hardware(py::module_& parent) {
-    py::module_ m = parent.attr("topology");
+void bind_hardware(py::module_& m) {
     bind_graph(m);
     bind_racks(m);
 }

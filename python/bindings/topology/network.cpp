@@ -1,7 +1,7 @@
 // gpusched.topology: the network tree, with its vertices as light views that keep it alive.
-#include "core/keywords.hpp"
 #include "model/cluster_views.hpp"
 #include "model/task_argument.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/topology/dot.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -100,8 +100,7 @@ void bind_vertex(py::module_& m) {
 
 }  // namespace
 
-void bind_topology(py::module_& parent) {
-    auto m = submodule(parent, "topology");
+void bind_network(py::module_& m) {
     bind_vertex(m);
     py::class_<Tree, TreePtr> tree(m, "NetworkTree", doc("topology::NetworkTree").c_str());
     tree.def(py::init([](const ClusterPtr& cluster) {

@@ -1,10 +1,10 @@
 // gpusched.verify.
-#include "core/call.hpp"
-#include "core/keywords.hpp"
-#include "core/python_function.hpp"
-#include "core/records.hpp"
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
+#include "support/python_function.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/verify/plan.hpp>
 

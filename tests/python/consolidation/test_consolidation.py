@@ -159,6 +159,8 @@ def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
         gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
         gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^consolidate\(\) got an unexpected keyword argument 'empty_nodes'; it is a field of 'goal'$"):
+        gs.consolidate(tiny, empty_nodes=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         gs.consolidate(tiny, "best")  # type: ignore[misc]
     with pytest.raises(TypeError):

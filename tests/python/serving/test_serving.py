@@ -54,6 +54,8 @@ def test_catalogue_deployments_and_estimates() -> None:
     table = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
     measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
     assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
+    with pytest.raises(gs.InvalidInput, match=r"^profiles: /0/prefill/0: .*expected a row of size, seconds"):
+        serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[{**table, "prefill": [(1000,)]}])
     for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
         with pytest.raises(gs.InvalidInput):
             serving.estimate_throughput(model, [h100], found[3], 1000, 100, **bad)
@@ -351,11 +353,11 @@ def test_replanning_proves_what_it_says() -> None:
 
 
 def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; it belongs to the estimate, 'estimate'$"):
+    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; expected degrees, "):
         serving.plan_serving(request(), deployments={"memory_fraction": 0.3})
-    with pytest.raises(gs.InvalidInput, match=r"^deployments: unknown field 'memory_fraction'; it belongs to the estimate, 'estimate'$"):
+    with pytest.raises(gs.InvalidInput, match=r"^deployments: unknown field 'memory_fraction'; expected degrees, "):
         serving.deployment_costs(request(), deployments={"memory_fraction": 0.3})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'memory_fraction'; it belongs to the estimate, 'estimate'$"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'memory_fraction'; it is a field of 'estimate'$"):
         serving.simulate_latency(request(), [], memory_fraction=0.3)  # type: ignore[call-arg]
     h100, model = serving.gpu_type("H100"), serving.language_model("Llama-3-70B")
     found = serving.enumerate_deployments(model, [h100], [4], memory_fraction=0.5)

@@ -2,8 +2,8 @@
 #include "control/admission.hpp"
 #include "control/control.hpp"
 #include "control/mig.hpp"
-#include "core/call.hpp"
-#include "core/keywords.hpp"
+#include "support/call.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/host/live.hpp>
 #include <gpusched/host/run.hpp>

@@ -1,7 +1,7 @@
 // Option types: values of one type as Python gives them, read strictly, with errors that name the field.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>

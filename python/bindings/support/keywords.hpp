@@ -1,9 +1,9 @@
 // Keywords: the keyword-only parameters of Python functions, made from the tables of fields of C++ structs.
 #pragma once
 
-#include "core/documented_names.hpp"
-#include "core/named_objects.hpp"
-#include "core/option_types.hpp"
+#include "support/documented_names.hpp"
+#include "support/named_objects.hpp"
+#include "support/option_types.hpp"
 
 #include <gpusched/core/nearest_names.hpp>
 
@@ -76,11 +76,27 @@ inline std::string with_range(std::string text, const std::string& range) {
     return text + (text.empty() ? "" : "; ") + range + (sentence ? "." : "");
 }
 
+/// Adds the names of the fields that a struct has as a dict; nothing for other types.
+template <class T>
+void add_field_names(std::vector<std::string_view>& names) {
+    if constexpr (requires(const T& value) { value.has_value(); }) {
+        add_field_names<typename T::value_type>(names);
+    } else if constexpr (Described<T>) {
+        visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {
+            if constexpr (gpusched::detail::has_mark<Inlined, decltype(rules)...>)
+                add_field_names<std::remove_cvref_t<decltype(std::declval<T&>().*member)>>(names);
+            else
+                names.emplace_back(name);
+        });
+    }
+}
+
 }  // namespace detail
 
 /// One keyword of a Python function, as its signature, its documentation, its stub and the console script show it.
 struct Keyword {
     std::string name, type, literal, text, range{};
+    std::vector<std::string_view> fields{};  ///< of a dict
 };
 
 /// The keywords of every function that has any, by the function's Python name such as `consolidation.consolidate`.
@@ -178,7 +194,7 @@ class Keywords {
             const auto* found = find(name);
             if (found == nullptr)
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
-                                     name + "'" + did_you_mean(name, names()));
+                                     name + "'" + instead_of(name));
             const auto& set = setters_[static_cast<std::size_t>(found - keywords_.data())];
             collect(problems, [&, v = value] { set(result, v, cluster); });
         }
@@ -226,6 +242,7 @@ class Keywords {
         auto range = detail::range_of(rules...);
         text = detail::with_range(std::move(text), range);
         keywords_.push_back({name, std::move(type), std::move(literal), std::move(text), std::move(range)});
+        detail::add_field_names<T>(keywords_.back().fields);
         setters_.push_back([name, of, rules...](O& options, py::handle value, const Cluster* cluster) {
             if constexpr (detail::names_of_cluster<T>)
                 of(options) = OptionType<T>::read(name, names_of(value), *cluster);
@@ -261,10 +278,15 @@ class Keywords {
         return *this;
     }
 
-    [[nodiscard]] std::vector<std::string_view> names() const {
+    /// What a caller may have meant by a keyword that there is not: a field of one that is a dict, or a name that is near.
+    [[nodiscard]] std::string instead_of(std::string_view name) const {
         std::vector<std::string_view> names;
-        for (const auto& k : keywords_) names.emplace_back(k.name);
-        return names;
+        for (const auto& k : keywords_) {
+            if (std::find(k.fields.begin(), k.fields.end(), name) != k.fields.end())
+                return "; it is a field of '" + k.name + "'";
+            names.emplace_back(k.name);
+        }
+        return did_you_mean(name, names);
     }
     const Keyword* find(std::string_view name) const {
         for (const auto& k : keywords_)

@@ -1,11 +1,11 @@
 // gpusched.milp: models and solvers. Builders are in milp/builders.cpp.
 #include "milp/milp.hpp"
 
-#include "core/arrays.hpp"
-#include "core/records.hpp"
-#include "core/sources.hpp"
-#include "core/struct_states.hpp"
-#include "json/documents.hpp"
+#include "support/arrays.hpp"
+#include "support/documents.hpp"
+#include "support/records.hpp"
+#include "support/sources.hpp"
+#include "support/struct_states.hpp"
 
 #include <gpusched/core/budget.hpp>
 #include <gpusched/milp/evaluate.hpp>
@@ -16,6 +16,10 @@
 #include <memory>
 
 namespace gpusched::python {
+
+// The parts of the room, each in a file of its own.
+void bind_milp_builders(py::module_& m);
+void bind_milp_jobs(py::module_& m);
 
 namespace {
 
@@ -256,6 +260,7 @@ void bind_milp(py::module_& parent) {
           documented("available_solvers()", "The solvers built into the library: 'highs', 'cbc'.").c_str());
     bind_model_class(m);
     bind_milp_builders(m);
+    bind_milp_jobs(m);
 }
 
 }  // namespace gpusched::python

@@ -1,7 +1,7 @@
 // The names under which the documentation of C++ classes is found.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/core/ids.hpp>
 

@@ -1,12 +1,12 @@
 // gpusched.admission.
 #include "allocation/gangs.hpp"
 #include "allocation/python_policies.hpp"
-#include "core/call.hpp"
-#include "core/fields.hpp"
-#include "core/keywords.hpp"
-#include "core/records.hpp"
 #include "model/plan.hpp"
 #include "preemption/preemption.hpp"
+#include "support/call.hpp"
+#include "support/fields.hpp"
+#include "support/keywords.hpp"
+#include "support/records.hpp"
 
 #include <gpusched/admission/admit.hpp>
 

@@ -1,7 +1,7 @@
 // Sources of documents: paths of files.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // Structs with tables of fields as dicts.
 #pragma once
 
-#include "core/keywords.hpp"
-#include "json/documents.hpp"
+#include "support/documents.hpp"
+#include "support/keywords.hpp"
 
 #include <string>
 #include <type_traits>

@@ -1,8 +1,8 @@
 // Records: plain C++ structs as Python objects with read-only attributes, equality, copies and pickling.
 #pragma once
 
-#include "core/documented_names.hpp"
-#include "core/values.hpp"
+#include "support/documented_names.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>

@@ -1,7 +1,7 @@
 // Call: runs an algorithm without the interpreter lock, with progress reports, and stops it on Ctrl-C.
 #pragma once
 
-#include "core/keywords.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/core/context.hpp>
 #include <gpusched/milp/clp.hpp>

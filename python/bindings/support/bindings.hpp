@@ -1,8 +1,8 @@
-// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), and the
-// functions that each unit adds to the module.
+// First include of every binding unit: pybind11 with all its casters (all units must see the same ones), the functions of the
+// rooms, and what all of them use.
 #pragma once
 
-#include "core/enumerations.hpp"
+#include "support/enumerations.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -35,40 +35,23 @@ namespace gpusched::python {
 
 namespace py = pybind11;
 
-/// Asks `gpusched._distribution` whether the files around the module are its own.
-/// @throws import_error with its message: of an error from Python, pybind11 shows "initialization failed" alone
-void require_own_files();
-
+// One function for each room, in <room>/<room>.cpp: it adds gpusched.<room>, and alone knows the room's other files.
 void bind_core(py::module_& m);
+void bind_json(py::module_& m);
 void bind_model(py::module_& m);
-void bind_plan(py::module_& m);  // within gpusched.model, as are nodes and tasks
-void bind_nodes(py::module_& m);
-void bind_tasks(py::module_& m);
 void bind_topology(py::module_& m);
 void bind_verify(py::module_& m);
+void bind_io(py::module_& m);
 void bind_fragmentation(py::module_& m);
-void bind_consolidation(py::module_& m);
-void bind_frontier(py::module_& m);  // within gpusched.consolidation
-void bind_waves(py::module_& m);     // within gpusched.consolidation
-void bind_sim(py::module_& m);
-void bind_trace(py::module_& m);  // within gpusched.sim, as is replay
-void bind_replay(py::module_& m);
-void bind_host_simulation(py::module_& m);
-void bind_control(py::module_& m);
-void bind_host(py::module_& m);
-void bind_spot_jobs(py::module_& m);
-void bind_harvest(py::module_& m);
 void bind_allocation(py::module_& m);
+void bind_consolidation(py::module_& m);
 void bind_preemption(py::module_& m);
 void bind_admission(py::module_& m);
-void bind_io(py::module_& m);
-void bind_hardware(py::module_& m);  // within gpusched.topology
-void bind_readings(py::module_& m);  // within gpusched.io
-void bind_kubernetes(py::module_& m);
-void bind_slurm(py::module_& m);
-void bind_documents(py::module_& m);
 void bind_milp(py::module_& m);
 void bind_serving(py::module_& m);
+void bind_control(py::module_& m);
+void bind_host(py::module_& m);
+void bind_sim(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.
 /// @param name qualified, without the leading `gpusched::`, such as `consolidation::Options::depth`

@@ -1,7 +1,7 @@
 // Functions that a caller wrote in Python, and their answers: what is wrong with either is said in the caller's terms.
 #pragma once
 
-#include "core/keywords.hpp"
+#include "support/keywords.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // gpusched.model: the cluster.
-#include "core/arguments.hpp"
-#include "core/arrays.hpp"
-#include "core/sources.hpp"
 #include "model/cluster_views.hpp"
-#include "json/documents.hpp"
+#include "support/arguments.hpp"
+#include "support/arrays.hpp"
+#include "support/documents.hpp"
+#include "support/sources.hpp"
 
 #include <gpusched/io/cluster_json.hpp>
 
@@ -46,6 +46,11 @@ ClusterSpec read_cluster(const py::object& source, const char* argument, const c
     const auto document = to_document(source, "<dict>");
     return unlocked([&] { return io::cluster_from_json(document); });
 }
+
+// The parts of the room, each in a file of its own.
+void bind_nodes(py::module_& m);
+void bind_tasks(py::module_& m);
+void bind_plan(py::module_& m);
 
 void bind_model(py::module_& parent) {
     auto m = submodule(parent, "model");

@@ -1,7 +1,7 @@
 // Nodes and tasks given as objects where their names may stand.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 namespace gpusched::python {
 

@@ -1,7 +1,7 @@
 // JSON documents as Python objects, and Python objects as JSON documents.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/json/reader.hpp>
 

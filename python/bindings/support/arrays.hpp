@@ -1,7 +1,7 @@
 // Arrays for Python: read-only numpy views of C++ memory, tied to their owner.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <concepts>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Python objects whose type a signature says: arguments that may be several things, and results made of dicts and lists.
 #pragma once
 
-#include "core/keywords.hpp"
+#include "support/keywords.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
 

@@ -1,6 +1,6 @@
 // Errors of calls whose arguments fit no signature: which argument, what it is and what was expected, instead of pybind11's
 // list of C++ signatures. One entry in front of pybind11's does this for every function, method and constructor.
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <unordered_map>
 #include <utility>

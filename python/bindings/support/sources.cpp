@@ -1,6 +1,6 @@
-#include "core/sources.hpp"
+#include "support/sources.hpp"
 
-#include "core/option_types.hpp"
+#include "support/option_types.hpp"
 
 #include <string>
 

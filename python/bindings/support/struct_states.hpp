@@ -1,7 +1,7 @@
 // States of plain C++ structs, for pickles: their members one after the other, nested structs as tuples of their own.
 #pragma once
 
-#include "core/values.hpp"
+#include "support/values.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>

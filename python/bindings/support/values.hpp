@@ -1,7 +1,7 @@
 // Values: Python objects that are equal, copied and pickled by what they hold.
 #pragma once
 
-#include "core/bindings.hpp"
+#include "support/bindings.hpp"
 
 #include <gpusched/core/errors.hpp>
 
