@@ -93,4 +93,4 @@ def curve_to_dict(curve: Curve) -> dict[str, Any]:
     return core._curve_to_dict([row.rate for row in curve], targets, curve.plans)
 
 
-Curve.__module__ = curve.__module__ = curve_to_dict.__module__ = "gpusched.serving"
+Curve.__module__ = curve.__module__ = curve_to_dict.__module__ = rent_in_words.__module__ = "gpusched.serving"

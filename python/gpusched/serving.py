@@ -53,7 +53,7 @@ from ._core.serving import (
     sweep_budgets,
 )
 from ._deployment_costs import DeploymentCosts, deployment_costs
-from ._serving_curve import Curve, curve, curve_to_dict
+from ._serving_curve import Curve, curve, curve_to_dict, rent_in_words
 from ._workload_monitor import (
     Shift,
     WorkloadMonitor,
@@ -108,6 +108,7 @@ __all__ = [
     "pool_sizes",
     "rate_differs_by_chance",
     "read_layer_profile",
+    "rent_in_words",
     "replan",
     "replica_times",
     "request_to_dict",

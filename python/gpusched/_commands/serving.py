@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _core, serving
-from .._serving_curve import rent_in_words
 from .._views.tables import format_table
 from .._views.words import counted
 from ..errors import InvalidInput
@@ -156,7 +155,7 @@ def say_rental(plan: serving.ServingPlan, targets: Mapping[tuple[str, str], Mapp
         if factor["rows"]:
             known = counted(factor["rows"], "measurement")
             say(f"estimates of {factor['model']} on {factor['gpu']} are multiplied by {factor['factor']:.3g} ({known})")
-    say(f"rent {rent_in_words(plan)}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
+    say(f"rent {serving.rent_in_words(plan)}: {plan.cost:.2f} $/h, {1000 * plan.cost_per_request:.4g} $ per 1,000 requests")
     if plan.rate_bound:
         say(f"serves {plan.rate:.4g} requests per second; no plan of these deployments serves more than {plan.rate_bound:.4g}")
     elif plan.rate:

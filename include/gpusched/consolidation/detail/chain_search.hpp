@@ -155,11 +155,10 @@ class ChainSearch {
 
     // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
     bool find_place(TaskId task) {
-        const bool shortest_first = policies_.switches.shortest_chains_first;
-        if (place_on_former_source(task, shortest_first ? 1 : depth_)) return true;
-        if (!shortest_first) return eject(task, depth_) || open_for(task);
+        if (!policies_.switches.shortest_chains_first)
+            return eject(task, depth_) || place_on_former_source(task, depth_) || open_for(task);
         for (int depth = 1; depth <= depth_ && is_worth(depth - 1); ++depth)
-            if (eject(task, depth)) return true;
+            if (eject(task, depth) || (depth == 1 && place_on_former_source(task, depth))) return true;
         return open_for(task);
     }
     // Places a task whose like failed on a node that was being vacated then, and so no destination.
