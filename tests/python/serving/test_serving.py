@@ -353,7 +353,7 @@ def test_replanning_proves_what_it_says() -> None:
 
 
 def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; expected degrees, "):
+    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; expected one of degrees, "):
         serving.plan_serving(request(), deployments={"memory_fraction": 0.3})
     with pytest.raises(gs.InvalidInput, match=r"^deployments: unknown field 'memory_fraction'; expected degrees, "):
         serving.deployment_costs(request(), deployments={"memory_fraction": 0.3})
