@@ -42,7 +42,7 @@ struct OrderedMoves {
 ///
 /// @param options those that `make_scope` reads, the limits of waves, `rule`, `price` and `objective`
 /// @throws InvalidInput for options out of range, tasks or nodes that do not exist and GPUs that a node does not have
-/// @note deterministic. O(moves x waves), and a copy of the cluster
+/// @note deterministic. O(moves x waves), and a copy of the cluster; up to d times that where d moves are dropped
 [[nodiscard]] OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
                                             const Options& options = {});
 

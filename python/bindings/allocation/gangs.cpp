@@ -62,6 +62,15 @@ constexpr void visit_fields(std::type_identity<NamedAllocation>, F&& field) {
     field("stop_reason", &NamedAllocation::stop_reason);
 }
 
+/// Each job of a list is called by its place in it.
+std::vector<JobArgument> job_arguments(const py::iterable& jobs, const ClusterPtr& cluster) {
+    std::vector<JobArgument> out;
+    for (const auto& job : jobs)
+        out.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get(),
+                                   "jobs[" + std::to_string(out.size()) + "]"));
+    return out;
+}
+
 Gpus gpus_of(std::int64_t milli) {
     if (milli % 1000 == 0) return milli / 1000;
     return static_cast<double>(milli) / 1000;
@@ -151,9 +160,7 @@ void bind_joint(py::module_& m) {
                   const py::kwargs& keywords) {
             const auto o = options.read("allocate_many", keywords);
             require_list("jobs", jobs, "a list of jobs, each a dict or the name of a job of the cluster");
-            std::vector<JobArgument> arguments;
-            for (const auto& job : jobs)
-                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get()));
+            const auto arguments = job_arguments(jobs, cluster);
             const auto with = in_cluster(cluster, arguments);
             std::vector<a::GangRequest> requests;
             for (std::size_t j = 0; j < arguments.size(); ++j) {
@@ -259,10 +266,7 @@ void bind_gangs(py::module_& m) {
     m.def(
         "with_job",
         [](const ClusterPtr& cluster, const py::Args<JobLike>& jobs) {
-            std::vector<JobArgument> arguments;
-            for (const auto& job : jobs)
-                arguments.push_back(job_argument(py::reinterpret_borrow<py::object>(job), cluster.get()));
-            return in_cluster(cluster, arguments).cluster;
+            return in_cluster(cluster, job_arguments(jobs, cluster)).cluster;
         },
         py::arg("cluster"),
         documented("with_job(cluster, *jobs)", "The cluster with the pods of new jobs, pending: what plans "

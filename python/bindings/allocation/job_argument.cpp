@@ -69,10 +69,10 @@ std::vector<NetworkAffinity> further_levels(py::handle value) {
 JobArgument job_argument(const py::object& job, const Cluster* cluster, const std::string& source) {
     JobArgument out;
     if (py::isinstance<py::str>(job)) {
-        out.name = OptionType<std::string>::read("job", job);
+        out.name = OptionType<std::string>::read(source, job);
         return out;
     }
-    if (!is_mapping(job)) bad_type("job", job, "a dict, or the name of a job of the cluster");
+    if (!is_mapping(job)) bad_type(source, job, "a dict, or the name of a job of the cluster");
     const auto keys = label_keys(cluster);
     const io::LabelLevels levels{keys};
     auto given = from_python<JobDocument>(source, job, {}, levels);

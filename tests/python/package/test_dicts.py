@@ -136,6 +136,9 @@ def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> 
         for name in names:
             arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
             assert problems(read, **arguments) == [f"{name}: 3; expected a path: a string or an os.PathLike"]
+    for call in (lambda jobs: gs.allocate_many(cluster, jobs), lambda jobs: gs.allocation.with_job(cluster, *jobs)):
+        assert problems(call, [job(), None]) == ["jobs[1]: None; expected a dict, or the name of a job of the cluster"]
+        assert problems(call, [job(), {"name": "k", "pods": 3}]) == ["jobs[1]: /pods: expected an array, found 3"]
     assert problems(gs.control.Controller) == ["options: None; expected a configuration, or `mig`"]
     model, gpus = gs.serving.language_model("Llama-3-70B"), [gs.serving.gpu_type("H200")]
     deployment = gs.serving.enumerate_deployments(model, gpus, [8])[0]
