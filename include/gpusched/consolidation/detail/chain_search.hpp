@@ -161,13 +161,12 @@ class ChainSearch {
             if (eject(task, depth) || (depth == 1 && place_on_former_source(task, depth))) return true;
         return open_for(task);
     }
-    // Places a task whose like failed on a node that was being vacated then, and so no destination.
+    // Places a task whose like failed on the node that was being vacated then, and so no destination.
     bool place_on_former_source(TaskId task, int depth) {
-        return policies_.switches.remember_failures &&
-               work_.failed.visit_sources(cluster_, task, depth, [&](NodeId source) {
-                   return source != moves_.chains().node && work_.index.is_open(source) &&
-                          place(task, source);
-               });
+        if (!policies_.switches.remember_failures) return false;
+        const auto source = work_.failed.unseen(cluster_, task, depth);
+        return source != none<NodeId> && source != moves_.chains().node && work_.index.is_open(source) &&
+               place(task, source);
     }
     bool open_for(TaskId task) {
         if (empty_ == nullptr) return false;

@@ -29,16 +29,22 @@ class FailedRequests {
     }
     /// @param source the node that was being vacated
     void add(const Cluster& cluster, TaskId task, int depth, NodeId source);
-    /// Calls `offer(node)` for the sources of the failures that dominate the request, until it returns true.
-    template <class Offer>
-    bool visit_sources(const Cluster& cluster, TaskId task, int depth, Offer&& offer) const {
+    /// The node that no search like the request has looked at: the source of the failures that dominate it. None where these
+    /// have several sources, for each has looked at those of the others.
+    [[nodiscard]] NodeId unseen(const Cluster& cluster, TaskId task, int depth) const {
         const auto& request = requests_[index(task)];
-        const auto visit = [&](const std::vector<Failure>& failures) {
+        auto source = none<NodeId>;
+        const auto is_only_one = [&](const std::vector<Failure>& failures) {
             for (const auto& failure : failures)
-                if (failure.is_no_harder(request, depth) && offer(failure.source)) return true;
-            return false;
+                if (failure.is_no_harder(request, depth)) {
+                    if (source != none<NodeId> && source != failure.source) return false;
+                    source = failure.source;
+                }
+            return true;
         };
-        return visit(classes_[request.of]) || (!alike_.empty() && visit(alike(cluster, task)));
+        const bool is_only = is_only_one(classes_[request.of]) &&
+                             (alike_.empty() || is_only_one(alike(cluster, task)));
+        return is_only ? source : none<NodeId>;
     }
 
   private:
