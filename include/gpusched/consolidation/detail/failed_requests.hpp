@@ -42,8 +42,8 @@ class FailedRequests {
                 }
             return true;
         };
-        const bool is_only = is_only_one(classes_[request.of]) &&
-                             (alike_.empty() || is_only_one(alike(cluster, task)));
+        const bool is_only =
+            is_only_one(classes_[request.of]) && (alike_.empty() || is_only_one(alike(cluster, task)));
         return is_only ? source : none<NodeId>;
     }
 
