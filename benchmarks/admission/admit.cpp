@@ -52,7 +52,8 @@ std::string read_compressed(const std::filesystem::path& path) {
 // {"case": {"moved_plus_evicted": 3, "evicted_without_place": 1, "cpu_ms": 1.5}, ...}
 std::map<std::string, Kai> read_kai(const std::string& text) {
     std::map<std::string, Kai> found;
-    for (const auto& [name, result] : bench::Row::parse(text).items())
+    const auto rows = bench::Row::parse(text);  // a loop over items() of a temporary would read what is gone
+    for (const auto& [name, result] : rows.items())
         found[name] = {result.at("moved_plus_evicted").get<std::int64_t>(),
                        result.at("evicted_without_place").get<std::int64_t>(),
                        result.at("cpu_ms").get<double>()};

@@ -142,7 +142,8 @@ void bind_mig(py::module_& m) {
                     throw InvalidInput(bad_value("layout", gpusched::quoted(to.device->name),
                                                  "a layout of " + gpusched::quoted(from.device->name)));
                 std::vector<std::tuple<std::string, std::string, int>> out;
-                for (const auto& step : control::transition(*from.device, from.layout, to.layout).span()) {
+                const auto transition = control::transition(*from.device, from.layout, to.layout);
+                for (const auto& step : transition.span()) {
                     const auto [key, start] = from.named(step.instance);
                     out.emplace_back(step.kind == control::MigStep::Kind::create ? "create" : "destroy", key,
                                      start);

@@ -278,7 +278,7 @@ class Keywords {
         return *this;
     }
 
-    /// What a caller may have meant by a keyword that there is not: a field of one that is a dict, or a name that is near.
+    /// A hint for an unknown keyword: the dict among the keywords that has a field of this name, or else the nearest names.
     [[nodiscard]] std::string instead_of(std::string_view name) const {
         std::vector<std::string_view> names;
         for (const auto& k : keywords_) {

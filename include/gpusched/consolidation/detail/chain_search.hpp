@@ -161,7 +161,7 @@ class ChainSearch {
             if (eject(task, depth) || (depth == 1 && place_on_former_source(task, depth))) return true;
         return open_for(task);
     }
-    // Places a task whose like failed on the node that was being vacated then, and so no destination.
+    // Moves a task to the one node that the failed searches for such requests have left out: the node that was being vacated.
     bool place_on_former_source(TaskId task, int depth) {
         if (!policies_.switches.remember_failures) return false;
         const auto source = work_.failed.unseen(cluster_, task, depth);

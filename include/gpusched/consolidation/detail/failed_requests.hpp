@@ -12,8 +12,8 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 
 /// A request fails without a search where one failed that asked for no more of anything, was allowed at least the
 /// same depth and may run on the same nodes. A heuristic: what failed may succeed after later moves, so the memory is
-/// cleared at every round. The node that was being vacated meanwhile, the source, was no destination and may be one
-/// later, so each failure remembers its own. What a task with extras, or one that avoids, wants near or spreads, failed
+/// cleared at every round. A failed search leaves out the node that is being vacated, its source, which may be a
+/// destination later: each failure keeps its source. What a task with extras, or one that avoids, wants near or spreads, failed
 /// of is known of those with the same constraints.
 class FailedRequests {
   public:
@@ -29,8 +29,8 @@ class FailedRequests {
     }
     /// @param source the node that was being vacated
     void add(const Cluster& cluster, TaskId task, int depth, NodeId source);
-    /// The node that no search like the request has looked at: the source of the failures that dominate it. None where these
-    /// have several sources, for each has looked at those of the others.
+    /// The one node that the failures which dominate the request have left out: their source. `none` where they have several
+    /// sources, for then each search has looked at the sources of the others.
     [[nodiscard]] NodeId unseen(const Cluster& cluster, TaskId task, int depth) const {
         const auto& request = requests_[index(task)];
         auto source = none<NodeId>;
