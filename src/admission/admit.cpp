@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/search.hpp"
+#include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
 
 #include <gpusched/admission/admit.hpp>
-#include <gpusched/admission/detail/search.hpp>
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/model/detail/placement_order.hpp>
 
 #include <algorithm>
 #include <map>
@@ -17,11 +18,11 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 namespace detail {
 
 /// The cost of a plan by parts.
-inline Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& options) {
+static Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& options) {
     const auto& inv = cluster.inventory();
     const auto now = options.now.value_or(inv.now);
     Cost cost;
@@ -46,7 +47,7 @@ inline Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& opt
 }
 
 /// Puts `task` there, with other GPUs where it must.
-inline bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
+static bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     if (!gpus_fit(cluster, task, node, gpus))
         gpus = allocation::pick_gpus(allocation::ByWish{}, cluster, task, node);
@@ -55,7 +56,7 @@ inline bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus
 }
 
 /// The way as a plan; false where its moves cannot be made in waves.
-inline bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope,
+static bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope,
                       const Options& options, Admission& made) {
     Plan plan;
     plan.evictions = way.evictions;
@@ -121,7 +122,7 @@ inline bool make_plan(const Cluster& cluster, const Way& way, const consolidatio
 }
 
 /// Fills in what follows from the plan.
-inline void describe(const Cluster& cluster, std::span<const TaskId> pods, Admission& made) {
+static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admission& made) {
     made.admitted = true;
     std::map<TaskId, Placement> at;
     for (const auto& p : made.plan.placements) at[p.task] = p;
@@ -138,7 +139,7 @@ inline void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
 }
 
 /// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
-inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
+static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
     work.commit();
@@ -202,7 +203,7 @@ inline void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
 
 /// Which limits keep the job out, by a way that is found without them; empty where none is found. That search gets what is left
 /// of the time limit, and its steps are added to `stats`.
-inline std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
+static std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
                                    const Options& options, const Context& context, double elapsed_s,
                                    Statistics& stats) {
     auto without = options;
@@ -246,7 +247,7 @@ struct Region {
 };
 
 /// The domains of the level with enough GPUs for all pods, the cheapest by their bounds first.
-inline std::vector<Region> regions_of(const Cluster& cluster, std::span<const TaskId> pods, Level level,
+static std::vector<Region> regions_of(const Cluster& cluster, std::span<const TaskId> pods, Level level,
                                       NodeBounds& bounds) {
     const auto& inv = cluster.inventory();
     std::int64_t needed = 0;
@@ -285,7 +286,7 @@ inline std::vector<Region> regions_of(const Cluster& cluster, std::span<const Ta
 
 /// Pods that are in several domains of the level that their job prefers go into one of them where that costs no more: the domains where
 /// it may cost least are tried, with as many steps in all as there are for one pod.
-inline void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
+static void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
                            NodeBounds& bounds, const Options& options) {
     constexpr std::size_t most_domains = 8;
     const auto pods = gang.pods;
@@ -304,7 +305,7 @@ inline void bring_together(const Cluster& cluster, const allocation::detail::Gan
 
 }  // namespace detail
 
-GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
+GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
                                 const Context& context) {
     validate(given, cluster);
     Admission made;
@@ -399,4 +400,4 @@ GPUSCHED_INLINE Admission admit(const Cluster& cluster, std::span<const TaskId> 
     return made;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+}  // namespace gpusched::admission

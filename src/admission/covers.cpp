@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which sets of tasks would have to leave a node for another: all minimal ones, cheapest first.
-#pragma once
+#include "admission/covers.hpp"
 
-#include <gpusched/admission/detail/covers.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INTERNAL bool CoverFinder::free_alike(TaskId a, TaskId b) const {
+bool CoverFinder::free_alike(TaskId a, TaskId b) const {
     const auto x = snapshot_.gpus_of(a), y = snapshot_.gpus_of(b);
     const auto as_many = [&](GpuMask kind) { return gpu_count(x & kind) == gpu_count(y & kind); };
     if (((x | y) & shared_) != 0 || !as_many(snapshot_.healthy_gpus(on_))) return false;
@@ -19,7 +20,7 @@ GPUSCHED_INTERNAL bool CoverFinder::free_alike(TaskId a, TaskId b) const {
     });
 }
 
-GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b) const {
+bool CoverFinder::alike(TaskId a, TaskId b) const {
     if (passes_ || inv_.nodes.hardware[index(on_)] != NodeTable::no_hardware) return false;
     const auto& t = inv_.tasks;
     const auto& x = prices_[a];
@@ -32,13 +33,13 @@ GPUSCHED_INTERNAL bool CoverFinder::alike(TaskId a, TaskId b) const {
            free_alike(a, b);
 }
 
-GPUSCHED_INTERNAL std::int64_t CoverFinder::hardness(TaskId task) const {
+std::int64_t CoverFinder::hardness(TaskId task) const {
     const auto& price = prices_[task];
     const auto place = price.move < never ? bounds_.elsewhere(snapshot_, task) : never;
     return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
 }
 
-GPUSCHED_INLINE bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
+GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
                                        std::vector<Cover>& covers) {
     constexpr std::int64_t most_sets = 2000;
     for_ = task;
@@ -91,7 +92,7 @@ GPUSCHED_INLINE bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
 }
 
 /// All leave, and then come back, the dearest first, as long as the task still fits.
-GPUSCHED_INTERNAL void CoverFinder::find_one() {
+void CoverFinder::find_one() {
     const auto before = state_.work.checkpoint();
     for (const auto x : candidates_) state_.work.remove(x);
     if (find_obstacle(state_.work, for_, on_) == Obstacle::none) {
@@ -112,7 +113,7 @@ GPUSCHED_INTERNAL void CoverFinder::find_one() {
     state_.work.rollback(before);
 }
 
-GPUSCHED_INTERNAL void CoverFinder::find(std::size_t next, std::int64_t cost) {
+void CoverFinder::find(std::size_t next, std::int64_t cost) {
     if (--sets_left_ <= 0) return;
     ++stats_.sets_checked;
     const auto& t = inv_.tasks;
@@ -152,4 +153,4 @@ GPUSCHED_INTERNAL void CoverFinder::find(std::size_t next, std::int64_t cost) {
     find(next, cost);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // CoverFinder: which sets of tasks would have to leave a node for another task.
 #pragma once
 
-#include <gpusched/admission/detail/filter_answers.hpp>
-#include <gpusched/admission/detail/node_bounds.hpp>
-#include <gpusched/admission/detail/search_state.hpp>
+#include "admission/filter_answers.hpp"
+#include "admission/node_bounds.hpp"
+#include "admission/search_state.hpp"
+
 #include <gpusched/admission/result.hpp>
-#include <gpusched/config.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// A set of tasks of one node without which another task fits there.
 struct Cover {
@@ -64,8 +65,4 @@ class CoverFinder {
     std::vector<Cover>* covers_ = nullptr;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/covers.ipp>
-#endif
+}  // namespace gpusched::admission::detail

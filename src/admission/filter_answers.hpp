@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FilterAnswers: what a caller's filter says of tasks and nodes, asked once of each pair.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// May a task come to a node? Without a filter it may.
 class FilterAnswers {
@@ -31,4 +32,4 @@ class FilterAnswers {
     mutable std::map<std::pair<TaskId, NodeId>, bool> answers_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

@@ -1,21 +1,22 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/node_bounds.hpp"
 
-#include <gpusched/admission/detail/node_bounds.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/model/largest_gpu_count.hpp>
 
 #include <algorithm>
 #include <array>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INTERNAL RequestKey request_key(const Cluster& cluster, TaskId task) {
+RequestKey request_key(const Cluster& cluster, TaskId task) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     return {t.requirement[i], t.extras[i],     t.gpu_count[i],          t.gpu_share_milli[i],
             t.cpu_milli[i],   t.memory_mib[i], cluster.may_borrow(task)};
 }
 
-GPUSCHED_INTERNAL Ranking::Ranking(std::vector<Entry> entries)
+Ranking::Ranking(std::vector<Entry> entries)
     : entries_(std::move(entries)), first_{never, never, 0, none<NodeId>}, second_(first_) {
     for (const auto& entry : entries_) {
         if (entry.bound < first_.bound) {
@@ -27,7 +28,7 @@ GPUSCHED_INTERNAL Ranking::Ranking(std::vector<Entry> entries)
     }
 }
 
-GPUSCHED_INLINE const Ranking::Entry& Ranking::operator[](std::size_t i) {
+GPUSCHED_EXPORT const Ranking::Entry& Ranking::operator[](std::size_t i) {
     const auto sorted = least_from_.size();
     if (i >= sorted) {
         const auto to = std::min(entries_.size(), std::max<std::size_t>(32, 4 * (i + 1)));
@@ -43,12 +44,12 @@ GPUSCHED_INLINE const Ranking::Entry& Ranking::operator[](std::size_t i) {
     return entries_[i];
 }
 
-GPUSCHED_INTERNAL std::int64_t Ranking::least_from(std::size_t i) {
+std::int64_t Ranking::least_from(std::size_t i) {
     static_cast<void>((*this)[i]);
     return least_from_[i];
 }
 
-GPUSCHED_INTERNAL std::int64_t Ranking::least_without(NodeId node) const noexcept {
+std::int64_t Ranking::least_without(NodeId node) const noexcept {
     return first_.node == node ? second_.bound : first_.bound;
 }
 
@@ -91,7 +92,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     return cheapest;
 }
 
-GPUSCHED_INLINE NodeBounds::NodeBounds(const Cluster& cluster, const Prices& prices,
+GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& prices,
                                        std::int64_t needed_milli)
     : prices_(prices) {
     const auto& inv = cluster.inventory();
@@ -134,7 +135,7 @@ GPUSCHED_INLINE NodeBounds::NodeBounds(const Cluster& cluster, const Prices& pri
 
 /// The tasks that leave a node for m others of g GPUs cost it at least what frees m g GPUs, less the idle ones: the m-th part for each.
 /// What the last of as many places costs as fit into the pods' GPUs is the usual one.
-GPUSCHED_INTERNAL void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) {
+void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) {
     const auto& inv = cluster.inventory();
     place_of_size_.assign(width_, 0);
     usual_place_of_size_.assign(width_, 0);
@@ -175,12 +176,11 @@ GPUSCHED_INTERNAL void NodeBounds::find_places(const Cluster& cluster, std::int6
     }
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::place_of_size(int gpus) const noexcept {
+std::int64_t NodeBounds::place_of_size(int gpus) const noexcept {
     return place_of_size_[std::min(static_cast<std::size_t>(gpus), width_ - 1)];
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::place_estimate(const Cluster& snapshot,
-                                                          TaskId task) const noexcept {
+std::int64_t NodeBounds::place_estimate(const Cluster& snapshot, TaskId task) const noexcept {
     const auto size = snapshot.gpu_milli(task);
     // Rounded up, so that the dearest of those that must be lost is.
     const auto scarce = product((dearest_.extra + dearest_.gpu_milli - 1) / dearest_.gpu_milli, size);
@@ -189,15 +189,15 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::place_estimate(const Cluster& snapsho
     return std::max(scarce, usual_place_of_size_[std::min(gpus, width_ - 1)]);
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::estimate(const Cluster& snapshot, TaskId task) const noexcept {
+std::int64_t NodeBounds::estimate(const Cluster& snapshot, TaskId task) const noexcept {
     const auto& price = prices_[task];
     if (price.least >= never) return never;
     return std::min(
         {never, price.lose, std::min(price.move, price.replace) + place_estimate(snapshot, task)});
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::bound_with_places(const Cluster& snapshot, TaskId task,
-                                                             NodeId node, int gpus) const {
+std::int64_t NodeBounds::bound_with_places(const Cluster& snapshot, TaskId task, NodeId node,
+                                           int gpus) const {
     std::array<std::int64_t, max_gpus_per_node + 1> best;
     const auto extra = place_of_size(gpus);
     const auto row = std::span(best).first(width_);
@@ -215,7 +215,7 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::bound_with_places(const Cluster& snap
                  cheapest);
 }
 
-GPUSCHED_INTERNAL void NodeBounds::find_losses(std::int64_t most) {
+void NodeBounds::find_losses(std::int64_t most) {
     // A heap: only the cheapest few are needed.
     const auto dearer = [](const Loss& a, const Loss& b) {
         // extra / GPUs, compared without division: below 2^46 times 2^16
@@ -234,7 +234,7 @@ GPUSCHED_INTERNAL void NodeBounds::find_losses(std::int64_t most) {
     }
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_milli) const noexcept {
+std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_milli) const noexcept {
     if (gpu_milli <= 0) return 0;
     const auto at =
         std::lower_bound(losses_.begin(), losses_.end(), gpu_milli,
@@ -247,7 +247,7 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_mil
     return before.extra + extra / whole * part + extra % whole * part / whole;
 }
 
-GPUSCHED_INTERNAL bool NodeBounds::lacks_others(const Cluster& snapshot, TaskId task, NodeId node) const {
+bool NodeBounds::lacks_others(const Cluster& snapshot, TaskId task, NodeId node) const {
     const auto& t = snapshot.inventory().tasks;
     const auto lent = snapshot.lent_to(task);
     if (t.cpu_milli[index(task)] > snapshot.cpu_free_milli(node, lent) ||
@@ -259,9 +259,8 @@ GPUSCHED_INTERNAL bool NodeBounds::lacks_others(const Cluster& snapshot, TaskId 
     return true;
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId task, NodeId node, int idle,
-                                                 std::span<const std::int64_t> to_free,
-                                                 std::int64_t cheapest) const {
+std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId task, NodeId node, int idle,
+                               std::span<const std::int64_t> to_free, std::int64_t cheapest) const {
     const auto wanted = snapshot.inventory().tasks.gpu_count[index(task)];
     std::int64_t least = 0;
     if (const int more = wanted - idle; !snapshot.is_fraction(task) && more > 0) {
@@ -271,7 +270,7 @@ GPUSCHED_INTERNAL std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId
     return lacks_others(snapshot, task, node) ? std::max(least, cheapest) : least;
 }
 
-GPUSCHED_INLINE Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId task) {
+GPUSCHED_EXPORT Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId task) {
     const auto key = request_key(snapshot, task);
     if (const auto known = rankings_.find(key); known != rankings_.end()) return known->second;
     const auto& inv = snapshot.inventory();
@@ -293,4 +292,4 @@ GPUSCHED_INLINE Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId tas
     return rankings_.emplace(key, Ranking(std::move(entries))).first->second;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // NodeBounds: for every node, what it costs at least to displace enough there for a task.
 #pragma once
 
-#include <gpusched/admission/detail/prices.hpp>
-#include <gpusched/config.hpp>
+#include "admission/prices.hpp"
+
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// What a node's bound depends on, of a task.
 using RequestKey = std::tuple<std::uint32_t, std::uint32_t, int, int, std::int64_t, std::int64_t, bool>;
@@ -114,8 +115,4 @@ class NodeBounds {
     std::map<RequestKey, Ranking> rankings_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/node_bounds.ipp>
-#endif
+}  // namespace gpusched::admission::detail

@@ -1,12 +1,12 @@
-#pragma once
-
-#include <gpusched/admission/impl/quotas.ipp>
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/admission/options.hpp>
+#include <gpusched/admission/quotas.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
-GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
+GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     check_fields(problems, options);
     for (const auto node : options.exempt)
@@ -21,4 +21,4 @@ GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+}  // namespace gpusched::admission

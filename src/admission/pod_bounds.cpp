@@ -1,12 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/pod_bounds.hpp"
 
-#include <gpusched/admission/detail/pod_bounds.hpp>
+#include <gpusched/config.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INLINE std::int64_t PodBounds::of_region(std::span<const NodeId> region) {
+GPUSCHED_EXPORT std::int64_t PodBounds::of_region(std::span<const NodeId> region) {
     std::vector<std::uint8_t> inside;
     if (!region.empty()) {
         inside.assign(snapshot_.node_slots(), 0);
@@ -51,7 +52,7 @@ GPUSCHED_INLINE std::int64_t PodBounds::of_region(std::span<const NodeId> region
 
 /// Of pods that are alike and need a node each. Where nothing must be lost for good, their displaced tasks of some size and more have the
 /// cost of their places on top: these are other nodes than those of the pods, beside which nobody of that size fits.
-GPUSCHED_INTERNAL bool PodBounds::find(std::span<const std::uint8_t> inside) {
+bool PodBounds::find(std::span<const std::uint8_t> inside) {
     const auto pod = pods_.front();
     const auto wanted = inv_.tasks.gpu_count[index(pod)];
     std::vector<Ranking::Entry> nodes;
@@ -102,4 +103,4 @@ GPUSCHED_INTERNAL bool PodBounds::find(std::span<const std::uint8_t> inside) {
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

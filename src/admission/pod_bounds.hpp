@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // PodBounds: what the pods cost at least, wherever they go.
 #pragma once
 
-#include <gpusched/admission/detail/node_bounds.hpp>
-#include <gpusched/config.hpp>
+#include "admission/node_bounds.hpp"
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// A lower bound on the cost of every way to let the pods in, from the bounds of nodes alone. Pods that are alike and need a node each have
 /// it node by node as well.
@@ -44,8 +44,4 @@ class PodBounds {
     std::vector<std::int64_t> at_{};        // by node; empty like `cheapest_`
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/pod_bounds.ipp>
-#endif
+}  // namespace gpusched::admission::detail

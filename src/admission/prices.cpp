@@ -1,20 +1,21 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/prices.hpp"
+#include "preemption/request.hpp"
 
-#include <gpusched/admission/detail/prices.hpp>
-#include <gpusched/preemption/detail/request.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INTERNAL std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept {
+std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept {
     const auto gpus = cluster.gpu_milli(task);
     if (gpus > 0) return gpus;
     return std::max<std::int64_t>(100, cluster.inventory().tasks.cpu_milli[index(task)] / 16);
 }
 
-GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
                                const consolidation::Scope& scope, const preemption::detail::GangTable& gangs)
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
@@ -77,8 +78,7 @@ GPUSCHED_INLINE Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     }
 }
 
-GPUSCHED_INTERNAL std::int64_t Prices::borrowed_milli(const Cluster& cluster, TaskId task, NodeId node,
-                                                      GpuMask gpus) noexcept {
+std::int64_t Prices::borrowed_milli(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
     if (!cluster.may_borrow(task)) return 0;
     const auto& t = cluster.inventory().tasks;
     if (t.gpu_count[index(task)] == 0) {
@@ -94,4 +94,4 @@ GPUSCHED_INTERNAL std::int64_t Prices::borrowed_milli(const Cluster& cluster, Ta
     return borrowed;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

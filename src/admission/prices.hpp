@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices: what it costs to displace each task, by each means that is open to it.
 #pragma once
 
+#include "preemption/gang_table.hpp"
+
 #include <gpusched/admission/options.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/preemption/detail/gang_table.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// More than any sum of costs; sums of a few of them do not overflow.
 inline constexpr std::int64_t never = INT64_MAX / 8;
@@ -49,8 +50,4 @@ struct Prices {
                                                      GpuMask gpus) noexcept;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/prices.ipp>
-#endif
+}  // namespace gpusched::admission::detail

@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/admission/quotas.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
 
 #include <algorithm>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 namespace detail {
 
@@ -21,12 +21,12 @@ struct QuotaSums {
     }
 };
 
-inline bool belongs_to(const Cluster& cluster, TaskId task, std::string_view tenant) {
+static bool belongs_to(const Cluster& cluster, TaskId task, std::string_view tenant) {
     const auto& groups = cluster.inventory().terms(task).groups;
     return std::find(groups.begin(), groups.end(), tenant) != groups.end();
 }
 
-inline void check_quotas(Problems& problems, std::span<const TenantQuota> quotas) {
+void check_quotas(Problems& problems, std::span<const TenantQuota> quotas) {
     for (std::size_t q = 0; q < quotas.size(); ++q) {
         const auto owner = "quotas[" + number_text(q) + "]";
         if (quotas[q].tenant.empty()) problems.add(owner + ": tenant: empty; expected the name of a group");
@@ -36,7 +36,7 @@ inline void check_quotas(Problems& problems, std::span<const TenantQuota> quotas
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::optional<QuotaBreach>
+GPUSCHED_EXPORT std::optional<QuotaBreach>
 find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::span<const TenantQuota> quotas) {
     Problems problems;
     detail::check_quotas(problems, quotas);
@@ -87,4 +87,4 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
     return std::nullopt;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+}  // namespace gpusched::admission

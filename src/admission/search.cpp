@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/search.hpp"
 
-#include <gpusched/admission/detail/search.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// Thousandths of a GPU that the pods ask for beyond what is free.
 [[nodiscard]] inline std::int64_t lacking_milli(const Cluster& snapshot, std::span<const TaskId> pods,
@@ -18,11 +19,10 @@ namespace GPUSCHED_NAMESPACE::admission::detail {
     return milli;
 }
 
-GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods,
-                                 const Options& options, const FilterAnswers& passes,
-                                 const consolidation::Scope& scope, const Prices& prices,
-                                 const preemption::detail::GangTable& gangs, NodeBounds& bounds,
-                                 Budget& budget, Statistics& stats)
+Search::Search(const Cluster& snapshot, Cluster copy, std::span<const TaskId> pods, const Options& options,
+               const FilterAnswers& passes, const consolidation::Scope& scope, const Prices& prices,
+               const preemption::detail::GangTable& gangs, NodeBounds& bounds, Budget& budget,
+               Statistics& stats)
     : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), options_(options), passes_(passes),
       scope_(scope), prices_(prices), bounds_(bounds), budget_(budget), stats_(stats),
       state_(snapshot, std::move(copy), options, prices, gangs),
@@ -39,13 +39,13 @@ GPUSCHED_INTERNAL Search::Search(const Cluster& snapshot, Cluster copy, std::spa
     left_for_losses_ = limit_;
 }
 
-GPUSCHED_INTERNAL void Search::offer(Way way) {
+void Search::offer(Way way) {
     if (way.cost >= best_) return;
     best_ = way.cost;
     ways_.push_back(std::move(way));
 }
 
-GPUSCHED_INTERNAL void Search::lose(const Item& item) {
+void Search::lose(const Item& item) {
     const auto& price = prices_[item.task];
     if (price.lose >= never) return;
     if (const auto job = inv_.tasks.job[index(item.task)];
@@ -62,7 +62,7 @@ GPUSCHED_INTERNAL void Search::lose(const Item& item) {
 }
 
 // Placing ----------------------------------------------------------------------------------------------------
-GPUSCHED_INTERNAL bool Search::out() {
+bool Search::out() {
     if (stats_.steps >= stop_at_ || stats_.steps >= limit_) {
         cut_ = stopped_ = true;
         return true;
@@ -75,7 +75,7 @@ GPUSCHED_INTERNAL bool Search::out() {
 }
 
 /// No way that goes on from here costs less.
-GPUSCHED_INTERNAL std::int64_t Search::bound() const {
+std::int64_t Search::bound() const {
     auto least =
         state_.cost +
         (state_.lost_milli < needed_milli_ ? bounds_.loss_of_at_least(needed_milli_ - state_.lost_milli) : 0);
@@ -84,7 +84,7 @@ GPUSCHED_INTERNAL std::int64_t Search::bound() const {
     return least;
 }
 
-GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
+bool Search::may_go(const Item& item, NodeId node) const {
     if (item.depth == 0)
         return (!by_region_ || in_region_[index(node)]) && (banned_.empty() || !banned_[index(node)]) &&
                passes_(item.task, node);
@@ -95,7 +95,7 @@ GPUSCHED_INTERNAL bool Search::may_go(const Item& item, NodeId node) const {
     return (may_move || price.replace < never) && passes_(item.task, node);
 }
 
-GPUSCHED_INTERNAL void Search::descend() {
+void Search::descend() {
     if (bound() >= best_ || out()) return;
     ++stats_.steps;
     if (lends_) cut_ = true;  // which GPUs are borrowed is not varied
@@ -123,7 +123,7 @@ GPUSCHED_INTERNAL void Search::descend() {
 }
 
 /// Some constraint of the task may depend on tasks of other nodes, who could leave, or come, for its sake: that is not tried.
-GPUSCHED_INTERNAL bool Search::looks_beyond_its_node(TaskId task) const {
+bool Search::looks_beyond_its_node(TaskId task) const {
     const auto groups = inv_.memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
         const auto& set = inv_.group_sets[m.set];
@@ -131,7 +131,7 @@ GPUSCHED_INTERNAL bool Search::looks_beyond_its_node(TaskId task) const {
     });
 }
 
-GPUSCHED_INTERNAL void Search::place(const Item& item) {
+void Search::place(const Item& item) {
     if (looks_beyond_its_node(item.task)) {
         cut_ = true;
         if (item.depth == 0) lower_bound_ = 0;
@@ -155,7 +155,7 @@ GPUSCHED_INTERNAL void Search::place(const Item& item) {
     if (may_lose && !first) lose(item);
 }
 
-GPUSCHED_INTERNAL void Search::place_directly(const Item& item) {
+void Search::place_directly(const Item& item) {
     constexpr std::size_t most = 12;
     boost::container::small_vector<NodeId, most> nodes;
     bool more = false;
@@ -177,7 +177,7 @@ GPUSCHED_INTERNAL void Search::place_directly(const Item& item) {
 }
 
 /// The task takes its place on the node, where it fits now, by the cheapest means; then the search goes on.
-GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
+void Search::put(const Item& item, NodeId node) {
     if (bound() >= best_ || out()) return;
     const auto task = item.task;
     const auto i = index(task);
@@ -243,7 +243,7 @@ GPUSCHED_INTERNAL void Search::put(const Item& item, NodeId node) {
     if (may_move && !move_first) try_as(moved);
 }
 
-GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
+void Search::place_by_displacing(const Item& item) {
     auto& ranking = bounds_.ranking(snapshot_, item.task);
     const bool deepest = item.depth >= depth_;
     if (deepest) {
@@ -285,7 +285,7 @@ GPUSCHED_INTERNAL void Search::place_by_displacing(const Item& item) {
 }
 
 /// Every set of tasks that makes room for the task on the node, the cheapest first.
-GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound) {
+void Search::displace_on(const Item& item, NodeId node, std::int64_t node_bound) {
     if (bound() >= best_) return;
     ++stats_.steps;
     const bool root = item.depth == 0 && pods_.size() == 1;
@@ -327,7 +327,7 @@ GPUSCHED_INTERNAL void Search::displace_on(const Item& item, NodeId node, std::i
 }
 
 // The whole --------------------------------------------------------------------------------------------------
-GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
+void Search::run(std::span<const NodeId> region) {
     const auto least = pod_bounds_.of_region(region);
     if (least >= best_) return;  // also where there is no way at all
     ++stats_.domains_considered;
@@ -412,7 +412,7 @@ GPUSCHED_INTERNAL void Search::run(std::span<const NodeId> region) {
     lower_bound_ = std::min(known, found_bound);
 }
 
-GPUSCHED_INTERNAL bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
+bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
     const auto cost = best_, known = lower_bound_, limit = limit_;
     const auto found = ways_.size();
     best_ = cost + 1;
@@ -425,4 +425,4 @@ GPUSCHED_INTERNAL bool Search::match(std::span<const NodeId> region, std::int64_
     return false;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

@@ -1,26 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
 // Search: which tasks leave for the pods, by which means, and where they go, at the least cost.
 #pragma once
 
-#include <gpusched/admission/detail/covers.hpp>
-#include <gpusched/admission/detail/filter_answers.hpp>
-#include <gpusched/admission/detail/node_bounds.hpp>
-#include <gpusched/admission/detail/pod_bounds.hpp>
-#include <gpusched/admission/detail/prices.hpp>
-#include <gpusched/admission/detail/search_state.hpp>
+#include "admission/covers.hpp"
+#include "admission/filter_answers.hpp"
+#include "admission/node_bounds.hpp"
+#include "admission/pod_bounds.hpp"
+#include "admission/prices.hpp"
+#include "admission/search_state.hpp"
+#include "preemption/gang_table.hpp"
+
 #include <gpusched/admission/options.hpp>
 #include <gpusched/admission/result.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/core/budget.hpp>
-#include <gpusched/preemption/detail/gang_table.hpp>
 
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// A way to let the pods in: evictions, then moves in an order in which each is possible, then placements.
 struct Way {
@@ -105,9 +106,4 @@ class Search {
     std::vector<Way> ways_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/search.ipp>
-#include <gpusched/admission/impl/way.ipp>
-#endif
+}  // namespace gpusched::admission::detail

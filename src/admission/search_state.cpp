@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/search_state.hpp"
 
-#include <gpusched/admission/detail/search_state.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INLINE SearchState::SearchState(const Cluster& snapshot, Cluster copy, const Options& options,
+GPUSCHED_EXPORT SearchState::SearchState(const Cluster& snapshot, Cluster copy, const Options& options,
                                          const Prices& prices, const preemption::detail::GangTable& gangs)
     : work(std::move(copy)), fate(snapshot.task_slots()), broken(snapshot.inventory().job_names.size()),
       snapshot_(snapshot), inv_(snapshot.inventory()), options_(options), prices_(prices), gangs_(gangs),
@@ -16,11 +17,11 @@ GPUSCHED_INLINE SearchState::SearchState(const Cluster& snapshot, Cluster copy, 
     free.rebuild(work);
 }
 
-GPUSCHED_INTERNAL SearchState::Mark SearchState::mark() const noexcept {
+SearchState::Mark SearchState::mark() const noexcept {
     return {changes.size(), journal_.size(), puts.size(), todo.size(), evictions.size()};
 }
 
-GPUSCHED_INTERNAL void SearchState::undo(const Mark& to) {
+void SearchState::undo(const Mark& to) {
     work.rollback(to.changes);
     for (auto i = to.changes; i < changes.size(); ++i)
         for (const auto node : {changes[i].from, changes[i].to})
@@ -32,12 +33,12 @@ GPUSCHED_INTERNAL void SearchState::undo(const Mark& to) {
     evictions.resize(to.evictions);
 }
 
-GPUSCHED_INTERNAL void SearchState::set(std::int64_t& value, std::int64_t to) {
+void SearchState::set(std::int64_t& value, std::int64_t to) {
     journal_.emplace_back(&value, value);
     value = to;
 }
 
-GPUSCHED_INTERNAL void SearchState::change(TaskId task, NodeId node, GpuMask gpus) {
+void SearchState::change(TaskId task, NodeId node, GpuMask gpus) {
     const auto from = work.node_of(task);
     work.assign(task, node, gpus);
     changes.push_back({task, from, node, gpus});
@@ -45,20 +46,20 @@ GPUSCHED_INTERNAL void SearchState::change(TaskId task, NodeId node, GpuMask gpu
         if (at != none<NodeId>) free.usage_changed(work, at);
 }
 
-GPUSCHED_INTERNAL void SearchState::lift(TaskId task, int depth) {
+void SearchState::lift(TaskId task, int depth) {
     set(fate[index(task)], lifted);
     set(cost, cost + prices_[task].least);
     change(task, none<NodeId>, 0);
     todo.push_back({task, depth});
 }
 
-GPUSCHED_INTERNAL bool SearchState::may_be_down(TaskId task) const {
+bool SearchState::may_be_down(TaskId task) const {
     const auto budgets = inv_.budgets_of(task);
     return std::all_of(budgets.begin(), budgets.end(),
                        [&](std::uint32_t budget) { return down_[budget] < inv_.budgets[budget].allows(); });
 }
 
-GPUSCHED_INTERNAL bool SearchState::evict(TaskId task, bool again, bool& cut) {
+bool SearchState::evict(TaskId task, bool again, bool& cut) {
     if (options_.max_evictions && static_cast<std::int64_t>(evictions.size()) >= *options_.max_evictions)
         return false;
     evictions.push_back(task);
@@ -79,7 +80,7 @@ GPUSCHED_INTERNAL bool SearchState::evict(TaskId task, bool again, bool& cut) {
     return whole || evict_gang(job, task, again, cut);
 }
 
-GPUSCHED_INTERNAL bool SearchState::evict_gang(JobId job, TaskId first, bool again, bool& cut) {
+bool SearchState::evict_gang(JobId job, TaskId first, bool again, bool& cut) {
     if (prices_.unbroken[index(job)]) return false;
     cut = true;  // further splits of the gang into those that run again and those that do not
     set(broken[index(job)], again ? 1 : 2);
@@ -108,4 +109,4 @@ GPUSCHED_INTERNAL bool SearchState::evict_gang(JobId job, TaskId first, bool aga
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

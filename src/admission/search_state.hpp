@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 // SearchState: where a search stands, and how it goes back.
 #pragma once
 
-#include <gpusched/admission/detail/prices.hpp>
+#include "admission/prices.hpp"
+#include "preemption/gang_table.hpp"
+
 #include <gpusched/admission/options.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/detail/gang_table.hpp>
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
 /// Who has left its node and by which means, who stands where, what has to be placed yet, and what all of it costs so far. The fields
 /// are changed by the functions below, which `undo` takes back.
@@ -81,8 +82,4 @@ struct SearchState {
     std::vector<std::int64_t> down_;     // by budget
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/search_state.ipp>
-#endif
+}  // namespace gpusched::admission::detail

@@ -1,17 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // A complete placement as a way: evictions, moves one after the other, placements.
-#pragma once
+#include "admission/search.hpp"
+#include "model/placement_order.hpp"
 
-#include <gpusched/admission/detail/search.hpp>
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::admission::detail {
+namespace gpusched::admission::detail {
 
-GPUSCHED_INTERNAL void Search::finish() {
+void Search::finish() {
     ++stats_.plans_found;
     if (state_.cost >= best_) return;
     Way way{.cost = state_.cost, .evictions = state_.evictions, .moves = {}, .placements = {}};
@@ -37,7 +37,7 @@ GPUSCHED_INTERNAL void Search::finish() {
 }
 
 /// While the evicted tasks are down, as they are during all moves, every task that restarts may be down, too.
-GPUSCHED_INTERNAL bool Search::restarts_keep_budgets(const Way& way) const {
+bool Search::restarts_keep_budgets(const Way& way) const {
     if (options_.budget_price_s) return true;
     return std::all_of(way.moves.begin(), way.moves.end(), [&](const auto& move) {
         return inv_.tasks.how(move.task) == Mobility::copy || state_.may_be_down(move.task);
@@ -46,7 +46,7 @@ GPUSCHED_INTERNAL bool Search::restarts_keep_budgets(const Way& way) const {
 
 /// Puts the moves into an order in which each is possible while its source is held. Where they wait for each other in a circle, the task
 /// for which that costs least is evicted instead and placed again.
-GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
+bool Search::make_possible(Way& way) {
     const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
         if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;
         if (gpus_fit(state_.work, task, to, gpus)) return true;
@@ -102,4 +102,4 @@ GPUSCHED_INTERNAL bool Search::make_possible(Way& way) {
         .empty();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission::detail
+}  // namespace gpusched::admission::detail

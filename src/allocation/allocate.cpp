@@ -1,32 +1,33 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <optional>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 namespace detail {
 
 /// A limit that is none is for `Gang` to refuse, with all else that is wrong.
-inline std::optional<double> limit_of(const AllocateOptions& options) {
+static std::optional<double> limit_of(const AllocateOptions& options) {
     return options.time_limit && *options.time_limit >= 0 ? options.time_limit : std::nullopt;
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods,
+GPUSCHED_EXPORT Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods,
                                       const AllocateOptions& options, const Context& context) {
     Budget budget(context, detail::limit_of(options));
     budget.report("allocation", 0, 0);
     return detail::Gang(cluster, pods, options, &budget).place();
 }
 
-GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
+GPUSCHED_EXPORT Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
                                     const AllocateOptions& options, const Context& context) {
     Budget budget(context, detail::limit_of(options));
     budget.report("allocation", 0, 0);
@@ -35,7 +36,7 @@ GPUSCHED_INLINE Allocation allocate(const Cluster& cluster, std::span<const Task
     return detail::Gang(copy, pods, options, &budget).place();
 }
 
-GPUSCHED_INLINE std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {
+GPUSCHED_EXPORT std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {
     const auto id = cluster.inventory().job_names.find(job);
     std::vector<TaskId> pods;
     if (!id) {
@@ -51,10 +52,10 @@ GPUSCHED_INLINE std::vector<TaskId> pending_pods(const Cluster& cluster, std::st
     return pods;
 }
 
-GPUSCHED_INLINE Plan to_plan(const Allocation& allocation) {
+GPUSCHED_EXPORT Plan to_plan(const Allocation& allocation) {
     Plan plan;
     plan.placements = allocation.pods;
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
 
 #include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 namespace detail {
 
 /// Jobs placed in one working copy of the cluster, one after the other, and again in other orders.
@@ -282,7 +283,7 @@ class JointSearch {
 
 }  // namespace detail
 
-GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
+GPUSCHED_EXPORT JointAllocations allocate_many(const Cluster& cluster, std::span<const GangRequest> jobs,
                                                const JointOptions& options, const Context& context) {
     require_fields(options);
     Budget budget(context, options.time_limit);
@@ -298,7 +299,7 @@ GPUSCHED_INLINE JointAllocations allocate_many(const Cluster& cluster, std::span
     return result;
 }
 
-GPUSCHED_INLINE Plan to_plan(const JointAllocations& allocations) {
+GPUSCHED_EXPORT Plan to_plan(const JointAllocations& allocations) {
     Plan plan;
     for (const auto j : allocations.order) {
         const auto own = to_plan(allocations.jobs[j]);
@@ -307,4 +308,4 @@ GPUSCHED_INLINE Plan to_plan(const JointAllocations& allocations) {
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,14 +1,13 @@
-#pragma once
-
-#include <gpusched/allocation/detail/exact_packing.hpp>
-#include <gpusched/allocation/detail/packing_nodes.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/exact_packing.hpp"
+#include "allocation/packing_nodes.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <unordered_set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 class Packing {
   public:
@@ -199,13 +198,12 @@ class Packing {
     std::vector<Choice> chosen_;
 };
 
-GPUSCHED_INTERNAL Packed pack(Cluster& cluster, std::span<const PodShape> shapes,
-                              std::span<const NodeId> nodes, bool grouped, std::int64_t& steps,
-                              std::vector<Placement>& out, Budget* budget, Obstacle ignored) {
+Packed pack(Cluster& cluster, std::span<const PodShape> shapes, std::span<const NodeId> nodes, bool grouped,
+            std::int64_t& steps, std::vector<Placement>& out, Budget* budget, Obstacle ignored) {
     out.clear();
     if (steps <= 0) return Packed::unknown;
     Packing packing(cluster, shapes, steps, budget, ignored);
     return grouped ? packing.grouped(nodes, out) : packing.alone(nodes, out);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether pods of several shapes fit together into given nodes: an exact search, up to a limit.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// What tasks have in common that ask for the same. Pods of two jobs that each must stay together do not.
 inline auto shape_of(const Inventory& inv, TaskId task) {
@@ -55,8 +55,4 @@ inline constexpr std::int64_t packing_steps = 200'000;
                           bool grouped, std::int64_t& steps, std::vector<Placement>& out,
                           Budget* budget = nullptr, Obstacle ignored = Obstacle::none);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/exact_packing.ipp>
-#endif
+}  // namespace gpusched::allocation::detail

@@ -1,15 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
+#include "allocation/exact_packing.hpp"
+#include "model/pod_room.hpp"
 
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/allocation/detail/exact_packing.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/model/detail/pod_room.hpp>
 
 #include <boost/container/flat_map.hpp>
 #include <boost/container/flat_set.hpp>
@@ -21,9 +21,9 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
-GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
+Gang::Gang(Cluster& c, std::span<const TaskId> all, const AllocateOptions& o, Budget* b)
     : cluster(c), inv(c.inventory()), pods(all), options(o), budget(b) {
     Problems problems;
     check_fields(problems, options);
@@ -72,7 +72,7 @@ GPUSCHED_INTERNAL Gang::Gang(Cluster& c, std::span<const TaskId> all, const Allo
     read_levels();
 }
 
-GPUSCHED_INTERNAL void Gang::make_classes() {
+void Gang::make_classes() {
     const bool grouped = !options.groups.empty() && !options.traffic.empty();  // else groups are all the same
     std::map<std::pair<std::uint32_t, decltype(shape_of(inv, TaskId{}))>, std::size_t> known;
     for (std::size_t p = 0; p < pods.size(); ++p) {
@@ -88,7 +88,7 @@ GPUSCHED_INTERNAL void Gang::make_classes() {
     for (const auto& c : classes) group_count = std::max<std::size_t>(group_count, c.group + 1);
 }
 
-GPUSCHED_INTERNAL void Gang::read_levels() {
+void Gang::read_levels() {
     const auto wish_of = [&](const PodClass& c) {
         return inv.task_affinities[inv.tasks.affinities[index(c.sample)]].network_affinity;
     };
@@ -137,16 +137,16 @@ GPUSCHED_INTERNAL void Gang::read_levels() {
             c.follows_first = c.follows_first || depth_of(inv.group_sets[m.set].level) > depth_of(fine);
 }
 
-GPUSCHED_INTERNAL std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
+std::int64_t Gang::weight(const PodClass& c) const { return cluster.gpu_milli(c.sample); }
 
-GPUSCHED_INTERNAL std::vector<std::uint32_t> Gang::groups_at(Level above) const {
+std::vector<std::uint32_t> Gang::groups_at(Level above) const {
     std::vector<std::uint32_t> groups(domains(), 0);
     for (const auto node : cluster.nodes())
         groups[domain(node)] = static_cast<std::uint32_t>(index(inv.domain(above, node)));
     return groups;
 }
 
-GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
+std::vector<std::int64_t> Gang::gpus_per_domain() const {
     std::vector<std::int64_t> milli(domains(), 0);
     const bool borrow = std::any_of(classes.begin(), classes.end(),
                                     [&](const PodClass& c) { return cluster.may_borrow(c.sample); });
@@ -156,7 +156,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> Gang::gpus_per_domain() const {
     return milli;
 }
 
-GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
+Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     Rooms room;
     const auto most = static_cast<std::int64_t>(c.pods.size() - next);
     room.node.resize(cluster.node_slots());
@@ -191,15 +191,14 @@ GPUSCHED_INTERNAL Rooms Gang::rooms(const PodClass& c, std::size_t next) const {
     return room;
 }
 
-GPUSCHED_INTERNAL std::int64_t Gang::room_without_groups(const PodClass& c,
-                                                         std::span<const NodeId> nodes) const {
+std::int64_t Gang::room_without_groups(const PodClass& c, std::span<const NodeId> nodes) const {
     const auto all = static_cast<std::int64_t>(c.pods.size());
     std::int64_t room = 0;
     for (const auto node : nodes) room += gpusched::detail::pod_room(cluster, c.sample, node, all);
     return room;
 }
 
-GPUSCHED_INTERNAL bool Gang::is_tied(const PodClass& c) const {
+bool Gang::is_tied(const PodClass& c) const {
     const auto groups = inv.affinity_memberships(c.sample);
     return !inv.anti_affinity_memberships(c.sample).empty() || !inv.selection_memberships(c.sample).empty() ||
            std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
@@ -208,8 +207,8 @@ GPUSCHED_INTERNAL bool Gang::is_tied(const PodClass& c) const {
            });
 }
 
-GPUSCHED_INTERNAL double Gang::bound(std::span<const std::vector<std::int64_t>> most,
-                                     std::span<const std::int64_t> gpus) const {
+double Gang::bound(std::span<const std::vector<std::int64_t>> most,
+                   std::span<const std::int64_t> gpus) const {
     std::vector<std::int64_t> capacity(gpus.size(), 0);
     std::int64_t all = 0;
     for (std::size_t c = 0; c < classes.size(); ++c) {
@@ -222,19 +221,16 @@ GPUSCHED_INTERNAL double Gang::bound(std::span<const std::vector<std::int64_t>> 
     return counts ? fragmentation::entropy(*counts) : 0;
 }
 
-GPUSCHED_INTERNAL bool Gang::try_put(std::size_t pod, NodeId node) const {
-    return try_put_task(pods[pod], node);
-}
+bool Gang::try_put(std::size_t pod, NodeId node) const { return try_put_task(pods[pod], node); }
 
-GPUSCHED_INTERNAL bool Gang::try_put_task(TaskId task, NodeId node) const {
+bool Gang::try_put_task(TaskId task, NodeId node) const {
     if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
     cluster.assign(task, node, pick_gpus(ByWish{}, cluster, task, node));
     return true;
 }
 
-GPUSCHED_INTERNAL std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
-                                          std::span<const NodeId> nodes,
-                                          std::span<const std::int32_t> room) const {
+std::int64_t Gang::fill(const PodClass& c, std::size_t next, std::int64_t count,
+                        std::span<const NodeId> nodes, std::span<const std::int32_t> room) const {
     auto left = count;
     const auto put = [&](NodeId node, std::int64_t n) {
         for (; n > 0 && left > 0; --n, --left)
@@ -277,7 +273,7 @@ GPUSCHED_INTERNAL std::int64_t Gang::fill(const PodClass& c, std::size_t next, s
     return count - left;
 }
 
-GPUSCHED_INTERNAL double Gang::entropy_at(Level l) const {
+double Gang::entropy_at(Level l) const {
     boost::container::flat_map<DomainId, std::pair<std::int64_t, std::int64_t>> shares;  // GPUs and pods
     bool any_gpu = false;
     for (const auto pod : pods) {
@@ -291,7 +287,7 @@ GPUSCHED_INTERNAL double Gang::entropy_at(Level l) const {
     return fragmentation::entropy(parts);
 }
 
-GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
+void Gang::describe(Allocation& result) const {
     result.placed = true;
     result.pods.clear();
     boost::container::flat_map<DomainId, DomainShare> shares;
@@ -335,4 +331,4 @@ GPUSCHED_INTERNAL void Gang::describe(Allocation& result) const {
         }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gang: the pods of an allocation in classes, what is asked of their network, and the steps that all policies share.
 #pragma once
 
 #include <gpusched/allocation/allocate_options.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// Pods of one group that ask for the same.
 struct PodClass {
@@ -129,14 +129,7 @@ class Gang {
     mutable std::optional<double> ended_at_{};
 };
 
-/// Places a gang of several classes. See impl/gang_groups.ipp.
+/// Places a gang of several classes. Defined in gang_groups.cpp.
 void place_groups(const Gang& gang, Allocation& result);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/gang.ipp>
-#include <gpusched/allocation/impl/gang_binding.ipp>
-#include <gpusched/allocation/impl/gang_groups.ipp>
-#include <gpusched/allocation/impl/gang_spread.ipp>
-#endif
+}  // namespace gpusched::allocation::detail

@@ -1,17 +1,16 @@
-#pragma once
-
-#include <gpusched/allocation/detail/exact_packing.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/exact_packing.hpp"
+#include "allocation/gang.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// By the exact search, in what is left of the cluster when nobody of the gang is placed.
-GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
+bool Gang::fits_without(Obstacle kind) const {
     bool limits = false, together = false, selection = false;  // what still ties the pods to each other
     std::vector<PodShape> shapes;
     for (const auto& c : classes) {
@@ -43,7 +42,7 @@ GPUSCHED_INTERNAL bool Gang::fits_without(Obstacle kind) const {
     });
 }
 
-GPUSCHED_INTERNAL Obstacle Gang::binding_groups() const {
+Obstacle Gang::binding_groups() const {
     // Where a shape alone finds too little, groups are not what is in the way.
     const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     for (const auto& c : classes)
@@ -54,7 +53,7 @@ GPUSCHED_INTERNAL Obstacle Gang::binding_groups() const {
     return Obstacle::none;
 }
 
-GPUSCHED_INTERNAL bool Gang::explain_groups(Allocation& result) const {
+bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
@@ -71,4 +70,4 @@ GPUSCHED_INTERNAL bool Gang::explain_groups(Allocation& result) const {
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

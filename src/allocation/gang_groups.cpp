@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/exact_packing.hpp"
+#include "allocation/gang.hpp"
+#include "model/pod_room.hpp"
 
-#include <gpusched/allocation/detail/exact_packing.hpp>
-#include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/model/detail/pod_room.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// A search for gangs of several shapes: builds a placement domain by domain, then moves and exchanges parts of classes
 /// between domains while that helps. Where that finds no place in one domain, or none at all, the exact search is asked.
@@ -389,6 +390,6 @@ class GroupSearch {
     std::int64_t steps_anywhere_ = packing_steps;  // for the regions
 };
 
-GPUSCHED_INTERNAL void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
+void place_groups(const Gang& gang, Allocation& result) { GroupSearch(gang).run(result); }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,11 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
+#include "model/pod_room.hpp"
 
-#include <gpusched/allocation/detail/gang.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/model/detail/placement_order.hpp>
-#include <gpusched/model/detail/pod_room.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// The kind of the first group that others select and the task is bound by; `network` where there is none.
-inline Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
+static Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
     const auto sets = inv.selection_memberships(task);
     if (sets.empty()) return Obstacle::network;
     const auto kind = inv.group_sets[sets.front().set].kind;
@@ -28,7 +28,7 @@ inline Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
 }
 
 /// Can the pods come one after the other, each where it is? The search may have moved some after others had come.
-inline bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> pods,
+static bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> pods,
                                 std::span<const Placement> placements) {
     const auto& inv = cluster.inventory();
     if (std::all_of(pods.begin(), pods.end(),
@@ -40,7 +40,7 @@ inline bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> 
     return gpusched::detail::can_be_placed(bare, placements);
 }
 
-GPUSCHED_INTERNAL Allocation Gang::place() const {
+Allocation Gang::place() const {
     Allocation result;
     result.level = level;
     if (classes.size() == 1)
@@ -58,8 +58,7 @@ GPUSCHED_INTERNAL Allocation Gang::place() const {
     return result;
 }
 
-GPUSCHED_INTERNAL std::vector<std::vector<std::uint32_t>>
-Gang::preferred_groups(AllocatePolicy policy) const {
+std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(AllocatePolicy policy) const {
     std::vector<std::vector<std::uint32_t>> groups;
     if (policy == AllocatePolicy::exact)
         for (const auto l : preferred)
@@ -68,8 +67,8 @@ Gang::preferred_groups(AllocatePolicy policy) const {
 }
 
 /// The region (domains of the required level) of the best spread, ties to the tightest; Algorithm 2: the first.
-GPUSCHED_INTERNAL std::optional<std::vector<std::int64_t>>
-Gang::spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePolicy policy) const {
+std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64_t> room, std::int64_t count,
+                                                      AllocatePolicy policy) const {
     const bool literal = policy == AllocatePolicy::entropy;
     const auto groups = preferred_groups(policy);
     if (!region) return literal ? entropy_greedy(room, count) : least_entropy(room, count, groups);
@@ -122,9 +121,8 @@ Gang::spread(std::span<const std::int64_t> room, std::int64_t count, AllocatePol
 }
 
 /// Places the pods by these counts; where a domain holds fewer, says so in `room` and places none.
-GPUSCHED_INTERNAL bool Gang::put_counts(const std::vector<std::int64_t>& counts,
-                                        std::span<const std::int32_t> node_room,
-                                        std::vector<std::int64_t>& room) const {
+bool Gang::put_counts(const std::vector<std::int64_t>& counts, std::span<const std::int32_t> node_room,
+                      std::vector<std::int64_t>& room) const {
     const auto& c = classes.front();
     // The nodes of the domains that are used, domain by domain.
     std::vector<std::pair<std::uint32_t, NodeId>> nodes;
@@ -150,7 +148,7 @@ GPUSCHED_INTERNAL bool Gang::put_counts(const std::vector<std::int64_t>& counts,
     return true;
 }
 
-GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
+void Gang::place_alike(Allocation& result) const {
     const auto& c = classes.front();
     const auto count = static_cast<std::int64_t>(c.pods.size());
     auto room = rooms(c);
@@ -181,7 +179,7 @@ GPUSCHED_INTERNAL void Gang::place_alike(Allocation& result) const {
         say_unproven(result);
 }
 
-GPUSCHED_INTERNAL void Gang::say_unproven(Allocation& result) const {
+void Gang::say_unproven(Allocation& result) const {
     if (!explains) return;
     const auto end = budget != nullptr ? budget->reason() : StopReason::completed;
     result.reason += "; the search ended ";
@@ -191,7 +189,7 @@ GPUSCHED_INTERNAL void Gang::say_unproven(Allocation& result) const {
     result.reason += ", so a placement may exist (not proven)";
 }
 
-GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
+void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
     if (!explains) return;
     const auto task = c.sample;
     const auto& t = inv.tasks;
@@ -302,4 +300,4 @@ GPUSCHED_INTERNAL void Gang::explain(const PodClass& c, std::size_t next, Alloca
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,8 +1,8 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/rankers/least_fragmentation.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/errors.hpp>
@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 namespace detail {
 
 /// The sets of candidate GPUs of which one must hold all GPUs of the task: one per guaranteed locality with enough
 /// candidates, or one with all of them.
-inline boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpus(const Cluster& cluster,
+static boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpus(const Cluster& cluster,
                                                                                   TaskId task, NodeId node) {
     const auto candidates = candidate_gpus(cluster, task, node);
     const auto local = guaranteed_localities(cluster, task, node);
@@ -41,7 +41,7 @@ inline boost::container::static_vector<GpuMask, most_gpu_localities> allowed_gpu
     return sets;
 }
 
-inline GpuMask tightest_of(const Cluster& cluster, TaskId task, NodeId node, GpuMask candidates) {
+static GpuMask tightest_of(const Cluster& cluster, TaskId task, NodeId node, GpuMask candidates) {
     GpuMask best = 0;
     int least = whole_gpu_milli + 1;
     for_each_gpu(candidates, [&](int g) {
@@ -50,7 +50,7 @@ inline GpuMask tightest_of(const Cluster& cluster, TaskId task, NodeId node, Gpu
     });
     return best;
 }
-inline GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
+static GpuMask tightest_gpu(const Cluster& cluster, TaskId task, NodeId node) {
     return tightest_of(cluster, task, node, candidate_gpus(cluster, task, node));
 }
 
@@ -65,7 +65,7 @@ struct Localities {
     const std::vector<GpuMask>&socket, &numa;
 };
 
-inline Effect effect_of(const Localities& machine, GpuMask idle, GpuMask chosen) {
+static Effect effect_of(const Localities& machine, GpuMask idle, GpuMask chosen) {
     Effect effect;
     const auto count = [&](const std::vector<GpuMask>& localities, int& crossed, int& blocks) {
         for (const auto mask : localities) {
@@ -111,7 +111,7 @@ GpuMask best_set(const Cluster& cluster, TaskId task, NodeId node, Key&& key) {
 }
 
 /// The graph of a node's machine, if there is one.
-inline const topology::HardwareGraph* graph_of(const MachineGraphs& machines, const Inventory& inventory,
+static const topology::HardwareGraph* graph_of(const MachineGraphs& machines, const Inventory& inventory,
                                                NodeId node) {
     if (const auto own = machines.by_node.find(inventory.nodes.names[index(node)]);
         own != machines.by_node.end())
@@ -123,7 +123,7 @@ inline const topology::HardwareGraph* graph_of(const MachineGraphs& machines, co
 }
 
 /// What is wrong when a graph lacks healthy GPUs of the node; empty = nothing.
-inline std::string lacking_gpus(const topology::HardwareGraph& graph, const Inventory& inventory,
+static std::string lacking_gpus(const topology::HardwareGraph& graph, const Inventory& inventory,
                                 NodeId node) {
     const auto& nodes = inventory.nodes;
     const auto healthy = first_gpus(nodes.gpu_count[index(node)]) & ~nodes.failed_gpus[index(node)];
@@ -134,7 +134,7 @@ inline std::string lacking_gpus(const topology::HardwareGraph& graph, const Inve
 }
 
 /// Sum over the pairs of a set, in MB/s, which add up without rounding; pairs of unknown bandwidth do not count.
-inline std::int64_t total_bandwidth(const topology::HardwareGraph& graph, GpuMask gpus) {
+static std::int64_t total_bandwidth(const topology::HardwareGraph& graph, GpuMask gpus) {
     constexpr double most = 1e6;  // GB/s, far beyond any link
     std::int64_t total = 0;
     for_each_gpu(gpus, [&](int a) {
@@ -146,7 +146,7 @@ inline std::int64_t total_bandwidth(const topology::HardwareGraph& graph, GpuMas
     return total;
 }
 
-inline int total_distance(const topology::HardwareGraph& graph, GpuMask gpus) {
+static int total_distance(const topology::HardwareGraph& graph, GpuMask gpus) {
     constexpr int no_path = 1 << 20;
     int total = 0;
     for_each_gpu(gpus, [&](int a) {
@@ -158,7 +158,7 @@ inline int total_distance(const topology::HardwareGraph& graph, GpuMask gpus) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     GpuMask tightest = 0;
     for (const auto set : detail::allowed_gpus(cluster, task, node))
@@ -167,21 +167,21 @@ GPUSCHED_INLINE GpuMask TightestGpu::operator()(const Cluster& cluster, TaskId t
                          : lowest_gpus(tightest, cluster.inventory().tasks.gpu_count[index(task)]);
 }
 
-GPUSCHED_INLINE GpuMask FewestCrossings::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask FewestCrossings::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
         return std::tuple(e.sockets, e.numa_nodes, e.socket_blocks, e.numa_blocks);
     });
 }
 
-GPUSCHED_INLINE GpuMask LeastHarm::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask LeastHarm::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     return detail::best_set(cluster, task, node, [](const detail::Effect& e) {
         return std::tuple(e.socket_blocks, e.numa_blocks, e.sockets, e.numa_nodes);
     });
 }
 
-GPUSCHED_INLINE GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     const auto& inv = cluster.inventory();
     const auto& wishes = inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity;
@@ -194,7 +194,7 @@ GPUSCHED_INLINE GpuMask ByWish::operator()(const Cluster& cluster, TaskId task, 
     });
 }
 
-GPUSCHED_INLINE ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machines)
+GPUSCHED_EXPORT ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machines)
     : machines_(std::make_shared<const MachineGraphs>(std::move(machines))) {
     Problems problems;
     for (const auto& [model, graph] : machines_->by_gpu_model)
@@ -210,7 +210,7 @@ GPUSCHED_INLINE ByLinks::ByLinks(const Inventory& inventory, MachineGraphs machi
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE GpuMask ByLinks::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask ByLinks::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (cluster.is_fraction(task)) return detail::tightest_gpu(cluster, task, node);
     const auto* const graph = detail::graph_of(*machines_, cluster.inventory(), node);
     if (graph == nullptr) return FewestCrossings{}(cluster, task, node);
@@ -226,7 +226,7 @@ GPUSCHED_INLINE GpuMask ByLinks::operator()(const Cluster& cluster, TaskId task,
                             });
 }
 
-GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId task, NodeId node,
                                                Rng& rng) const {
     const auto allowed = detail::allowed_gpus(cluster, task, node);
     if (allowed.empty()) return 0;
@@ -241,7 +241,7 @@ GPUSCHED_INLINE GpuMask RandomGpus::operator()(const Cluster& cluster, TaskId ta
     return set;
 }
 
-GPUSCHED_INLINE GpuMask FgdGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask FgdGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
     GpuMask best = 0;
     std::int64_t most = 0;
@@ -252,17 +252,17 @@ GPUSCHED_INLINE GpuMask FgdGpus::operator()(const Cluster& cluster, TaskId task,
     return best;
 }
 
-GPUSCHED_INLINE GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
+GPUSCHED_EXPORT GpuMask LeastFillLossGpus::operator()(const Cluster& cluster, TaskId task,
                                                       NodeId node) const {
     if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
     return measure->best(cluster, task, node, candidate_gpus(cluster, task, node)).gpus;
 }
 
-GPUSCHED_INLINE GpuMask OfflineLimitGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT GpuMask OfflineLimitGpus::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     if (!cluster.is_fraction(task)) return TightestGpu{}(cluster, task, node);
     const auto within = detail::within_offline_limit(cluster, task, node, limit_milli);
     return within != 0 ? detail::tightest_of(cluster, task, node, within)
                        : detail::tightest_gpu(cluster, task, node);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

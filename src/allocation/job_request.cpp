@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/job_request.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
-GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs) {
+GPUSCHED_EXPORT ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs) {
     Problems problems;
     std::set<std::string> names;
     for (const auto& job : jobs) {
@@ -47,9 +47,9 @@ GPUSCHED_INLINE ClusterWithJobs with_jobs(const Cluster& cluster, std::span<cons
     return result;
 }
 
-GPUSCHED_INLINE ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job) {
+GPUSCHED_EXPORT ClusterWithJob with_job(const Cluster& cluster, const JobRequest& job) {
     auto made = with_jobs(cluster, std::span(&job, 1));
     return {std::move(made.jobs.front()), std::move(made.cluster)};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

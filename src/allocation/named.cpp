@@ -1,27 +1,27 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/power_of_d.hpp>
 #include <gpusched/allocation/ranked_placement.hpp>
 #include <gpusched/allocation/rankers/rankers.hpp>
+#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <memory>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 namespace detail {
 
-inline std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
+static std::shared_ptr<const fragmentation::Fgd> share_fgd(const Inventory& inventory,
                                                            const fragmentation::Workload& workload) {
     return std::make_shared<const fragmentation::Fgd>(workload, inventory);
 }
-inline std::shared_ptr<const fragmentation::ExpectedFill>
+static std::shared_ptr<const fragmentation::ExpectedFill>
 share_expected_fill(const Inventory& inventory, const fragmentation::Workload& workload) {
     return std::make_shared<const fragmentation::ExpectedFill>(workload, inventory);
 }
 
-inline LargestNode published_scale(const Inventory& inventory) noexcept {
+static LargestNode published_scale(const Inventory& inventory) noexcept {
     const auto largest = largest_node(inventory);
     const LargestNode published;
     return {std::max(published.cpu_milli, largest.cpu_milli),
@@ -30,7 +30,7 @@ inline LargestNode published_scale(const Inventory& inventory) noexcept {
 
 }  // namespace detail
 
-GPUSCHED_INLINE const PolicyRegistry<AnyRanker>& rankers() {
+GPUSCHED_EXPORT const PolicyRegistry<AnyRanker>& rankers() {
     using fragmentation::Workload;
     static const auto all = [] {
         PolicyRegistry<AnyRanker> r("ranker");
@@ -62,7 +62,7 @@ GPUSCHED_INLINE const PolicyRegistry<AnyRanker>& rankers() {
     return all;
 }
 
-GPUSCHED_INLINE const PolicyRegistry<AnyGpuPicker>& gpu_pickers() {
+GPUSCHED_EXPORT const PolicyRegistry<AnyGpuPicker>& gpu_pickers() {
     using fragmentation::Workload;
     static const auto all = [] {
         PolicyRegistry<AnyGpuPicker> r("gpu_picker");
@@ -85,7 +85,7 @@ GPUSCHED_INLINE const PolicyRegistry<AnyGpuPicker>& gpu_pickers() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyFilter>& filters() {
+GPUSCHED_EXPORT const Registry<AnyFilter>& filters() {
     static const auto all = [] {
         Registry<AnyFilter> r("filter");
         r.add<AnyNode>("any");
@@ -97,7 +97,7 @@ GPUSCHED_INLINE const Registry<AnyFilter>& filters() {
     return all;
 }
 
-GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
+GPUSCHED_EXPORT const PolicyRegistry<AnyPlacement>& placements() {
     using fragmentation::Workload;
     static const auto all = [] {
         PolicyRegistry<AnyPlacement> r("placement");
@@ -136,9 +136,9 @@ GPUSCHED_INLINE const PolicyRegistry<AnyPlacement>& placements() {
     return all;
 }
 
-GPUSCHED_INLINE const Registries& registries() {
+GPUSCHED_EXPORT const Registries& registries() {
     static const Registries all;
     return all;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each node can take of the pods of several shapes, and which nodes can take the same.
 #pragma once
 
-#include <gpusched/allocation/detail/exact_packing.hpp>
+#include "allocation/exact_packing.hpp"
+
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/order.hpp>
 
@@ -17,7 +19,7 @@
 #include <span>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// The nodes' part of `pack`.
 class PackingNodes {
@@ -387,4 +389,4 @@ class PackingNodes {
     std::vector<Kind> kinds_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

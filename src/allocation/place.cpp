@@ -1,15 +1,15 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 namespace detail {
 
-GPUSCHED_INTERNAL void require_task(const Cluster& cluster, TaskId task) {
+void require_task(const Cluster& cluster, TaskId task) {
     if (!cluster.contains(task))
         throw InvalidInput(bad_value("task", "#" + number_text(index(task)),
                                      "one of the cluster's " + number_text(cluster.task_slots())));
@@ -17,7 +17,7 @@ GPUSCHED_INTERNAL void require_task(const Cluster& cluster, TaskId task) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task) {
+GPUSCHED_EXPORT std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskId task) {
     detail::require_task(cluster, task);
     std::vector<NodeId> nodes;
     for (const auto node : cluster.nodes())
@@ -25,7 +25,7 @@ GPUSCHED_INLINE std::vector<NodeId> feasible_nodes(const Cluster& cluster, TaskI
     return nodes;
 }
 
-GPUSCHED_INLINE std::vector<Obstacle> find_obstacles(const Cluster& cluster, TaskId task, OldCopy old_copy) {
+GPUSCHED_EXPORT std::vector<Obstacle> find_obstacles(const Cluster& cluster, TaskId task, OldCopy old_copy) {
     detail::require_task(cluster, task);
     std::vector<Obstacle> out;
     const auto ask = [&](const Cluster& now) {
@@ -45,4 +45,4 @@ GPUSCHED_INLINE std::vector<Obstacle> find_obstacles(const Cluster& cluster, Tas
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

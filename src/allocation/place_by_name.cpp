@@ -1,16 +1,16 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/place_by_name.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
-GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId task,
+GPUSCHED_EXPORT std::optional<Destination> place(const Cluster& cluster, TaskId task,
                                                  const PlaceOptions& options, const Registries& known) {
     detail::require_task(cluster, task);
     if (cluster.is_placed(task))
@@ -33,4 +33,4 @@ GPUSCHED_INLINE std::optional<Destination> place(const Cluster& cluster, TaskId 
     return place(cluster, task, ranker, picker, rng, filter);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

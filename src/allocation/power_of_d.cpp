@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/power_of_d.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
-GPUSCHED_INLINE std::int32_t AllocatedPart::operator()(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT std::int32_t AllocatedPart::operator()(const Cluster& cluster, NodeId node) const noexcept {
     const auto part = [](std::int64_t free, std::int64_t capacity) {
         return capacity == 0 ? 0 : static_cast<std::int32_t>(1000 * (capacity - free) / capacity);
     };
@@ -17,11 +17,11 @@ GPUSCHED_INLINE std::int32_t AllocatedPart::operator()(const Cluster& cluster, N
                     part(cluster.gpu_free_total_milli(node), gpus));
 }
 
-GPUSCHED_INLINE void detail::validate(const PowerOfDOptions& options) {
+GPUSCHED_EXPORT void detail::validate(const PowerOfDOptions& options) {
     Problems problems;
     check_range(problems, "choices", options.choices, 1, 1000);
     check_at_least(problems, "refresh_every", options.refresh_every, 1);
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

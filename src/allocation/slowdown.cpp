@@ -1,6 +1,6 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/slowdown.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <Eigen/Cholesky>
@@ -10,9 +10,9 @@
 #include <cmath>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
-GPUSCHED_INLINE void check_slowdown(Problems& problems, std::string_view field,
+GPUSCHED_EXPORT void check_slowdown(Problems& problems, std::string_view field,
                                     const std::vector<std::int64_t>& milli) {
     const std::string name(field);
     if (milli.size() > most_slowdown_values)
@@ -28,7 +28,7 @@ GPUSCHED_INLINE void check_slowdown(Problems& problems, std::string_view field,
     }
 }
 
-GPUSCHED_INLINE SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> observations, int values) {
+GPUSCHED_EXPORT SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> observations, int values) {
     Problems problems;
     check_range(problems, "values", values, 1, 8);
     if (observations.empty()) problems.add(bad_value("observations", "0 entries", "at least 1"));
@@ -96,4 +96,4 @@ GPUSCHED_INLINE SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> 
     return curve;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,18 +1,19 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/tied_switches.hpp"
 
-#include <gpusched/allocation/detail/tied_switches.hpp>
 #include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 namespace detail {
 
 /// The sum of the capacities.
-inline std::int64_t checked_capacity(std::span<const std::int64_t> capacity, std::int64_t pods) {
+static std::int64_t checked_capacity(std::span<const std::int64_t> capacity, std::int64_t pods) {
     Problems problems;
     check_at_least(problems, "pods", pods, 0);
     std::int64_t sum = 0;
@@ -28,7 +29,7 @@ inline std::int64_t checked_capacity(std::span<const std::int64_t> capacity, std
     return sum;
 }
 
-inline double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0; }
+static double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0; }
 
 /// Largest capacity first.
 struct LargestFirst {
@@ -38,7 +39,7 @@ struct LargestFirst {
     std::int64_t remainder = 0;  // what one more switch must hold
 };
 
-inline LargestFirst largest_first(std::span<const std::int64_t> capacity, std::int64_t pods) {
+static LargestFirst largest_first(std::span<const std::int64_t> capacity, std::int64_t pods) {
     LargestFirst result{.counts = SwitchCounts(capacity.size(), 0)};
     // A heap of the switches that are still of use: the largest first, the lower index first among equals.
     std::vector<std::uint32_t> heap;
@@ -64,7 +65,7 @@ inline LargestFirst largest_first(std::span<const std::int64_t> capacity, std::i
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::optional<SwitchCounts> entropy_greedy(std::span<const std::int64_t> capacity,
+GPUSCHED_EXPORT std::optional<SwitchCounts> entropy_greedy(std::span<const std::int64_t> capacity,
                                                            std::int64_t pods) {
     if (detail::checked_capacity(capacity, pods) < pods) return std::nullopt;
     SwitchCounts counts(capacity.size(), 0);
@@ -91,7 +92,7 @@ GPUSCHED_INLINE std::optional<SwitchCounts> entropy_greedy(std::span<const std::
     return counts;
 }
 
-GPUSCHED_INLINE std::optional<SwitchCounts> least_entropy(std::span<const std::int64_t> capacity,
+GPUSCHED_EXPORT std::optional<SwitchCounts> least_entropy(std::span<const std::int64_t> capacity,
                                                           std::int64_t pods) {
     if (detail::checked_capacity(capacity, pods) < pods) return std::nullopt;
     auto plan = detail::largest_first(capacity, pods);
@@ -106,7 +107,7 @@ GPUSCHED_INLINE std::optional<SwitchCounts> least_entropy(std::span<const std::i
     return std::move(plan.counts);
 }
 
-GPUSCHED_INLINE std::optional<SwitchCounts>
+GPUSCHED_EXPORT std::optional<SwitchCounts>
 least_entropy(std::span<const std::int64_t> capacity, std::int64_t pods,
               std::span<const std::vector<std::uint32_t>> groups) {
     for (const auto& level : groups)
@@ -121,4 +122,4 @@ least_entropy(std::span<const std::int64_t> capacity, std::int64_t pods,
     return std::move(plan.counts);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // TiedSwitches: which of equal switches give all they have, and which one takes the remainder, by entropy further up.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// A tree knapsack over the groups of switches. Every group has a table over (tied switches that give all, remainder here
 /// or not); values are vectors that add up: sum of x ln x over the groups of each level, in order of importance (entropy
@@ -182,4 +182,4 @@ class TiedSwitches {
     std::size_t root_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/rankers/wishes.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
-GPUSCHED_INLINE NetworkWish::Members NetworkWish::for_task(const Cluster& cluster, TaskId task) const {
+GPUSCHED_EXPORT NetworkWish::Members NetworkWish::for_task(const Cluster& cluster, TaskId task) const {
     const auto& inv = cluster.inventory();
     const auto& wish = inv.task_affinities[inv.tasks.affinities[index(task)]].network_affinity;
     const auto job = inv.tasks.job[index(task)];
@@ -21,16 +21,16 @@ GPUSCHED_INLINE NetworkWish::Members NetworkWish::for_task(const Cluster& cluste
     return members;
 }
 
-GPUSCHED_INLINE std::int64_t NetworkWish::Members::operator()(const Cluster& cluster, TaskId,
+GPUSCHED_EXPORT std::int64_t NetworkWish::Members::operator()(const Cluster& cluster, TaskId,
                                                               NodeId node) const {
     return count.empty() ? 0 : count[index(cluster.inventory().domain(level, node))];
 }
 
-GPUSCHED_INLINE std::int64_t NetworkWish::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
+GPUSCHED_EXPORT std::int64_t NetworkWish::operator()(const Cluster& cluster, TaskId task, NodeId node) const {
     return for_task(cluster, task)(cluster, task, node);
 }
 
-GPUSCHED_INLINE std::int64_t HardwareWish::operator()(const Cluster& cluster, TaskId task,
+GPUSCHED_EXPORT std::int64_t HardwareWish::operator()(const Cluster& cluster, TaskId task,
                                                       NodeId node) const {
     const auto& inv = cluster.inventory();
     const int wanted = inv.tasks.gpu_count[index(task)];
@@ -49,4 +49,4 @@ GPUSCHED_INLINE std::int64_t HardwareWish::operator()(const Cluster& cluster, Ta
     return enough(inv.hardware[id].socket) ? 1 : 0;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,6 +1,5 @@
-#pragma once
-
-#include <gpusched/consolidation/detail/bin_packing.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/bin_packing.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +9,10 @@
 #include <span>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
-GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
-                                              std::span<const NodeId> component, bool with_costs) {
+BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope, std::span<const NodeId> component,
+                            bool with_costs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto item_key = [](const Item& i) {
@@ -83,8 +82,7 @@ GPUSCHED_INTERNAL BinPacking make_bin_packing(const Cluster& cluster, const Scop
 
 // A bin that stays holds at most its capacity by any dual feasible weighing; what the items weigh beyond the bins that
 // stay anyway must lie in others.
-GPUSCHED_INTERNAL std::vector<std::int64_t> least_stay(const BinPacking& packing,
-                                                       std::span<const Stakes> stakes) {
+std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes) {
     std::vector<std::int64_t> best(stakes.size()), unit(stakes.size());
     std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1;
     for (const auto& bin : packing.bins) {
@@ -173,7 +171,7 @@ GPUSCHED_INTERNAL std::vector<std::int64_t> least_stay(const BinPacking& packing
     return best;
 }
 
-GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
+MustStay counting_bound(const BinPacking& packing) {
     std::array<Stakes, 2> stakes;
     for (const auto& bin : packing.bins) {
         const bool at_stake = bin.may_vacate || bin.may_open;
@@ -184,4 +182,4 @@ GPUSCHED_INTERNAL MustStay counting_bound(const BinPacking& packing) {
     return {least[0], least[1]};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // BinPacking: consolidation as a bin packing problem, the relaxation that bounds are proved on.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Movable tasks that are alike in what they ask for.
 struct Item {
@@ -60,8 +60,4 @@ struct MustStay {
 /// By dual feasible functions.
 [[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/bin_packing.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

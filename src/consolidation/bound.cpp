@@ -1,16 +1,17 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/bin_packing.hpp"
+#include "consolidation/pattern_lp.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/bin_packing.hpp>
-#include <gpusched/consolidation/detail/pattern_lp.hpp>
 #include <gpusched/consolidation/detail/threads.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INLINE void require_lp(BoundMethod method, const Context& context) {
+GPUSCHED_EXPORT void require_lp(BoundMethod method, const Context& context) {
     if (method == BoundMethod::lp && context.lp == nullptr)
         throw BackendError(
             "the bound lp needs a solver of linear programs, and Context::lp has none: set it to "
@@ -18,7 +19,7 @@ GPUSCHED_INLINE void require_lp(BoundMethod method, const Context& context) {
             "coinor-libclp-dev) or to a solver of your own, or choose the bound counting");
 }
 
-GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method,
+GPUSCHED_EXPORT Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method,
                             const LpSolver* lp, Budget& budget, ExecutorRef executor) {
     Bound result;
     if (method == BoundMethod::none) return result;
@@ -61,7 +62,7 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
 
 }  // namespace detail
 
-GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
+GPUSCHED_EXPORT Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
                             const Context& context) {
     validate(options, cluster);
     if (method == BoundMethod::none) throw InvalidInput("method: none; expected counting or lp");
@@ -72,4 +73,4 @@ GPUSCHED_INLINE Bound bound(const Cluster& cluster, BoundMethod method, const Op
                          threads.executor());
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

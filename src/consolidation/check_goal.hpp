@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a goal names must be in the cluster.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The GPU models that nodes have, sorted. The inventory also knows models that only tasks accept.
 [[nodiscard]] inline std::vector<std::string_view> models_of_nodes(const Cluster& cluster) {
@@ -45,4 +46,4 @@ inline void check_goal_names(Problems& problems, const Goal& goal, const Cluster
             did_you_mean(goal.usable_by, inv.tasks.names));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,13 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/goal_search.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/detail/goal_search.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
-#ifndef GPUSCHED_HEADER_ONLY
 namespace detail {
 template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best())&, const Options&,
                                             const Context&);
@@ -20,9 +20,8 @@ template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(prese
 template GPUSCHED_EXPORT Result consolidate(const Cluster&, const AnyPolicies&, const Options&,
                                             const Context&);
 }  // namespace detail
-#endif
 
-GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const Options& options, const Context& context) {
+GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const Options& options, const Context& context) {
     validate(options, cluster);
     if (options.goal) return detail::search_goal(cluster, options, context);
     return presets::visit(options.preset, options.objective, [&](const auto& policies) {
@@ -30,4 +29,4 @@ GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const Options& option
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,22 +1,22 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INTERNAL ExtrasAfter::ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node)
+ExtrasAfter::ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node)
     : cluster_(&cluster), extras_(&extras), node_(node), devices_(cluster.free_devices(node)) {
     for (const auto& [resource, amount] : extras.resources)
         short_.push_back(amount - cluster.resource_free(node, resource));
 }
 
-GPUSCHED_INTERNAL void ExtrasAfter::leave(TaskId victim) noexcept {
+void ExtrasAfter::leave(TaskId victim) noexcept {
     const auto& inv = cluster_->inventory();
     for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(victim)]].resources)
         for (std::size_t i = 0; i < short_.size(); ++i)
@@ -24,13 +24,13 @@ GPUSCHED_INTERNAL void ExtrasAfter::leave(TaskId victim) noexcept {
     devices_ |= cluster_->gpus_of(victim) & cluster_->devices(node_) & ~inv.nodes.failed_gpus[index(node_)];
 }
 
-GPUSCHED_INLINE bool ExtrasAfter::fits() const noexcept {
+GPUSCHED_EXPORT bool ExtrasAfter::fits() const noexcept {
     if (std::any_of(short_.begin(), short_.end(), [](std::int64_t lacks) { return lacks > 0; })) return false;
     return extras_->device_count == 0 ||
            gpusched::detail::choose_devices(cluster_->inventory(), *extras_, node_, devices_) != 0;
 }
 
-GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
+GPUSCHED_EXPORT RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
       wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
@@ -41,7 +41,7 @@ GPUSCHED_INLINE RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId
         extras_.emplace(cluster, inv.extras[extras], node);
 }
 
-GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
+GPUSCHED_EXPORT void RoomAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;
     cpu_short_ -= t.cpu_milli[index(victim)];
     memory_short_ -= t.memory_mib[index(victim)];
@@ -58,7 +58,7 @@ GPUSCHED_INLINE void RoomAfter::leave(TaskId victim) noexcept {
     });
 }
 
-GPUSCHED_INTERNAL bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
+bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
     const auto a = cluster.gpu_milli(victim), b = cluster.gpu_milli(task);
     return a != b ? a < b : cpu[index(victim)] < cpu[index(task)];
@@ -66,7 +66,7 @@ GPUSCHED_INTERNAL bool easier(const Cluster& cluster, TaskId victim, TaskId task
 
 }  // namespace detail
 
-GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
                                               std::span<const Victim> movable,
                                               std::vector<Victim>& victims) const {
     detail::RoomAfter room(cluster, task, node);
@@ -75,7 +75,7 @@ GPUSCHED_INLINE bool FirstVictims::operator()(const Cluster& cluster, TaskId tas
     return room.fits();
 }
 
-GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
                                                std::span<const Victim> movable,
                                                std::vector<Victim>& victims) const {
     const auto& cpu = cluster.inventory().tasks.cpu_milli;
@@ -133,4 +133,4 @@ GPUSCHED_INLINE bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

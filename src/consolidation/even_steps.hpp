@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // even_steps: which of ascending numbers stay where only so many may.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -9,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The positions of the first, the last, and between them of the numbers closest to even steps, each once and ascending; all where
 /// there are no more than `most`, the last alone for 1.
@@ -38,4 +37,4 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
     return kept;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,7 +1,7 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/exact_search.hpp>
 #include <gpusched/consolidation/value.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
@@ -11,7 +11,7 @@
 #include <bit>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 class ExactSearch {
   public:
@@ -206,7 +206,7 @@ class ExactSearch {
     std::int64_t trials_ = 0;
 };
 
-GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
+GPUSCHED_EXPORT std::vector<Vacated> exact_search(const Cluster& cluster, const Scope& scope,
                                                   std::span<const NodeId> group,
                                                   std::span<const std::int64_t> weights,
                                                   std::int64_t known_gain, std::int64_t known_cost,
@@ -214,4 +214,4 @@ GPUSCHED_INLINE std::vector<Vacated> exact_search(const Cluster& cluster, const 
     return ExactSearch(cluster, scope, group, weights, options, budget).run(known_gain, known_cost);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/explain_parts.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/detail/reasons_in_words.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -13,11 +14,41 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
-inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
+std::string in_words(FixedBy by) {
+    switch (by) {
+    case FixedBy::never_moves:
+        return "nobody would start it anew: its how is none";
+    case FixedBy::exempt_node:
+        return "exempt node";
+    case FixedBy::no_disruption:
+        return "max_disrupted is 0";
+    case FixedBy::budget:
+        return "disruption budget";
+    case FixedBy::core_member:
+        return "core member";
+    default:
+        return std::string(enum_name(by));
+    }
+}
+
+std::string in_words(ClosedBy by) {
+    switch (by) {
+    case ClosedBy::emptied:
+        return "vacated by the plan";
+    case ClosedBy::empty:
+        return "empty before the plan";
+    case ClosedBy::to_clear:
+        return "to be cleared itself";
+    default:
+        return std::string(enum_name(by));
+    }
+}
+
+FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.daemon[i]) return FixedBy::daemon;
@@ -37,7 +68,7 @@ inline FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& opti
 }
 
 // What the node counts for in the value of a plan.
-inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
+std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options& options) {
     return options.objective == Objective::gpus ? gpu_count(cluster.healthy_gpus(node)) : 1;
 }
 
@@ -45,7 +76,7 @@ inline std::int64_t weight_of(const Cluster& cluster, NodeId node, const Options
 struct PriceOfNode {
     std::int64_t weight, cost = 0;
 };
-inline PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
+static PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, NodeId node,
                                  const Options& options) {
     PriceOfNode result{weight_of(cluster, node, options)};
     for (const auto task : cluster.tasks_on(node))
@@ -53,13 +84,12 @@ inline PriceOfNode price_of_node(const Cluster& cluster, const Scope& scope, Nod
     return result;
 }
 
-inline std::string counted(std::int64_t number, const char* what) {
+static std::string counted(std::int64_t number, const char* what) {
     return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
 // By node, why nothing may move onto it. Where there are several reasons, it is what the caller asked for.
-inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after,
-                                          const Options& options) {
+std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& after, const Options& options) {
     std::vector<ClosedBy> closed(before.node_slots(), ClosedBy::none);
     for (const auto node : before.nodes()) {
         auto& by = closed[index(node)];
@@ -77,7 +107,7 @@ inline std::vector<ClosedBy> closed_nodes(const Cluster& before, const Cluster& 
 }
 
 // The rule of the options in the state that the plan leaves.
-inline AnyPlacementRule rule_after(const Plan& plan, const Cluster& after, const Options& options) {
+AnyPlacementRule rule_after(const Plan& plan, const Cluster& after, const Options& options) {
     auto rule = options.rule;
     for (const auto& move : plan.moves) rule.move(after, move.task, move.from, move.to);
     return rule;
@@ -120,7 +150,7 @@ class Explainer {
 };
 
 // Over all nodes that may receive the task: how often each obstacle comes first.
-inline Blocker Explainer::look_for_place(TaskId task) const {
+Blocker Explainer::look_for_place(TaskId task) const {
     std::array<std::size_t, enum_names(Obstacle{}).size()> seen{};
     Blocker blocker{.task = task};
     for (const auto node : after_.nodes()) {
@@ -157,7 +187,7 @@ inline Blocker Explainer::look_for_place(TaskId task) const {
 }
 
 // What is in the way of the task on an eligible node beside cores, memory and the number of GPUs.
-inline Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) const {
+Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpus) const {
     const auto& inv = cluster_.inventory();
     const auto i = index(task);
     if (inv.tasks.is(TaskTrait::extras, task)) {
@@ -181,7 +211,7 @@ inline Obstacle Explainer::beside_room(TaskId task, NodeId node, bool enough_gpu
 }
 
 // What the task lacks on an eligible node, and what else is in its way there.
-inline LeastChange Explainer::change_on(TaskId task, NodeId node) const {
+LeastChange Explainer::change_on(TaskId task, NodeId node) const {
     const auto& t = cluster_.inventory().tasks;
     const auto i = index(task);
     const auto lent = after_.lent_to(task);
@@ -205,7 +235,7 @@ inline LeastChange Explainer::change_on(TaskId task, NodeId node) const {
     return here;
 }
 
-inline LeastChange Explainer::least_change(TaskId task) const {
+LeastChange Explainer::least_change(TaskId task) const {
     LeastChange least;
     std::tuple<bool, std::int64_t, std::int64_t> lowest{};
     for (const auto node : after_.nodes()) {
@@ -235,7 +265,7 @@ inline LeastChange Explainer::least_change(TaskId task) const {
 }
 
 // The tasks that find no place once those before them have taken theirs.
-inline std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened_weight) {
+std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t& opened_weight) {
     const auto& t = cluster_.inventory().tasks;
     std::vector<TaskId> own;
     for (const auto task : after_.tasks_on(node))
@@ -274,7 +304,7 @@ inline std::vector<Blocker> Explainer::place_together(NodeId node, std::int64_t&
     return left;
 }
 
-inline std::string Explainer::in_the_way(const Blocker& blocker) const {
+std::string Explainer::in_the_way(const Blocker& blocker) const {
     std::string text;
     if (blocker.nodes_refused > 0)
         text = "rule " + gpusched::quoted(rule_.name()) + " on " + std::to_string(blocker.nodes_refused);
@@ -284,7 +314,7 @@ inline std::string Explainer::in_the_way(const Blocker& blocker) const {
     return text;
 }
 
-inline std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
+std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
     const auto number = [](std::int64_t milli) {
         auto text = std::to_string(milli / 1000);
         if (milli % 1000 == 0) return text;
@@ -324,7 +354,7 @@ inline std::string Explainer::in_words(const LeastChange& change, TaskId task) c
                  : "; no other node is of a kind that it accepts";
 }
 
-inline Explanation Explainer::about(NodeId node) {
+Explanation Explainer::about(NodeId node) {
     Explanation result{.node = node,
                        .fate = NodeFate::empty,
                        .blockers = {},
@@ -419,7 +449,7 @@ inline Explanation Explainer::about(NodeId node) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
+GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
                                     const Options& options) {
     validate(options, cluster);
     if (!cluster.contains(node))
@@ -428,7 +458,7 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, const Plan& plan, No
     return detail::Explainer(cluster, plan, options).about(node);
 }
 
-GPUSCHED_INLINE std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
+GPUSCHED_EXPORT std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
                                                        const Options& options) {
     validate(options, cluster);
     if (!options.clear) throw InvalidInput("clear: absent; expected the nodes that were to be cleared");
@@ -442,4 +472,4 @@ GPUSCHED_INLINE std::vector<Explanation> explain_clear(const Cluster& cluster, c
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

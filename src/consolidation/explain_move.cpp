@@ -1,9 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/explain_parts.hpp"
 
-#include <gpusched/consolidation/detail/reasons_in_words.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
-#include <gpusched/consolidation/impl/explain.ipp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -106,8 +106,8 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
-                            bool after_plan) {
+std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                     bool after_plan) {
     auto text = "task " + gpusched::quoted(cluster.name(e.task));
     const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
     switch (e.fate) {
@@ -148,9 +148,9 @@ inline std::string in_words(const Cluster& cluster, const MoveExplanation& e, co
 // @param after the cluster once the plan is done; as it was afterwards, too
 // @param closed by NodeId, as `closed_nodes` gives it
 // @param rule that of the options, in the state of `after`
-inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
-                                    std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
-                                    TaskId task, NodeId node, const Options& options) {
+MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,
+                             std::span<const ClosedBy> closed, const AnyPlacementRule& rule, TaskId task,
+                             NodeId node, const Options& options) {
     MoveExplanation result{
         .task = task, .from_node = after.node_of(task), .to_node = node, .victims = {}, .text = {}};
     if (!after.is_placed(task) || !cluster.is_placed(task)) {
@@ -192,7 +192,7 @@ inline MoveExplanation explain_move(const Cluster& cluster, Cluster& after, cons
 
 }  // namespace detail
 
-GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
                                              const Options& options, const Plan& plan) {
     validate(options, cluster);
     Problems problems;
@@ -213,4 +213,4 @@ GPUSCHED_INLINE MoveExplanation explain_move(const Cluster& cluster, TaskId task
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

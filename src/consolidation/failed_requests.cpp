@@ -1,12 +1,12 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/failed_requests.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE FailedRequests::FailedRequests(const Cluster& cluster)
+GPUSCHED_EXPORT FailedRequests::FailedRequests(const Cluster& cluster)
     : requests_(cluster.task_slots()), classes_(std::size_t{2} * cluster.inventory().requirements.size()) {
     const auto& t = cluster.inventory().tasks;
     for (const auto task : cluster.tasks())
@@ -15,27 +15,26 @@ GPUSCHED_INLINE FailedRequests::FailedRequests(const Cluster& cluster)
                                   2 * t.requirement[index(task)] + (cluster.may_borrow(task) ? 1u : 0u)};
 }
 
-GPUSCHED_INLINE void FailedRequests::clear() {
+GPUSCHED_EXPORT void FailedRequests::clear() {
     for (auto& entries : classes_) entries.clear();
     alike_.clear();
 }
 
-GPUSCHED_INTERNAL FailedRequests::Constraints FailedRequests::constraints_of(const Cluster& cluster,
-                                                                             TaskId task) {
+FailedRequests::Constraints FailedRequests::constraints_of(const Cluster& cluster, TaskId task) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     return {t.requirement[i], t.affinities[i],     t.profile[i],
             t.extras[i],      t.gpu_memory_mib[i], cluster.may_borrow(task)};
 }
 
-GPUSCHED_INLINE auto FailedRequests::alike(const Cluster& cluster, TaskId task) const
+GPUSCHED_EXPORT auto FailedRequests::alike(const Cluster& cluster, TaskId task) const
     -> const std::vector<Failure>& {
     static const std::vector<Failure> nothing;
     const auto same = alike_.find(constraints_of(cluster, task));
     return same != alike_.end() ? same->second : nothing;
 }
 
-GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, int depth, NodeId source) {
+GPUSCHED_EXPORT void FailedRequests::add(const Cluster& cluster, TaskId task, int depth, NodeId source) {
     const auto& inv = cluster.inventory();
     // What fails for its groups, GPU memory, locality or extras says nothing about others; where it takes a look at every node, it
     // is remembered for those that ask for the same.
@@ -50,4 +49,4 @@ GPUSCHED_INLINE void FailedRequests::add(const Cluster& cluster, TaskId task, in
     entries.push_back(failure);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

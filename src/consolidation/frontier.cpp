@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/even_steps.hpp"
+#include "consolidation/price_ladder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/even_steps.hpp>
-#include <gpusched/consolidation/detail/price_ladder.hpp>
 #include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/presets.hpp>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -83,7 +84,7 @@ StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Pol
 }
 
 /// Of the points at most so many, spread evenly over what their moves cost.
-inline std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
+static std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
     std::vector<std::int64_t> costs;
     for (const auto& point : points) costs.push_back(point.result.stats.relocation_cost);
     std::vector<FrontierPoint> kept;
@@ -164,7 +165,7 @@ Frontier frontier(const Cluster& cluster, const Policies& policies, const Fronti
 
 }  // namespace detail
 
-GPUSCHED_INLINE Frontier frontier(const Cluster& cluster, const FrontierOptions& options,
+GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions& options,
                                   const Context& context) {
     validate(options, cluster);
     Problems problems;
@@ -180,4 +181,4 @@ GPUSCHED_INLINE Frontier frontier(const Cluster& cluster, const FrontierOptions&
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/check_goal.hpp"
 
-#include <gpusched/consolidation/detail/check_goal.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/goal_nodes.hpp>
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
-GPUSCHED_INLINE std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal) {
+GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal) {
     Problems problems;
     detail::check_goal_names(problems, goal, cluster);
     problems.throw_if_any();
@@ -47,4 +48,4 @@ GPUSCHED_INLINE std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goa
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,11 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/goal_search.hpp"
+#include "consolidation/price_ladder.hpp"
+#include "consolidation/slot_bound.hpp"
+#include "consolidation/slot_maker.hpp"
+#include "consolidation/wanted.hpp"
 
 #include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/goal_search.hpp>
-#include <gpusched/consolidation/detail/price_ladder.hpp>
-#include <gpusched/consolidation/detail/slot_bound.hpp>
-#include <gpusched/consolidation/detail/slot_maker.hpp>
-#include <gpusched/consolidation/detail/wanted.hpp>
 #include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -84,7 +84,7 @@ void go_for(const Cluster& cluster, const Scope& scope, const Policies& policies
 
 /// What no plan can do for a goal of empty nodes, by the Lagrangian bound of `frontier` on the nodes that count: L(p) >= 1000 x nodes
 /// gained - p x cost for every plan and every price p.
-inline void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted& wanted,
+static void prove_goal(const Cluster& cluster, const Scope& scope, const Wanted& wanted,
                        std::span<const std::int64_t> added, Budget& budget, ExecutorRef executor,
                        Statistics& stats) {
     // From two nodes for one move to one node for a hundred moves.
@@ -200,7 +200,7 @@ void leave_surplus(const Cluster& cluster, const Wanted& wanted, const Policies&
     return best;
 }
 
-GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
+Result search_goal(const Cluster& cluster, const Options& options, const Context& context) {
     require_lp(options.bound_method, context);
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
@@ -244,4 +244,4 @@ GPUSCHED_INTERNAL Result search_goal(const Cluster& cluster, const Options& opti
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Goal search: so many empty nodes, or slots for tasks of a shape, for the least that moves may cost.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The plan that comes closest to `options.goal`, which must be there and valid: `consolidate` with a goal.
 ///
@@ -22,8 +22,4 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 ///     Its weight is what its vacated nodes add to what there is, as far as nothing moves onto other slots
 [[nodiscard]] Result search_goal(const Cluster& cluster, const Options& options, const Context& context);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/goal_search.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

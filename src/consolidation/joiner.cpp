@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -7,15 +7,15 @@
 #include <span>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)
+GPUSCHED_EXPORT Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)
     : snapshot_(cluster), options_(options), scope_(scope), cluster_(cluster), rule_(options.rule),
       vacated_(cluster.node_slots()) {
     cluster_.commit();
 }
 
-GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
+bool Joiner::try_take(const Vacated& vacated) {
     const auto mark = cluster_.checkpoint();
     const auto& inv = cluster_.inventory();
     for (auto step = vacated.steps.begin(); step != vacated.steps.end(); ++step) {
@@ -49,7 +49,7 @@ GPUSCHED_INTERNAL bool Joiner::try_take(const Vacated& vacated) {
     return true;
 }
 
-GPUSCHED_INLINE bool Joiner::join(const std::vector<std::vector<Vacated>>& found,
+GPUSCHED_EXPORT bool Joiner::join(const std::vector<std::vector<Vacated>>& found,
                                   std::span<const Statistics> counters) {
     RoundStatistics round;
     for (const auto& c : counters) stats_ += c;
@@ -102,7 +102,7 @@ GPUSCHED_INLINE bool Joiner::join(const std::vector<std::vector<Vacated>>& found
     return round.vacated_nodes > 0 && !out_of_budget_;
 }
 
-GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chains) const {
+Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chains) const {
     Result result;
     result.stop_reason = stop_reason(budget);
 
@@ -141,13 +141,13 @@ GPUSCHED_INTERNAL Result Joiner::in_waves(Cluster cluster, const Budget& budget,
     return result;
 }
 
-GPUSCHED_INLINE Result Joiner::plan(const Budget& budget, std::size_t chains) const {
+GPUSCHED_EXPORT Result Joiner::plan(const Budget& budget, std::size_t chains) const {
     return in_waves(snapshot_, budget, chains);
 }
 
-GPUSCHED_INLINE Result Joiner::finish(const Budget& budget) {
+GPUSCHED_EXPORT Result Joiner::finish(const Budget& budget) {
     cluster_.rollback(0);
     return in_waves(std::move(cluster_), budget, chains_.size());
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,11 +1,11 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/presets.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
-GPUSCHED_INLINE const Registry<AnyPartitioner>& partitioners() {
+GPUSCHED_EXPORT const Registry<AnyPartitioner>& partitioners() {
     static const auto all = [] {
         Registry<AnyPartitioner> r("partitioner");
         r.add<RandomGroups>("random_groups");
@@ -17,7 +17,7 @@ GPUSCHED_INLINE const Registry<AnyPartitioner>& partitioners() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyNodeOrder>& node_orders() {
+GPUSCHED_EXPORT const Registry<AnyNodeOrder>& node_orders() {
     static const auto all = [] {
         Registry<AnyNodeOrder> r("node_order");
         r.add<FewestPods>("fewest_pods");
@@ -29,7 +29,7 @@ GPUSCHED_INLINE const Registry<AnyNodeOrder>& node_orders() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyDestinationRanking>& destination_rankings() {
+GPUSCHED_EXPORT const Registry<AnyDestinationRanking>& destination_rankings() {
     static const auto all = [] {
         Registry<AnyDestinationRanking> r("destination_ranking");
         r.add<GroupOrder>("group_order");
@@ -39,7 +39,7 @@ GPUSCHED_INLINE const Registry<AnyDestinationRanking>& destination_rankings() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyEjectionRule>& ejection_rules() {
+GPUSCHED_EXPORT const Registry<AnyEjectionRule>& ejection_rules() {
     static const auto all = [] {
         Registry<AnyEjectionRule> r("ejection_rule");
         r.add<FirstVictims>("first_victims");
@@ -50,7 +50,7 @@ GPUSCHED_INLINE const Registry<AnyEjectionRule>& ejection_rules() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyAcceptance>& acceptances() {
+GPUSCHED_EXPORT const Registry<AnyAcceptance>& acceptances() {
     static const auto all = [] {
         Registry<AnyAcceptance> r("acceptance");
         r.add<AcceptAll>("accept_all");
@@ -60,7 +60,7 @@ GPUSCHED_INLINE const Registry<AnyAcceptance>& acceptances() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyNodeWeight>& node_weights() {
+GPUSCHED_EXPORT const Registry<AnyNodeWeight>& node_weights() {
     static const auto all = [] {
         Registry<AnyNodeWeight> r("node_weight");
         r.add<GpuWeight>("gpus");
@@ -70,7 +70,7 @@ GPUSCHED_INLINE const Registry<AnyNodeWeight>& node_weights() {
     return all;
 }
 
-GPUSCHED_INLINE const Registry<AnyPurePicker>& gpu_pickers() {
+GPUSCHED_EXPORT const Registry<AnyPurePicker>& gpu_pickers() {
     static const auto all = [] {
         Registry<AnyPurePicker> r("gpu_picker");
         r.add<allocation::TightestGpu>("tightest_gpu");
@@ -82,7 +82,7 @@ GPUSCHED_INLINE const Registry<AnyPurePicker>& gpu_pickers() {
     return all;
 }
 
-GPUSCHED_INLINE const Registries& registries() {
+GPUSCHED_EXPORT const Registries& registries() {
     static const Registries all;
     return all;
 }
@@ -106,7 +106,7 @@ void for_each_kind(F&& f) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view kind, const Registries& known) {
+GPUSCHED_EXPORT const std::vector<std::string>& policy_names(std::string_view kind, const Registries& known) {
     const std::vector<std::string>* found = nullptr;
     std::vector<std::string> kinds;
     detail::for_each_kind([&](const char* name, auto, auto registry, auto) {
@@ -117,7 +117,7 @@ GPUSCHED_INLINE const std::vector<std::string>& policy_names(std::string_view ki
     return *found;
 }
 
-GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
+GPUSCHED_EXPORT AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
                                           const Registries& known) {
     auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
     detail::for_each_kind([&](const char*, auto name, auto registry, auto policy) {
@@ -126,7 +126,7 @@ GPUSCHED_INLINE AnyPolicies make_policies(Preset preset, const PolicyNames& name
     return policies;
 }
 
-GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
+GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
                                    const Context& context, const Registries& known) {
     validate(options, cluster);
     const auto policies = make_policies(options.preset, names, options.objective, known);
@@ -136,4 +136,4 @@ GPUSCHED_INLINE Result consolidate(const Cluster& cluster, const PolicyNames& na
     return consolidate(cluster, policies, beside, context);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/check_goal.hpp"
 
-#include <gpusched/consolidation/detail/check_goal.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/value.hpp>
 
@@ -8,12 +9,12 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
 // The goal, and what has no effect beside it.
-inline void check_goal(Problems& problems, const Options& options, const Cluster& cluster) {
+static void check_goal(Problems& problems, const Options& options, const Cluster& cluster) {
     const auto& goal = *options.goal;
     check_fields(problems, goal, "goal");
     if (goal.empty_nodes.has_value() == goal.slots.has_value())
@@ -39,7 +40,7 @@ inline void check_goal(Problems& problems, const Options& options, const Cluster
                                "none beside a goal, where the search ends"));
 }
 
-inline void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
+static void check_options(Problems& problems, const Options& options, const Cluster& cluster) {
     check_fields(problems, options);
     const auto known = [&](const char* field, const std::vector<NodeId>& nodes) {
         for (const auto node : nodes)
@@ -62,7 +63,7 @@ inline void check_options(Problems& problems, const Options& options, const Clus
                                    "a node that exempt does not list, too"));
 }
 
-GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Cluster& cluster,
+GPUSCHED_EXPORT void validate_beside_policies(const Options& options, const Cluster& cluster,
                                               bool takes_limits) {
     Problems problems;
     check_options(problems, options, cluster);
@@ -86,10 +87,10 @@ GPUSCHED_INLINE void validate_beside_policies(const Options& options, const Clus
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const Options& options, const Cluster& cluster) {
+GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     detail::check_options(problems, options, cluster);
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/partitioners.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
@@ -7,12 +7,12 @@
 #include <numeric>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
 // Consecutive groups of `size`; a short rest is shared out evenly rather than left alone.
-inline void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out) {
+static void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out) {
     const auto parts = (nodes.size() + size - 1) / size;
     for (std::size_t i = 0; i < parts; ++i)
         out.emplace_back(nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size() * i / parts),
@@ -20,7 +20,7 @@ inline void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out)
 }
 
 // Sorts by position in the tree, root first; nodes of one domain keep their order.
-inline void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
+static void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
                              const std::vector<std::vector<std::uint64_t>>& rank) {
     const auto& inv = cluster.inventory();
     std::vector<std::size_t> order(nodes.size());
@@ -40,7 +40,7 @@ inline void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
 
 }  // namespace detail
 
-GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::size_t partition_size,
+GPUSCHED_EXPORT Partition RandomGroups::operator()(const Cluster& cluster, std::size_t partition_size,
                                                    Rng& rng) const {
     std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
     rng.shuffle(std::span(nodes));
@@ -52,7 +52,7 @@ GPUSCHED_INLINE Partition RandomGroups::operator()(const Cluster& cluster, std::
     return groups;
 }
 
-GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::size_t, Rng&) const {
+GPUSCHED_EXPORT Partition ByGpuModel::operator()(const Cluster& cluster, std::size_t, Rng&) const {
     Partition groups;
     for (const auto& pool : components(cluster)) {
         const auto parts = (pool.size() + largest_group - 1) / largest_group;
@@ -64,7 +64,7 @@ GPUSCHED_INLINE Partition ByGpuModel::operator()(const Cluster& cluster, std::si
     return groups;
 }
 
-GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size,
+GPUSCHED_EXPORT Partition BySwitch::operator()(const Cluster& cluster, std::size_t partition_size,
                                                Rng&) const {
     const auto& inv = cluster.inventory();
     Partition groups;
@@ -94,7 +94,7 @@ GPUSCHED_INLINE Partition BySwitch::operator()(const Cluster& cluster, std::size
     return groups;
 }
 
-GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::size_t partition_size,
+GPUSCHED_EXPORT Partition ByLocality::operator()(const Cluster& cluster, std::size_t partition_size,
                                                  Rng& rng) const {
     const auto& inv = cluster.inventory();
     // A random walk over the tree's leaves: every level's domains in random order.
@@ -112,4 +112,4 @@ GPUSCHED_INLINE Partition ByLocality::operator()(const Cluster& cluster, std::si
     return groups;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

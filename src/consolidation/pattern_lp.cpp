@@ -1,6 +1,6 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/pattern_lp.hpp"
 
-#include <gpusched/consolidation/detail/pattern_lp.hpp>
 #include <gpusched/core/lp.hpp>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 class PatternLp {
   public:
@@ -258,13 +258,13 @@ class PatternLp {
     std::vector<std::size_t> allowed_;  // items of the class at hand, by GPUs, then cores
 };
 
-GPUSCHED_INTERNAL std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
-                                          const Inventory& inventory, const LpSolver& lp, Budget& budget) {
+std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes, const Inventory& inventory,
+                        const LpSolver& lp, Budget& budget) {
     return PatternLp(packing, inventory, stakes).run(lp, budget);
 }
 
-GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bound,
-                                         const Inventory& inventory, const LpSolver& lp, Budget& budget) {
+MustStay pattern_bound(const BinPacking& packing, MustStay bound, const Inventory& inventory,
+                       const LpSolver& lp, Budget& budget) {
     std::int64_t weight = -1;
     bool alike = true;
     Stakes nodes, gpus;
@@ -283,4 +283,4 @@ GPUSCHED_INTERNAL MustStay pattern_bound(const BinPacking& packing, MustStay bou
     return bound;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // PatternLp: the pattern relaxation of a packing, by column generation.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/bin_packing.hpp>
+#include "consolidation/bin_packing.hpp"
+
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The least that must stay occupied, by the linear relaxation over *patterns*: sets of items that fill one bin (P.
 /// Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
@@ -26,8 +27,4 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
 [[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
                                      const LpSolver& lp, Budget& budget);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/pattern_lp.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

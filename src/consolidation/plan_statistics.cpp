@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/model/apply.hpp>
@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
-inline std::int64_t vacated_domains(const Cluster& before, const Cluster& after) {
+static std::int64_t vacated_domains(const Cluster& before, const Cluster& after) {
     const auto& inv = before.inventory();
     const Level deepest = inv.deepest_level();
     if (deepest == node_level) return 0;
@@ -29,14 +29,14 @@ inline std::int64_t vacated_domains(const Cluster& before, const Cluster& after)
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<NodeId> vacated_nodes(const Cluster& before, const Cluster& after) {
+GPUSCHED_EXPORT std::vector<NodeId> vacated_nodes(const Cluster& before, const Cluster& after) {
     std::vector<NodeId> nodes;
     for (const auto node : before.nodes())
         if (before.occupants(node) > 0 && after.occupants(node) == 0) nodes.push_back(node);
     return nodes;
 }
 
-GPUSCHED_INLINE std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves) {
+GPUSCHED_EXPORT std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves) {
     std::vector<NodeId> nodes;
     for (const auto& move : moves)
         if (before.occupants(move.to) == 0) nodes.push_back(move.to);
@@ -45,7 +45,7 @@ GPUSCHED_INLINE std::vector<NodeId> opened_nodes(const Cluster& before, std::spa
     return nodes;
 }
 
-GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Cluster& after,
+GPUSCHED_EXPORT PlanStatistics plan_statistics(const Cluster& before, const Cluster& after,
                                                const Plan& plan) {
     const auto& inv = before.inventory();
     PlanStatistics stats;
@@ -82,8 +82,8 @@ GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& before, const Clus
     return stats;
 }
 
-GPUSCHED_INLINE PlanStatistics plan_statistics(const Cluster& cluster, const Plan& plan) {
+GPUSCHED_EXPORT PlanStatistics plan_statistics(const Cluster& cluster, const Plan& plan) {
     return plan_statistics(cluster, apply(cluster, plan), plan);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Price ladder: the prices that a search goes down by where it looks for what can be had for few moves first.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Descending prices, the last of them `lowest`: those at which nodes are just worth their own moves, evenly spread over what
 /// these cost, as far down as there is room for the weight, and a few below.
@@ -63,4 +64,4 @@ std::vector<std::int64_t> ladder(const Cluster& cluster, const Scope& scope, con
     return prices;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/search.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -52,7 +52,7 @@ namespace detail {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
+GPUSCHED_EXPORT Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options,
                               const Context& context) {
     validate(options, cluster);
     const Budget clock(context, options.time_limit);
@@ -77,4 +77,4 @@ GPUSCHED_INLINE Result replan(const Cluster& cluster, const PlanSpec& last, cons
     return better ? std::move(anew) : std::move(again);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

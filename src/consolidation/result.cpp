@@ -1,21 +1,21 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/result.hpp>
 
 #include <cstddef>
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 /// What a number of a round is called in `stats`; rounds are counted from 1 there.
-inline std::string round_name(std::size_t round, const char* field) {
+static std::string round_name(std::size_t round, const char* field) {
     return "round_" + std::to_string(round + 1) + "_" + field;
 }
 }  // namespace detail
 
-GPUSCHED_INLINE std::map<std::string, double> to_stats(const Statistics& statistics) {
+GPUSCHED_EXPORT std::map<std::string, double> to_stats(const Statistics& statistics) {
     std::map<std::string, double> stats;
     visit_fields(std::type_identity<Statistics>{}, [&](const char* name, auto member) {
         const auto& value = statistics.*member;
@@ -32,7 +32,7 @@ GPUSCHED_INLINE std::map<std::string, double> to_stats(const Statistics& statist
     return stats;
 }
 
-GPUSCHED_INLINE std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
+GPUSCHED_EXPORT std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
     std::vector<RoundStatistics> rounds;
     for (bool found = true; found;) {
         found = false;
@@ -49,4 +49,4 @@ GPUSCHED_INLINE std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
     return rounds;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

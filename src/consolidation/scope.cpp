@@ -1,20 +1,20 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
 #include <algorithm>
 #include <numeric>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
-GPUSCHED_INLINE bool detail::no_budget_left(const Inventory& inventory, TaskId task) {
+GPUSCHED_EXPORT bool detail::no_budget_left(const Inventory& inventory, TaskId task) {
     if (inventory.tasks.how(task) == Mobility::copy) return false;
     const auto budgets = inventory.budgets_of(task);
     return std::any_of(budgets.begin(), budgets.end(),
                        [&](std::uint32_t budget) { return inventory.budgets[budget].allows() == 0; });
 }
 
-GPUSCHED_INLINE void detail::keep_core_members(const Cluster& cluster, std::vector<std::uint8_t>& movable) {
+GPUSCHED_EXPORT void detail::keep_core_members(const Cluster& cluster, std::vector<std::uint8_t>& movable) {
     const auto& inv = cluster.inventory();
     auto left = inv.job_min_members;
     std::vector<std::int64_t> left_in;
@@ -41,7 +41,7 @@ GPUSCHED_INLINE void detail::keep_core_members(const Cluster& cluster, std::vect
             for (const bool can_move : {false, true}) count(in_subgroups, can_move);
 }
 
-GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options) {
+GPUSCHED_EXPORT Scope make_scope(const Cluster& cluster, const Options& options) {
     const auto& inv = cluster.inventory();
     Scope scope;
     scope.movable.resize(cluster.task_slots());
@@ -81,7 +81,7 @@ GPUSCHED_INLINE Scope make_scope(const Cluster& cluster, const Options& options)
     return scope;
 }
 
-GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& cluster) {
+GPUSCHED_EXPORT std::vector<std::vector<NodeId>> components(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     std::vector<std::uint32_t> parent(inv.node_classes.size());
     std::iota(parent.begin(), parent.end(), 0u);
@@ -114,4 +114,4 @@ GPUSCHED_INLINE std::vector<std::vector<NodeId>> components(const Cluster& clust
     return groups;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

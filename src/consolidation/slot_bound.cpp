@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/slot_bound.hpp"
 
-#include <gpusched/consolidation/detail/slot_bound.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include <limits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
+GPUSCHED_EXPORT SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
                                      std::span<const NodeId> component, std::span<const std::int64_t> weights)
     : least_cost_(std::numeric_limits<std::int64_t>::max()) {
     const auto& t = cluster.inventory().tasks;
@@ -70,8 +71,7 @@ GPUSCHED_INLINE SlotBound::SlotBound(const Cluster& cluster, const Scope& scope,
     start_[gpus] = scale_[gpus] / 2;
 }
 
-GPUSCHED_INTERNAL double SlotBound::evaluate(const Terms& multipliers, std::int64_t price,
-                                             Terms& gradient) const {
+double SlotBound::evaluate(const Terms& multipliers, std::int64_t price, Terms& gradient) const {
     double sum = 0;
     gradient = {};
     for (const auto& node : nodes_) {
@@ -92,7 +92,7 @@ GPUSCHED_INTERNAL double SlotBound::evaluate(const Terms& multipliers, std::int6
     return sum;
 }
 
-GPUSCHED_INLINE std::int64_t SlotBound::value_at_most(std::int64_t price) {
+GPUSCHED_EXPORT std::int64_t SlotBound::value_at_most(std::int64_t price) {
     constexpr auto most = std::numeric_limits<std::int64_t>::max() / 4;
     const auto limit = static_cast<double>(price) * static_cast<double>(least_cost_);
     const auto allowed = [&](Terms& x) {
@@ -126,4 +126,4 @@ GPUSCHED_INLINE std::int64_t SlotBound::value_at_most(std::int64_t price) {
     return rounded < static_cast<double>(most) ? static_cast<std::int64_t>(rounded) : most;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

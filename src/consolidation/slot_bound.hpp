@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // SlotBound: what plans can be worth at a price, since room for large tasks has to be made by further moves.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// A Lagrangian bound on the value of plans for one component.
 ///
@@ -55,8 +55,4 @@ class SlotBound {
     std::int64_t least_cost_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/slot_bound.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // SlotMaker: makes slots of a shape on nodes that stay in use, by moving some of their tasks away in ejection chains.
 #pragma once
+
+#include "consolidation/wanted.hpp"
 
 #include <gpusched/consolidation/destination_rankings.hpp>
 #include <gpusched/consolidation/detail/chain_search.hpp>
 #include <gpusched/consolidation/detail/exchange_search.hpp>
 #include <gpusched/consolidation/detail/random_victims.hpp>
 #include <gpusched/consolidation/detail/search.hpp>
-#include <gpusched/consolidation/detail/wanted.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/value.hpp>
@@ -28,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// What the moves at hand are to make.
 struct SlotsAtHand {
@@ -361,4 +363,4 @@ class SlotMaker {
     bool too_dear_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,16 +1,17 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/bin_packing.hpp"
+#include "consolidation/pattern_lp.hpp"
+#include "consolidation/slot_bound.hpp"
 
-#include <gpusched/consolidation/detail/bin_packing.hpp>
-#include <gpusched/consolidation/detail/pattern_lp.hpp>
-#include <gpusched/consolidation/detail/slot_bound.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
-GPUSCHED_INLINE std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,
+GPUSCHED_EXPORT std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,
                                                          Objective objective,
                                                          std::span<const std::int64_t> prices,
                                                          const LpSolver* lp, Budget& budget,
@@ -54,4 +55,4 @@ GPUSCHED_INLINE std::vector<std::int64_t> values_at_most(const Cluster& cluster,
     return sum;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/value_report.hpp>
 #include <gpusched/model/apply.hpp>
 
 #include <cstdio>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
-GPUSCHED_INLINE ValueReport value_report(const Cluster& cluster, const Plan& plan) {
+GPUSCHED_EXPORT ValueReport value_report(const Cluster& cluster, const Plan& plan) {
     const auto after = apply(cluster, plan);
     const auto& inv = cluster.inventory();
     ValueReport report{plan_statistics(cluster, after, plan), {}};
@@ -31,7 +31,7 @@ GPUSCHED_INLINE ValueReport value_report(const Cluster& cluster, const Plan& pla
     return report;
 }
 
-GPUSCHED_INLINE std::string to_text(const ValueReport& report) {
+GPUSCHED_EXPORT std::string to_text(const ValueReport& report) {
     const auto number = [](double value) {
         char text[32];
         std::snprintf(text, sizeof text, "%.2f", value);
@@ -55,4 +55,4 @@ GPUSCHED_INLINE std::string to_text(const ValueReport& report) {
     return text;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wanted: how much of a goal there is, on a node and in all.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// What is counted: empty nodes, or slots of a shape.
 class Wanted {
@@ -90,4 +91,4 @@ class Wanted {
     return found.stats.goal_after >= wanted.count();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

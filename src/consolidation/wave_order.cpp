@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -353,11 +353,11 @@ class WaveBuilder {
 
 }  // namespace detail
 
-GPUSCHED_INLINE WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
+GPUSCHED_EXPORT WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                            std::span<const std::uint8_t> closed, const Options& options,
                                            std::span<const std::uint8_t> may_vacate,
                                            std::span<const TaskId> evictions) {
     return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate, evictions).run(steps);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

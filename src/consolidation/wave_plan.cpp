@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/explain_parts.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/search.hpp>
-#include <gpusched/consolidation/impl/explain_move.ipp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/consolidation/wave_plan.hpp>
@@ -13,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
-GPUSCHED_INTERNAL void validate_wanted(const Cluster& cluster, std::span<const WantedMove> moves) {
+void validate_wanted(const Cluster& cluster, std::span<const WantedMove> moves) {
     Problems problems;
     for (std::size_t i = 0; i < moves.size() && !problems.full(); ++i) {
         const auto owner = "move #" + std::to_string(i);
@@ -47,10 +48,9 @@ struct ObjectiveWeight {
 };
 
 /// Says why a wanted move is not made once the others are. What the plan vacates may receive: nothing but its moves vacates it.
-GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
-                                                  std::span<const ClosedBy> closed,
-                                                  const AnyPlacementRule& rule, const WantedMove& move,
-                                                  const Options& options) {
+MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
+                                std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
+                                const WantedMove& move, const Options& options) {
     auto why = explain_move(cluster, after, scope, closed, rule, move.task, move.to, options);
     const bool possible = why.fate == MoveFate::possible;
     if (possible && move.gpus != 0 && !gpus_fit(after, move.task, move.to, move.gpus)) {
@@ -72,8 +72,8 @@ GPUSCHED_INTERNAL MoveExplanation explain_dropped(const Cluster& cluster, Cluste
 
 /// The positions in the list of moves that could not be made even if all others that wait had left their nodes: they stand in the way
 /// of others for nothing.
-GPUSCHED_INTERNAL std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& rule,
-                                                         const std::vector<Step>& waiting) {
+std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& rule,
+                                       const std::vector<Step>& waiting) {
     for (const auto& step : waiting) cluster.remove(step.task);
     std::vector<std::size_t> hopeless;
     for (const auto& step : waiting) {
@@ -92,7 +92,7 @@ GPUSCHED_INTERNAL std::vector<std::size_t> find_hopeless(Cluster cluster, const 
 
 }  // namespace detail
 
-GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
+GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
                                               const Options& options) {
     validate(options, cluster);
     detail::validate_wanted(cluster, moves);
@@ -176,4 +176,4 @@ GPUSCHED_INLINE OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     return ordered;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/config_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/config_document.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 
@@ -15,7 +16,7 @@
 #include <span>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace audit_detail {
 
@@ -161,7 +162,7 @@ class RowReader {
     std::uint32_t row_, at_, end_;
 };
 
-inline void write_observation(json::Writer& w, const Observation& seen) {
+static void write_observation(json::Writer& w, const Observation& seen) {
     RowWriter rows(w);
     w.begin('{');
     w.write_key("window");
@@ -199,7 +200,7 @@ inline void write_observation(json::Writer& w, const Observation& seen) {
 }
 
 /// @param at of the observation in a line
-inline Observation read_observation(json::Reader& reader, std::uint32_t at) {
+static Observation read_observation(json::Reader& reader, std::uint32_t at) {
     Observation seen;
     const auto field = [&](std::string_view key, const auto& read) {
         if (const auto found = reader.document().find(at, key))
@@ -238,7 +239,7 @@ inline Observation read_observation(json::Reader& reader, std::uint32_t at) {
 }
 
 /// A line of the log, parsed.
-inline json::Document parse_line(std::string_view line, std::string_view what) {
+static json::Document parse_line(std::string_view line, std::string_view what) {
     Problems problems;
     auto document = json::Document::parse(line, what, problems);
     problems.throw_if_any();
@@ -246,7 +247,7 @@ inline json::Document parse_line(std::string_view line, std::string_view what) {
 }
 
 /// The hash that a line of a window carries.
-inline std::uint64_t hash_in(std::string_view line) {
+static std::uint64_t hash_in(std::string_view line) {
     constexpr std::string_view before = R"({"config":")";
     std::uint64_t hash = 0;
     if (line.starts_with(before))
@@ -279,7 +280,7 @@ void append_record(std::string& line, Record kind, const F& write, json::Surroun
 }
 
 /// What a record of a start changes.
-inline void follow_start(const json::Document& document, ControllerOptions& options, ControllerState& state,
+static void follow_start(const json::Document& document, ControllerOptions& options, ControllerState& state,
                          std::optional<std::uint64_t>& hash) {
     const auto config = document.find(0, "config"), memory = document.find(0, "memory");
     if (config) options = detail::read_config(document, *config);
@@ -296,7 +297,7 @@ inline void follow_start(const json::Document& document, ControllerOptions& opti
 }
 
 /// What a line that is no window changes for those after it.
-inline void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
+static void follow(std::string_view line, ControllerOptions& options, ControllerState& state,
                    std::optional<std::uint64_t>& hash) {
     const auto document = parse_line(line, "audit record");
     Problems problems;
@@ -312,13 +313,13 @@ inline void follow(std::string_view line, ControllerOptions& options, Controller
 
 }  // namespace audit_detail
 
-GPUSCHED_INLINE std::uint64_t options_hash(const ControllerOptions& options) {
+GPUSCHED_EXPORT std::uint64_t options_hash(const ControllerOptions& options) {
     std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
     for (const unsigned char byte : write_config(options)) hash = (hash ^ byte) * 0x100000001B3ull;
     return hash;
 }
 
-GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& seen,
+GPUSCHED_EXPORT void append_audit_line(std::string& line, const Observation& seen,
                                        const ControllerState& state, const StepResult& result,
                                        std::uint64_t hash) {
     json::Writer w(line);
@@ -361,11 +362,11 @@ GPUSCHED_INLINE void append_audit_line(std::string& line, const Observation& see
     line.push_back('\n');
 }
 
-GPUSCHED_INLINE Observation parse_audit_observation(std::string_view line) {
+GPUSCHED_EXPORT Observation parse_audit_observation(std::string_view line) {
     return parse_audit_observation(audit_detail::parse_line(line, "audit line"));
 }
 
-GPUSCHED_INLINE Observation parse_audit_observation(const json::Document& document) {
+GPUSCHED_EXPORT Observation parse_audit_observation(const json::Document& document) {
     Problems problems;
     json::Reader reader(document, problems);
     Observation seen;
@@ -377,7 +378,7 @@ GPUSCHED_INLINE Observation parse_audit_observation(const json::Document& docume
     return seen;
 }
 
-GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOptions& options,
+GPUSCHED_EXPORT void append_start_record(std::string& line, const ControllerOptions& options,
                                          const ControllerCarryover& carryover) {
     validate(options);
     std::vector<NamedCarryover> memory;
@@ -393,11 +394,11 @@ GPUSCHED_INLINE void append_start_record(std::string& line, const ControllerOpti
     audit_detail::append_record(line, audit_detail::Record::start, fields, options.host);
 }
 
-GPUSCHED_INLINE void append_release_record(std::string& line) {
+GPUSCHED_EXPORT void append_release_record(std::string& line) {
     audit_detail::append_record(line, audit_detail::Record::release, [](json::Writer&) {});
 }
 
-GPUSCHED_INLINE void append_outcome_record(std::string& line, ActionKind kind, std::string_view target,
+GPUSCHED_EXPORT void append_outcome_record(std::string& line, ActionKind kind, std::string_view target,
                                            BackendStatus status) {
     audit_detail::append_record(line, audit_detail::Record::outcome, [&](json::Writer& w) {
         w.write_key("kind");
@@ -409,7 +410,7 @@ GPUSCHED_INLINE void append_outcome_record(std::string& line, ActionKind kind, s
     });
 }
 
-GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdict,
+GPUSCHED_EXPORT void append_resume_record(std::string& line, ResumeVerdict verdict,
                                           const std::vector<std::string>& reasons) {
     audit_detail::append_record(line, audit_detail::Record::resume, [&](json::Writer& w) {
         w.write_key("verdict");
@@ -419,7 +420,7 @@ GPUSCHED_INLINE void append_resume_record(std::string& line, ResumeVerdict verdi
     });
 }
 
-GPUSCHED_INLINE void append_admission_record(std::string& line, const AdmissionAnswer& answer,
+GPUSCHED_EXPORT void append_admission_record(std::string& line, const AdmissionAnswer& answer,
                                              const Host& host) {
     audit_detail::append_record(line, audit_detail::Record::admission, [&](json::Writer& w) {
         w.write_key("id");
@@ -437,7 +438,7 @@ GPUSCHED_INLINE void append_admission_record(std::string& line, const AdmissionA
     });
 }
 
-GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {
+GPUSCHED_EXPORT AuditReplay replay_audit(std::string_view log, const ControllerOptions& given) {
     constexpr std::string_view record = R"({"record":)", start = R"({"record":"start")";
     AuditReplay out;
     auto options = given;
@@ -479,4 +480,4 @@ GPUSCHED_INLINE AuditReplay replay_audit(std::string_view log, const ControllerO
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

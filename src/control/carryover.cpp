@@ -1,14 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/control/carryover.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
-GPUSCHED_INLINE ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host) {
+GPUSCHED_EXPORT ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host) {
     ControllerCarryover out(host.tenants.size());
     for (const auto& [name, carryover] : named)
         for (std::size_t i = 0; i < out.size(); ++i)
@@ -16,7 +15,7 @@ GPUSCHED_INLINE ControllerCarryover by_tenant(const std::vector<NamedCarryover>&
     return out;
 }
 
-GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s) {
+GPUSCHED_EXPORT TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s) {
     const auto windows = static_cast<std::int64_t>(std::min(std::floor(seconds / window_s), 1e12));
     for (auto* since : {&carryover.structural_windows, &carryover.guard_windows})
         if (*since >= 0) *since += windows;
@@ -27,4 +26,4 @@ GPUSCHED_INLINE TenantCarryover aged(TenantCarryover carryover, double seconds, 
     return carryover;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

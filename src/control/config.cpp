@@ -1,17 +1,18 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/config_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/config_document.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace config_detail {
 
 /// What no table says of a host: names of devices, and tenants with what they refer to.
-inline Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
+static Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocument&& given) {
     Host host = std::move(given);
     const auto gpus = reader.place_of(at, "gpus"), tenants = reader.place_of(at, "tenants");
     if (reader.kind(gpus) == json::Kind::array) {
@@ -55,7 +56,7 @@ inline Host settle_host(json::Reader& reader, std::uint32_t at, detail::HostDocu
 
 }  // namespace config_detail
 
-GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
+GPUSCHED_EXPORT CpuSet parse_cpus(std::string_view list) {
     const auto read = parse_cpu_list(list);
     if (!read || (!read->empty() && static_cast<std::size_t>(read->ranges.back().second) >= most_cores))
         throw InvalidInput(bad_value("cpus", gpusched::quoted(list), detail::cores_expected()));
@@ -65,7 +66,7 @@ GPUSCHED_INLINE CpuSet parse_cpus(std::string_view list) {
     return cpus;
 }
 
-GPUSCHED_INLINE std::string cpus_text(const CpuSet& cpus) {
+GPUSCHED_EXPORT std::string cpus_text(const CpuSet& cpus) {
     std::string text;
     for (std::size_t c = 0; c < most_cores; ++c) {
         if (!cpus.contains(c)) continue;
@@ -78,7 +79,7 @@ GPUSCHED_INLINE std::string cpus_text(const CpuSet& cpus) {
     return text;
 }
 
-GPUSCHED_INTERNAL ControllerOptions detail::read_config(const json::Document& document, std::uint32_t at) {
+ControllerOptions detail::read_config(const json::Document& document, std::uint32_t at) {
     static constexpr std::string_view beside[] = {"live"};  // for parse_live
     Problems problems;
     ConfigDocument given;
@@ -94,18 +95,18 @@ GPUSCHED_INTERNAL ControllerOptions detail::read_config(const json::Document& do
     return options;
 }
 
-GPUSCHED_INLINE ControllerOptions parse_config(std::string_view text) {
+GPUSCHED_EXPORT ControllerOptions parse_config(std::string_view text) {
     Problems problems;
     const auto document = json::Document::parse(text, "configuration", problems);
     problems.throw_if_any();
     return detail::read_config(document, 0);
 }
 
-GPUSCHED_INLINE ControllerOptions parse_config(const json::Document& document) {
+GPUSCHED_EXPORT ControllerOptions parse_config(const json::Document& document) {
     return detail::read_config(document, 0);
 }
 
-GPUSCHED_INTERNAL detail::ConfigDocument detail::document_of(const ControllerOptions& options) {
+detail::ConfigDocument detail::document_of(const ControllerOptions& options) {
     ConfigDocument out;
     static_cast<ControllerOptions&>(out.options) = options;
     static_cast<Host&>(out.host) = options.host;
@@ -121,10 +122,10 @@ GPUSCHED_INTERNAL detail::ConfigDocument detail::document_of(const ControllerOpt
     return out;
 }
 
-GPUSCHED_INLINE std::string write_config(const ControllerOptions& options) {
+GPUSCHED_EXPORT std::string write_config(const ControllerOptions& options) {
     validate(options);
     return json::write_document(detail::config_format, detail::document_of(options),
                                 detail::document_style(2));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

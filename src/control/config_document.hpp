@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration of the controller as its document has it: names in the place of indices.
 #pragma once
 
-#include <gpusched/control/detail/document_forms.hpp>
+#include "control/document_forms.hpp"
+
 #include <gpusched/json/document.hpp>
 
 #include <cstdint>
@@ -11,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 inline constexpr std::string_view config_format = "gpusched.control";
 
@@ -63,4 +65,4 @@ constexpr void visit_fields(std::type_identity<ConfigDocument>, F&& field) {
 /// The inverse. Requires valid options.
 [[nodiscard]] ConfigDocument document_of(const ControllerOptions& options);
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

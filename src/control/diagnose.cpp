@@ -1,17 +1,16 @@
-#pragma once
-
-#include <gpusched/control/detail/stepper.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stepper.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 // How much is worth doing: a part of all requests.
-inline constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
+constexpr double worth_a_change = 0.003, worth_a_guard = 0.002;
 
-GPUSCHED_INTERNAL void Stepper::look_ahead() {
+void Stepper::look_ahead() {
     const double fall = outlook_fall();
     for (std::size_t r = 0; r < s_.roots.size(); ++r) {
         double bytes = seen_.roots[r].bytes_per_s;
@@ -43,7 +42,7 @@ GPUSCHED_INTERNAL void Stepper::look_ahead() {
 }
 
 /// Activity of the busiest client in the instance, as it would be without a quota; NaN where nothing is known.
-GPUSCHED_INTERNAL double Stepper::wanted_activity(std::size_t i) const {
+double Stepper::wanted_activity(std::size_t i) const {
     double most = unknown_signal;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         if (tenant(j).client_of != static_cast<std::int32_t>(i)) continue;
@@ -56,8 +55,8 @@ GPUSCHED_INTERNAL double Stepper::wanted_activity(std::size_t i) const {
     return most;
 }
 
-GPUSCHED_INTERNAL Exposure Stepper::exposure(std::size_t i, const Configuration& c, double pcie, double io,
-                                             double client) const {
+Exposure Stepper::exposure(std::size_t i, const Configuration& c, double pcie, double io,
+                           double client) const {
     const auto& start = tenant(i).start;
     const double had = device(start.gpu).profiles[start.instance.profile].sm_count;
     const double size = had / device(c.gpu).profiles[c.instance.profile].sm_count;
@@ -65,7 +64,7 @@ GPUSCHED_INTERNAL Exposure Stepper::exposure(std::size_t i, const Configuration&
     return {pcie, c.cpus == CpuSet{} ? io : 0, size, size * client * c.quota_percent / 100};
 }
 
-GPUSCHED_INTERNAL Exposure Stepper::exposure_now(std::size_t i) const {
+Exposure Stepper::exposure_now(std::size_t i) const {
     const auto& c = s_.tenants[i].place.current;
     const auto gpu = static_cast<std::size_t>(c.gpu);
     const auto known = [](double x) { return is_usable(x) ? std::min(x, 1.0) : 0.0; };
@@ -75,19 +74,19 @@ GPUSCHED_INTERNAL Exposure Stepper::exposure_now(std::size_t i) const {
                     known(wanted_activity(i)));
 }
 
-GPUSCHED_INTERNAL Exposure Stepper::exposure_ahead(std::size_t i, const Configuration& c) const {
+Exposure Stepper::exposure_ahead(std::size_t i, const Configuration& c) const {
     const auto& gpu = o_.host.gpus[static_cast<std::size_t>(c.gpu)];
     return exposure(i, c, s_.roots[static_cast<std::size_t>(gpu.root)].expected(),
                     s_.numa_io[static_cast<std::size_t>(gpu.numa)].expected(),
                     s_.tenants[i].seen.client.expected());
 }
 
-GPUSCHED_INTERNAL double Stepper::misses_ahead(std::size_t i, const Configuration& c) const {
+double Stepper::misses_ahead(std::size_t i, const Configuration& c) const {
     const auto& t = s_.tenants[i];
     return expected_misses(t.seen.model.predict(exposure_ahead(i, c), t.seen.ema.value) / tenant(i).tau_ms);
 }
 
-GPUSCHED_INTERNAL void Stepper::learn(std::size_t i) {
+void Stepper::learn(std::size_t i) {
     auto& t = s_.tenants[i];
     // Far above the target something else is wrong, such as a backlog; it must not be put down to the place.
     const double tail = std::min(t.seen.ema.value, 3 * tenant(i).tau_ms);
@@ -96,7 +95,7 @@ GPUSCHED_INTERNAL void Stepper::learn(std::size_t i) {
 
 /// The place and size with the fewest misses to expect, requests lost in its pause among them: another GPU and a larger
 /// profile in one change where both are allowed. Of those as good as the best, the smallest.
-GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
+Choice Stepper::best_place(std::size_t i) {
     const auto& t = s_.tenants[i];
     if ((!o_.flags.place && !o_.flags.mig) || !touchable(i) || !t.seen.model.known()) return {};
     const auto& own = device(t.place.current.gpu).profiles[t.place.current.instance.profile];
@@ -157,7 +156,7 @@ GPUSCHED_INTERNAL Choice Stepper::best_place(std::size_t i) {
 }
 
 /// The highest quota that should bring the tail below the target, or else the lowest; none that changes little.
-GPUSCHED_INTERNAL Choice Stepper::best_quota(std::size_t i, Cause cause) {
+Choice Stepper::best_quota(std::size_t i, Cause cause) {
     auto out = quota(i, cause);
     if (out.lever == Lever::none) return out;
     const auto& t = s_.tenants[i];
@@ -183,7 +182,7 @@ GPUSCHED_INTERNAL Choice Stepper::best_quota(std::size_t i, Cause cause) {
 }
 
 /// Whether the dwell of a structural change ends before a guard would be validated and cooled down.
-GPUSCHED_INTERNAL bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
+bool Stepper::opens_soon(std::size_t i, const Choice& choice) const {
     const auto& t = s_.tenants[i];
     double loss = 0;
     static_cast<void>(structural_gate(i, choice.after, choice.make_before_break, loss));
@@ -192,7 +191,7 @@ GPUSCHED_INTERNAL bool Stepper::opens_soon(std::size_t i, const Choice& choice) 
 }
 
 /// No lever is used: its gate is closed, or there is none.
-GPUSCHED_INTERNAL void Stepper::give_up(std::size_t i, bool applies) {
+void Stepper::give_up(std::size_t i, bool applies) {
     auto& t = s_.tenants[i];
     if (applies) {
         const bool first = t.phase != Phase::suspect || !t.told.suppressed;
@@ -208,7 +207,7 @@ GPUSCHED_INTERNAL void Stepper::give_up(std::size_t i, bool applies) {
 }
 
 /// A change of place or size first where it is worth most and may be made; guards bridge the time until it may.
-GPUSCHED_INTERNAL void Stepper::diagnose_by_model(std::size_t i) {
+void Stepper::diagnose_by_model(std::size_t i) {
     const auto cause = cause_of(s_.tenants[i]);
     const auto place = best_place(i);
     const bool structural = place.lever != Lever::none;
@@ -226,7 +225,7 @@ GPUSCHED_INTERNAL void Stepper::diagnose_by_model(std::size_t i) {
     give_up(i, applies);
 }
 
-GPUSCHED_INTERNAL void Stepper::diagnose(std::size_t i) {
+void Stepper::diagnose(std::size_t i) {
     if (o_.flags.predict) return diagnose_by_model(i);
     const auto cause = cause_of(s_.tenants[i]);
     const auto enlarged = enlarge(i);
@@ -244,4 +243,4 @@ GPUSCHED_INTERNAL void Stepper::diagnose(std::size_t i) {
     give_up(i, applies);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON forms of what the controller's documents share: sets of cores, configurations of tenants, and what is said by tenant.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 /// How the controller's documents look: options and their hash depend on every byte.
 inline json::Style document_style(int indent) {
@@ -95,9 +96,9 @@ void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<N
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// A list as the kernel writes it, such as `0-3,8`.
 template <>
@@ -144,4 +145,4 @@ struct Form<control::detail::ByTenant<T>> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/estimators.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
-GPUSCHED_INLINE void ActivityCorrelation::update(double activity, double pressure) noexcept {
+GPUSCHED_EXPORT void ActivityCorrelation::update(double activity, double pressure) noexcept {
     // Squares must stay finite, or nothing would ever be inferred again.
     constexpr double top = 1e100;
     if (!is_plausible(activity, top) || !is_plausible(pressure, top)) return;
@@ -21,7 +21,7 @@ GPUSCHED_INLINE void ActivityCorrelation::update(double activity, double pressur
     windows += windows < std::numeric_limits<std::int32_t>::max();
 }
 
-GPUSCHED_INLINE double ActivityCorrelation::correlation() const noexcept {
+GPUSCHED_EXPORT double ActivityCorrelation::correlation() const noexcept {
     if (weight <= 0) return 0;
     const double vx = xx / weight - (x / weight) * (x / weight);
     const double vy = yy / weight - (y / weight) * (y / weight);
@@ -31,7 +31,7 @@ GPUSCHED_INLINE double ActivityCorrelation::correlation() const noexcept {
     return std::clamp(r, -1.0, 1.0);
 }
 
-GPUSCHED_INLINE WindowQuantiles::WindowQuantiles(int windows) {
+GPUSCHED_EXPORT WindowQuantiles::WindowQuantiles(int windows) {
     require_range("windows", windows, 1, 64);
     windows_ = static_cast<std::size_t>(windows);
     counts_.assign(windows_, 0);
@@ -39,7 +39,7 @@ GPUSCHED_INLINE WindowQuantiles::WindowQuantiles(int windows) {
     sum_.assign(buckets, 0);
 }
 
-GPUSCHED_INLINE void WindowQuantiles::record(double latency_ms) noexcept {
+GPUSCHED_EXPORT void WindowQuantiles::record(double latency_ms) noexcept {
     if (!is_usable(latency_ms)) return;
     const double us = std::min(latency_ms * 1000 + 0.5, static_cast<double>(top_us));
     const auto bucket = bucket_of(static_cast<std::uint64_t>(us));
@@ -49,7 +49,7 @@ GPUSCHED_INLINE void WindowQuantiles::record(double latency_ms) noexcept {
     ++total_;
 }
 
-GPUSCHED_INLINE void WindowQuantiles::advance() noexcept {
+GPUSCHED_EXPORT void WindowQuantiles::advance() noexcept {
     current_ = (current_ + 1) % windows_;
     if (counts_[current_] == 0) return;
     auto* const oldest = histogram_.data() + current_ * buckets;
@@ -61,7 +61,7 @@ GPUSCHED_INLINE void WindowQuantiles::advance() noexcept {
     counts_[current_] = 0;
 }
 
-GPUSCHED_INLINE void WindowQuantiles::clear() noexcept {
+GPUSCHED_EXPORT void WindowQuantiles::clear() noexcept {
     std::fill(histogram_.begin(), histogram_.end(), 0u);
     std::fill(sum_.begin(), sum_.end(), 0u);
     std::fill(counts_.begin(), counts_.end(), 0);
@@ -69,7 +69,7 @@ GPUSCHED_INLINE void WindowQuantiles::clear() noexcept {
     current_ = 0;
 }
 
-GPUSCHED_INLINE double WindowQuantiles::middle_us(std::size_t bucket) noexcept {
+GPUSCHED_EXPORT double WindowQuantiles::middle_us(std::size_t bucket) noexcept {
     const auto octave = bucket >> bits;
     if (octave <= 1) return static_cast<double>(bucket);
     const auto shift = octave - 1;  // the top bit of the value lies in the octave's number
@@ -77,7 +77,7 @@ GPUSCHED_INLINE double WindowQuantiles::middle_us(std::size_t bucket) noexcept {
     return low + (static_cast<double>(std::uint64_t{1} << shift) - 1) / 2;
 }
 
-GPUSCHED_INLINE double WindowQuantiles::quantile_ms(double q) const noexcept {
+GPUSCHED_EXPORT double WindowQuantiles::quantile_ms(double q) const noexcept {
     if (total_ == 0) return std::numeric_limits<double>::quiet_NaN();
     const auto n = static_cast<double>(total_);
     const auto rank = q > 0 ? static_cast<std::int64_t>(std::clamp(std::ceil(q * n), 1.0, n)) : 1;
@@ -89,4 +89,4 @@ GPUSCHED_INLINE double WindowQuantiles::quantile_ms(double q) const noexcept {
     return middle_us(buckets - 1) / 1000;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,14 +1,13 @@
-#pragma once
-
-#include <gpusched/control/detail/stepper.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stepper.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
-GPUSCHED_INTERNAL Cause Stepper::cause_of(const TenantState& t) const {
+Cause Stepper::cause_of(const TenantState& t) const {
     const auto& p = t.flags.now;
     return p.pcie.on      ? Cause::pcie
            : p.io.on      ? Cause::io
@@ -17,20 +16,20 @@ GPUSCHED_INTERNAL Cause Stepper::cause_of(const TenantState& t) const {
                           : Cause::unknown;
 }
 
-GPUSCHED_INTERNAL void Stepper::push(const Action& action) {
+void Stepper::push(const Action& action) {
     out_.wished.push_back(action);
     // Ending a lease is the one thing a dry run does: an operator may switch to it while one lasts.
     if (!o_.flags.dry_run || action.kind == ActionKind::release_io) out_.actions.push_back(action);
 }
 
-GPUSCHED_INTERNAL MigLayout Stepper::rest_of(std::size_t i, std::size_t gpu) const {
+MigLayout Stepper::rest_of(std::size_t i, std::size_t gpu) const {
     auto rest = seen_.gpus[gpu].layout;
     if (s_.tenants[i].place.current.gpu == static_cast<std::int32_t>(gpu))
         rest.remove(s_.tenants[i].place.current.instance);
     return rest;
 }
 
-GPUSCHED_INTERNAL bool Stepper::touchable(std::size_t i) const {
+bool Stepper::touchable(std::size_t i) const {
     const auto& gpu = seen_.gpus[static_cast<std::size_t>(s_.tenants[i].place.current.gpu)];
     if (!gpu.readable || gpu.lost || !gpu.layout.contains(s_.tenants[i].place.current.instance)) return false;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j)
@@ -40,7 +39,7 @@ GPUSCHED_INTERNAL bool Stepper::touchable(std::size_t i) const {
     return true;
 }
 
-GPUSCHED_INTERNAL bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
+bool Stepper::in_flight_on(std::int32_t gpu, std::size_t except) const {
     for (std::size_t j = 0; j < s_.tenants.size(); ++j) {
         const auto& t = s_.tenants[j];
         if (j != except && t.change.in_flight && (t.place.current.gpu == gpu || t.place.pending.gpu == gpu))
@@ -49,7 +48,7 @@ GPUSCHED_INTERNAL bool Stepper::in_flight_on(std::int32_t gpu, std::size_t excep
     return false;
 }
 
-GPUSCHED_INTERNAL bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
+bool Stepper::blocked(const TenantState& t, const Configuration& to) const {
     return std::any_of(t.past.blocked.begin(), t.past.blocked.end(), [&](const Blocked& b) {
         // Another start of the same profile is the same to its tenant.
         return s_.now < b.until && b.to.gpu == to.gpu && b.to.instance.profile == to.instance.profile &&
@@ -58,8 +57,8 @@ GPUSCHED_INTERNAL bool Stepper::blocked(const TenantState& t, const Configuratio
     });
 }
 
-GPUSCHED_INTERNAL std::optional<CandidateVerdict>
-Stepper::ruled_out(const TenantState& t, const Configuration& to, double score) const {
+std::optional<CandidateVerdict> Stepper::ruled_out(const TenantState& t, const Configuration& to,
+                                                   double score) const {
     if (!std::isfinite(score)) return CandidateVerdict::no_score;
     if (entered(t, to.gpu, to.instance)) return CandidateVerdict::entered_before;
     if (blocked(t, to)) return CandidateVerdict::blocked;
@@ -67,16 +66,15 @@ Stepper::ruled_out(const TenantState& t, const Configuration& to, double score) 
 }
 
 /// Whether a change of some tenant ended so that nobody knows what stands: then no instance is touched.
-GPUSCHED_INTERNAL bool Stepper::any_frozen() const {
+bool Stepper::any_frozen() const {
     return std::any_of(s_.tenants.begin(), s_.tenants.end(), [](const TenantState& t) { return t.frozen; });
 }
 
-GPUSCHED_INTERNAL bool Stepper::guard_gate(const TenantState& t) const {
+bool Stepper::guard_gate(const TenantState& t) const {
     return !t.past.ever_guard || s_.now - t.past.last_guard >= o_.guard_dwell;
 }
 
-GPUSCHED_INTERNAL bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint,
-                                                double& loss) const {
+bool Stepper::structural_gate(std::size_t i, const Configuration& after, bool disjoint, double& loss) const {
     const auto& t = s_.tenants[i];
     const double pause = !disjoint ? o_.pause_s : o_.flags.predict ? t.past.disjoint_pause_s : 0;
     double pauses = 2 * pause;  // this one, and a rollback
@@ -96,7 +94,7 @@ GPUSCHED_INTERNAL bool Stepper::structural_gate(std::size_t i, const Configurati
            !in_flight_on(t.place.current.gpu, i) && !in_flight_on(after.gpu, i) && !any_frozen();
 }
 
-GPUSCHED_INTERNAL bool Stepper::any_gate_open(std::size_t i) const {
+bool Stepper::any_gate_open(std::size_t i) const {
     const auto& t = s_.tenants[i];
     double loss = 0;
     const auto& f = o_.flags;
@@ -104,8 +102,7 @@ GPUSCHED_INTERNAL bool Stepper::any_gate_open(std::size_t i) const {
            ((f.place || f.mig) && structural_gate(i, t.place.current, true, loss));
 }
 
-GPUSCHED_INTERNAL Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instance,
-                                                bool pinned) const {
+Configuration Stepper::placed(std::size_t i, std::size_t gpu, MigInstance instance, bool pinned) const {
     Configuration c = s_.tenants[i].place.current;
     c.gpu = static_cast<std::int32_t>(gpu);
     c.instance = instance;
@@ -117,15 +114,14 @@ GPUSCHED_INTERNAL Configuration Stepper::placed(std::size_t i, std::size_t gpu, 
     return c;
 }
 
-GPUSCHED_INTERNAL Configuration Stepper::upgraded(std::size_t i, std::size_t gpu,
-                                                  MigInstance instance) const {
+Configuration Stepper::upgraded(std::size_t i, std::size_t gpu, MigInstance instance) const {
     auto c = placed(i, gpu, instance, true);
     if (!o_.flags.join_guards || !o_.flags.guard_mps || client_in_instance(i) < 0) return c;
     if (const auto level = stricter_quota(i); level > 0 && affordable_quota(level)) c.quota_percent = level;
     return c;
 }
 
-GPUSCHED_INTERNAL std::int32_t Stepper::client_in_instance(std::size_t i) const {
+std::int32_t Stepper::client_in_instance(std::size_t i) const {
     std::int32_t found = -1;
     for (std::size_t j = 0; j < s_.tenants.size(); ++j)
         if (tenant(j).client_of == static_cast<std::int32_t>(i) && seen_.tenants[j].present)
@@ -133,13 +129,13 @@ GPUSCHED_INTERNAL std::int32_t Stepper::client_in_instance(std::size_t i) const 
     return found;
 }
 
-GPUSCHED_INTERNAL std::int32_t Stepper::stricter_quota(std::size_t i) const {
+std::int32_t Stepper::stricter_quota(std::size_t i) const {
     for (const auto level : o_.quota_levels)
         if (level < s_.tenants[i].place.current.quota_percent) return level;
     return 0;
 }
 
-GPUSCHED_INTERNAL Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
+Choice Stepper::throttle(std::size_t i, Cause cause, bool structural_left) {
     const auto& t = s_.tenants[i];
     Choice out{.lever = Lever::throttle, .row = Row::throttle};
     if ((cause != Cause::pcie && cause != Cause::io) || !o_.flags.guard_io || o_.io_levels_mb_s.empty())
@@ -185,7 +181,7 @@ GPUSCHED_INTERNAL Choice Stepper::throttle(std::size_t i, Cause cause, bool stru
     return out;
 }
 
-GPUSCHED_INTERNAL Choice Stepper::quota(std::size_t i, Cause cause) {
+Choice Stepper::quota(std::size_t i, Cause cause) {
     const auto& t = s_.tenants[i];
     if (cause != Cause::compute || !o_.flags.guard_mps) return {};
     Choice out{.lever = Lever::quota,
@@ -200,7 +196,7 @@ GPUSCHED_INTERNAL Choice Stepper::quota(std::size_t i, Cause cause) {
     return out;
 }
 
-GPUSCHED_INTERNAL Choice Stepper::pin(std::size_t i, Cause cause) {
+Choice Stepper::pin(std::size_t i, Cause cause) {
     const auto& t = s_.tenants[i];
     if (cause != Cause::irq || !o_.flags.pin) return {};
     Choice out{.lever = Lever::pin, .row = Row::quota_or_pin, .target = static_cast<std::int32_t>(i)};
@@ -210,7 +206,7 @@ GPUSCHED_INTERNAL Choice Stepper::pin(std::size_t i, Cause cause) {
     return out;
 }
 
-GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
+Choice Stepper::move(std::size_t i) {
     const auto& t = s_.tenants[i];
     if (!o_.flags.place || !touchable(i)) return {};
     const auto& own = device(t.place.current.gpu).profiles[t.place.current.instance.profile];
@@ -257,7 +253,7 @@ GPUSCHED_INTERNAL Choice Stepper::move(std::size_t i) {
     return out;
 }
 
-GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
+Choice Stepper::enlarge(std::size_t i) {
     const auto& t = s_.tenants[i];
     if (!o_.flags.mig || !touchable(i)) return {};
     const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
@@ -285,7 +281,7 @@ GPUSCHED_INTERNAL Choice Stepper::enlarge(std::size_t i) {
     return {};
 }
 
-GPUSCHED_INTERNAL bool Stepper::act(std::size_t i, const Choice& choice) {
+bool Stepper::act(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     acted_ = true;
     t.place.before = t.place.current;
@@ -344,7 +340,7 @@ GPUSCHED_INTERNAL bool Stepper::act(std::size_t i, const Choice& choice) {
     return true;
 }
 
-GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
+bool Stepper::reconfigure(std::size_t i, const Choice& choice) {
     auto& t = s_.tenants[i];
     Action a;
     a.kind = ActionKind::reconfigure;
@@ -373,4 +369,4 @@ GPUSCHED_INTERNAL bool Stepper::reconfigure(std::size_t i, const Choice& choice)
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -12,17 +12,17 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace mig_detail {
 
-inline int longest_run(std::uint8_t free) noexcept {
+static int longest_run(std::uint8_t free) noexcept {
     int length = 0;
     for (unsigned bits = free; bits != 0; bits &= bits << 1) ++length;
     return length;
 }
 
-inline int count_placements(const MigDevice& device, const MigLayout& layout) noexcept {
+static int count_placements(const MigDevice& device, const MigLayout& layout) noexcept {
     int count = 0;
     for (std::size_t p = 0; p < device.profiles.size(); ++p)
         for (int s = 0; s < device.memory_slices; ++s)
@@ -30,7 +30,7 @@ inline int count_placements(const MigDevice& device, const MigLayout& layout) no
     return count;
 }
 
-inline std::vector<MigInstance> placements_of(const MigDevice& device,
+static std::vector<MigInstance> placements_of(const MigDevice& device,
                                               std::span<const std::string_view> keys) {
     std::vector<MigInstance> out;
     Problems problems;
@@ -70,24 +70,24 @@ void for_each_layout(const MigDevice& device, std::span<const MigInstance> place
 
 }  // namespace mig_detail
 
-GPUSCHED_INLINE MigLayout::MigLayout(std::span<const MigInstance> instances) {
+GPUSCHED_EXPORT MigLayout::MigLayout(std::span<const MigInstance> instances) {
     if (instances.size() > capacity)
         throw InvalidInput(bad_value("instances", number_text(instances.size()), "at most 8"));
     for (const auto& instance : instances) add(instance);
 }
 
-GPUSCHED_INLINE bool operator==(const MigLayout& a, const MigLayout& b) noexcept {
+GPUSCHED_EXPORT bool operator==(const MigLayout& a, const MigLayout& b) noexcept {
     const auto x = a.instances(), y = b.instances();
     return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
 }
 
-GPUSCHED_INLINE std::uint8_t occupied_slices(const MigDevice& device, const MigLayout& layout) noexcept {
+GPUSCHED_EXPORT std::uint8_t occupied_slices(const MigDevice& device, const MigLayout& layout) noexcept {
     std::uint8_t used = 0;
     for (const auto& i : layout.instances()) used |= device.profiles[i.profile].slices(i.start);
     return used;
 }
 
-GPUSCHED_INLINE bool can_create(const MigDevice& device, const MigLayout& layout,
+GPUSCHED_EXPORT bool can_create(const MigDevice& device, const MigLayout& layout,
                                 MigInstance instance) noexcept {
     if (instance.profile >= device.profiles.size() || instance.start >= device.memory_slices) return false;
     if (layout.size() == MigLayout::capacity) return false;
@@ -103,7 +103,7 @@ GPUSCHED_INLINE bool can_create(const MigDevice& device, const MigLayout& layout
     return same < profile.max_count;
 }
 
-GPUSCHED_INLINE bool is_valid(const MigDevice& device, const MigLayout& layout) noexcept {
+GPUSCHED_EXPORT bool is_valid(const MigDevice& device, const MigLayout& layout) noexcept {
     MigLayout built;
     for (const auto& instance : layout.instances()) {
         if (!can_create(device, built, instance)) return false;
@@ -112,12 +112,12 @@ GPUSCHED_INLINE bool is_valid(const MigDevice& device, const MigLayout& layout) 
     return true;
 }
 
-GPUSCHED_INLINE int largest_free_block(const MigDevice& device, const MigLayout& layout) noexcept {
+GPUSCHED_EXPORT int largest_free_block(const MigDevice& device, const MigLayout& layout) noexcept {
     return mig_detail::longest_run(
         static_cast<std::uint8_t>(device.all_slices() & ~occupied_slices(device, layout)));
 }
 
-GPUSCHED_INLINE std::optional<MigInstance> least_fragmenting(const MigDevice& device, const MigLayout& layout,
+GPUSCHED_EXPORT std::optional<MigInstance> least_fragmenting(const MigDevice& device, const MigLayout& layout,
                                                              int profile) noexcept {
     std::optional<MigInstance> best;
     std::tuple<int, int> best_left{-1, -1};
@@ -136,7 +136,7 @@ GPUSCHED_INLINE std::optional<MigInstance> least_fragmenting(const MigDevice& de
     return best;
 }
 
-GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
+GPUSCHED_EXPORT std::size_t enlargements(const MigDevice& device, const MigLayout& layout, MigInstance own,
                                          std::span<MigInstance, 16> out, bool largest_first) noexcept {
     auto rest = layout;
     if (!rest.remove(own)) return 0;
@@ -168,7 +168,7 @@ GPUSCHED_INLINE std::size_t enlargements(const MigDevice& device, const MigLayou
     return count;
 }
 
-GPUSCHED_INLINE MigTransition transition(const MigDevice& device, const MigLayout& from,
+GPUSCHED_EXPORT MigTransition transition(const MigDevice& device, const MigLayout& from,
                                          const MigLayout& to) {
     Problems problems;
     if (!is_valid(device, from)) problems.add("from: expected a valid layout of " + std::string(device.name));
@@ -206,7 +206,7 @@ GPUSCHED_INLINE MigTransition transition(const MigDevice& device, const MigLayou
     return out;
 }
 
-GPUSCHED_INLINE std::vector<MigLayout> all_layouts(const MigDevice& device,
+GPUSCHED_EXPORT std::vector<MigLayout> all_layouts(const MigDevice& device,
                                                    std::span<const std::string_view> profiles) {
     std::vector<MigLayout> out;
     const auto placements = mig_detail::placements_of(device, profiles);
@@ -214,7 +214,7 @@ GPUSCHED_INLINE std::vector<MigLayout> all_layouts(const MigDevice& device,
     return out;
 }
 
-GPUSCHED_INLINE std::size_t count_layouts(const MigDevice& device, const LayoutCountOptions& options) {
+GPUSCHED_EXPORT std::size_t count_layouts(const MigDevice& device, const LayoutCountOptions& options) {
     const auto placements = mig_detail::placements_of(device, options.profiles);
     std::size_t count = 0;
     std::set<std::string> multisets;  // how many instances of each profile
@@ -232,4 +232,4 @@ GPUSCHED_INLINE std::size_t count_layouts(const MigDevice& device, const LayoutC
     return options.multisets ? multisets.size() : count;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

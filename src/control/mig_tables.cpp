@@ -1,16 +1,16 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/mig_tables.hpp>
 #include <gpusched/core/nearest_names.hpp>
 
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace mig_table {
 
-inline constexpr std::uint8_t everywhere7 = 0b0111'1111;
+constexpr std::uint8_t everywhere7 = 0b0111'1111;
 
 /// The seven-slice parts share ids, placements and counts; they differ in names, memory and SM counts.
 struct Figures {
@@ -29,42 +29,42 @@ constexpr std::array<MigProfile, 7> seven_slices(const Figures& f) {
             MigProfile{"7g", f.names[6], 0, 4, 7, 8, f.mib[6], 1, f.sm[6], 0b0000'0001, false}};
 }
 
-inline constexpr std::array<int, 7> ampere{14, 14, 14, 28, 42, 56, 98};
-inline constexpr std::array<int, 7> hopper{16, 16, 26, 32, 60, 64, 132};
+constexpr std::array<int, 7> ampere{14, 14, 14, 28, 42, 56, 98};
+constexpr std::array<int, 7> hopper{16, 16, 26, 32, 60, 64, 132};
 
-inline constexpr auto a100_40 =
+constexpr auto a100_40 =
     seven_slices({{"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"},
                   {4864, 4864, 9856, 9856, 19968, 19968, 40192},
                   ampere});
-inline constexpr auto a100_80 =
+constexpr auto a100_80 =
     seven_slices({{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"},
                   {9856, 9856, 19968, 19968, 40192, 40192, 80384},
                   ampere});
-inline constexpr auto h100_80 =
+constexpr auto h100_80 =
     seven_slices({{"1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"},
                   {9984, 9984, 20096, 20096, 40448, 40448, 81152},
                   hopper});
-inline constexpr auto h100_94 =
+constexpr auto h100_94 =
     seven_slices({{"1g.12gb", "1g.12gb+me", "1g.24gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb"},
                   {11008, 11008, 22144, 22144, 47488, 47488, 95360},
                   hopper});
-inline constexpr auto h200 =
+constexpr auto h200 =
     seven_slices({{"1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"},
                   {16384, 16384, 33024, 33280, 71168, 71168, 143104},
                   hopper});
-inline constexpr auto b200 =
+constexpr auto b200 =
     seven_slices({{"1g.23gb", "1g.23gb+me", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"},
                   {20992, 20992, 45312, 45312, 0, 0, 0},
                   {18, 18, 30, 36, 70, 72, 148}});
 
-inline constexpr std::array<MigProfile, 5> a30{
+constexpr std::array<MigProfile, 5> a30{
     MigProfile{"1g", "1g.6gb", 14, 0, 1, 1, 5952, 4, 14, 0b1111, false},
     MigProfile{"1g+me", "1g.6gb+me", 21, 7, 1, 1, 5952, 1, 14, 0b1111, true},
     MigProfile{"2g", "2g.12gb", 5, 1, 2, 2, 11968, 2, 28, 0b0101, false},
     MigProfile{"2g+me", "2g.12gb+me", 6, 8, 2, 2, 11968, 1, 28, 0b0101, true},
     MigProfile{"4g", "4g.24gb", 0, 3, 4, 4, 24000, 1, 56, 0b0001, false}};
 
-inline constexpr std::array<MigDevice, 7> devices{
+constexpr std::array<MigDevice, 7> devices{
     MigDevice{"A100-40GB", "the vendor's MIG guide", 8, a100_40},
     MigDevice{"A100-80GB", "the vendor's MIG guide", 8, a100_80},
     MigDevice{"A30-24GB", "output of nvidia-smi mig -lgip and -lgipp", 4, a30},
@@ -79,9 +79,9 @@ inline constexpr std::array<MigDevice, 7> devices{
 
 }  // namespace mig_table
 
-GPUSCHED_INLINE std::span<const MigDevice> mig_devices() noexcept { return mig_table::devices; }
+GPUSCHED_EXPORT std::span<const MigDevice> mig_devices() noexcept { return mig_table::devices; }
 
-GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
+GPUSCHED_EXPORT const MigDevice& mig_device(std::string_view name) {
     for (const auto& device : mig_table::devices)
         if (device.name == name) return device;
     std::vector<std::string_view> names;
@@ -89,4 +89,4 @@ GPUSCHED_INLINE const MigDevice& mig_device(std::string_view name) {
     throw InvalidInput(bad_name("mig", name, names));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

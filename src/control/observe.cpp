@@ -1,14 +1,13 @@
-#pragma once
-
-#include <gpusched/control/detail/stepper.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stepper.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 /// Moves the controller's own clock; false if nothing of this window may be believed.
-GPUSCHED_INTERNAL bool Stepper::tick() {
+bool Stepper::tick() {
     const double dt = seen_.time_s - s_.last_time_s;
     const bool known = std::isfinite(seen_.time_s);
     const bool newer = !s_.started || (seen_.window > s_.last_window && dt > 0);
@@ -37,7 +36,7 @@ GPUSCHED_INTERNAL bool Stepper::tick() {
 }
 
 /// The tail that is kept below the tenant's threshold: its p99, or the p999 taken to that scale where it is nearer to its own.
-GPUSCHED_INTERNAL double Stepper::tail_ms(std::size_t i) const {
+double Stepper::tail_ms(std::size_t i) const {
     const auto& x = seen_.tenants[i];
     const auto& t = tenant(i);
     if (!(t.tau_p999_ms > 0) || !is_plausible(x.p999_ms, most_latency_ms)) return x.p99_ms;
@@ -45,7 +44,7 @@ GPUSCHED_INTERNAL double Stepper::tail_ms(std::size_t i) const {
 }
 
 /// Others' traffic on the tenant's root over its capacity, or its replays over what is as much pressure; NaN: not known.
-GPUSCHED_INTERNAL double Stepper::pcie_pressure(std::size_t i, std::size_t gpu) const {
+double Stepper::pcie_pressure(std::size_t i, std::size_t gpu) const {
     const double traffic = others_on_root(o_.host, seen_, s_, i, gpu, false);
     const double replays = seen_.roots[static_cast<std::size_t>(o_.host.gpus[gpu].root)].replays / passed_s_;
     if (!(o_.replays_high_per_s > 0) || !is_plausible(replays, most_per_s)) return traffic;
@@ -53,7 +52,7 @@ GPUSCHED_INTERNAL double Stepper::pcie_pressure(std::size_t i, std::size_t gpu) 
     return is_usable(traffic) ? std::max(traffic, part) : part;
 }
 
-GPUSCHED_INTERNAL void Stepper::end_episode(TenantState& t) {
+void Stepper::end_episode(TenantState& t) {
     t.episode.on = t.episode.throttled = false;
     t.episode.throttles = 0;
     t.seen.good_windows = 0;
@@ -62,7 +61,7 @@ GPUSCHED_INTERNAL void Stepper::end_episode(TenantState& t) {
 
 /// What a change holds up while it is made: all of a window without requests. Where the caller waits for its end there is
 /// one long window instead, with the requests of before and after in it.
-GPUSCHED_INTERNAL void Stepper::note_outage(std::size_t i) {
+void Stepper::note_outage(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
     if (x.count < o_.least_samples) {
@@ -83,7 +82,7 @@ GPUSCHED_INTERNAL void Stepper::note_outage(std::size_t i) {
     t.change.outage_s += std::min(lost, beyond);
 }
 
-GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
+void Stepper::read(std::size_t i, bool in_time) {
     auto& t = s_.tenants[i];
     const auto& x = seen_.tenants[i];
     if (t.phase == Phase::reconfig) note_outage(i);
@@ -126,7 +125,7 @@ GPUSCHED_INTERNAL void Stepper::read(std::size_t i, bool in_time) {
     if (low) t.admission_closed = false;
 }
 
-GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
+void Stepper::read_pressure(std::size_t i, Pressure& p, const Configuration& where) {
     const auto gpu = static_cast<std::size_t>(where.gpu);
     p.pcie.update(pcie_pressure(i, gpu));
     const double io = seen_.numa_io_bytes_per_s[static_cast<std::size_t>(o_.host.gpus[gpu].numa)];
@@ -158,4 +157,4 @@ GPUSCHED_INTERNAL void Stepper::read_pressure(std::size_t i, Pressure& p, const 
     p.compute.update(busy);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

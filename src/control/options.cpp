@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/checks.hpp>
 
@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
-GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
+GPUSCHED_EXPORT ControllerFlags variant_flags(Variant variant) noexcept {
     ControllerFlags flags;
     const auto keep = [&](bool guards, bool placement, bool mig) {
         flags.guard_io = flags.guard_mps = guards;
@@ -57,18 +57,18 @@ GPUSCHED_INLINE ControllerFlags variant_flags(Variant variant) noexcept {
 
 namespace option_checks {
 
-inline void thresholds(Problems& problems, std::string_view field, double low, double high) {
+static void thresholds(Problems& problems, std::string_view field, double low, double high) {
     if (!(low > 0 && low <= high && std::isfinite(high)))
         problems.add(bad_value(field, number_text(low) + ", " + number_text(high), "0 < low <= high"));
 }
 
-inline void falling(Problems& problems, std::string_view field, const std::vector<std::int32_t>& values) {
+static void falling(Problems& problems, std::string_view field, const std::vector<std::int32_t>& values) {
     for (std::size_t i = 1; i < values.size(); ++i)
         if (values[i] >= values[i - 1])
             problems.add(bad_value(field, number_text(values[i]), "falling values"));
 }
 
-inline void host(Problems& problems, const Host& h) {
+static void host(Problems& problems, const Host& h) {
     const auto below = [&](std::string_view field, std::int32_t value, std::int32_t low, std::size_t count,
                            std::string_view owner) {
         check_range(problems, field, value, low, static_cast<std::int32_t>(count) - 1, owner);
@@ -122,7 +122,7 @@ inline void host(Problems& problems, const Host& h) {
 
 }  // namespace option_checks
 
-GPUSCHED_INLINE void validate(const ControllerOptions& o) {
+GPUSCHED_EXPORT void validate(const ControllerOptions& o) {
     using namespace option_checks;
     Problems problems;
     host(problems, o.host);
@@ -140,4 +140,4 @@ GPUSCHED_INLINE void validate(const ControllerOptions& o) {
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

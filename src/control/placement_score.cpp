@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/placement_score.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
-GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, const ControllerState& state,
+GPUSCHED_EXPORT double known_others(const Host& host, const Observation& seen, const ControllerState& state,
                                     std::size_t tenant, std::size_t root) noexcept {
     double sum = unknown_signal;
     for (std::size_t j = 0; j < host.tenants.size() && j < state.tenants.size(); ++j) {
@@ -25,13 +25,13 @@ GPUSCHED_INLINE double known_others(const Host& host, const Observation& seen, c
     return sum;
 }
 
-GPUSCHED_INLINE double nic_on_root(const Host& host, const Observation& seen, std::size_t root) noexcept {
+GPUSCHED_EXPORT double nic_on_root(const Host& host, const Observation& seen, std::size_t root) noexcept {
     if (root >= seen.nic_bytes_per_s.size()) return 0;
     const double bytes = seen.nic_bytes_per_s[root];
     return is_plausible(bytes, most_capacities * host.roots[root].capacity_bytes_per_s) ? bytes : 0;
 }
 
-GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
+GPUSCHED_EXPORT double others_on_root(const Host& host, const Observation& seen, const ControllerState& state,
                                       std::size_t tenant, std::size_t gpu, bool near) noexcept {
     const auto root = static_cast<std::size_t>(host.gpus[gpu].root);
     const bool here = tenant < state.tenants.size();
@@ -61,7 +61,7 @@ GPUSCHED_INLINE double others_on_root(const Host& host, const Observation& seen,
     return any ? sum / host.roots[root].capacity_bytes_per_s : unknown_signal;
 }
 
-GPUSCHED_INLINE double median_irq(const Observation& seen) noexcept {
+GPUSCHED_EXPORT double median_irq(const Observation& seen) noexcept {
     std::array<double, most_cores> rates;
     std::size_t count = 0;
     for (const double rate : seen.irq_per_s)
@@ -72,7 +72,7 @@ GPUSCHED_INLINE double median_irq(const Observation& seen) noexcept {
     return *middle;
 }
 
-GPUSCHED_INLINE CpuSet quiet_cores(const Host& host, const Observation& seen, std::int32_t numa) noexcept {
+GPUSCHED_EXPORT CpuSet quiet_cores(const Host& host, const Observation& seen, std::int32_t numa) noexcept {
     CpuSet quiet, all;
     const double limit = 2 * median_irq(seen);
     for (std::size_t c = 0; c < host.core_numa.size(); ++c) {
@@ -83,7 +83,7 @@ GPUSCHED_INLINE CpuSet quiet_cores(const Host& host, const Observation& seen, st
     return quiet == CpuSet{} ? all : quiet;
 }
 
-GPUSCHED_INLINE PlacementTerms placement_terms(const Host& host, const Observation& seen,
+GPUSCHED_EXPORT PlacementTerms placement_terms(const Host& host, const Observation& seen,
                                                const ControllerState& state, std::size_t tenant,
                                                std::size_t gpu, MigInstance instance, const MigLayout& rest,
                                                const CpuSet& cpus) noexcept {
@@ -108,4 +108,4 @@ GPUSCHED_INLINE PlacementTerms placement_terms(const Host& host, const Observati
     return x;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

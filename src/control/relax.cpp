@@ -1,15 +1,14 @@
-#pragma once
-
-#include <gpusched/control/detail/stepper.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stepper.hpp"
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 /// Row 19, one step: the quota up, then a smaller profile. It takes back what the controller did, in reverse order, so
 /// what the tenant had before any of it (`floor`) is the end: fewer SMs, less memory or a client with a higher quota than
 /// then would take from the tenant what was never given.
-GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
+void Stepper::consider_relax(std::size_t i) {
     auto& t = s_.tenants[i];
     double loss = 0;
     if (!o_.flags.relax || !t.seen.ema.known || t.seen.calm_windows < o_.relax_after || !in_time_ ||
@@ -68,4 +67,4 @@ GPUSCHED_INTERNAL void Stepper::consider_relax(std::size_t i) {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/document_forms.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/control/audit.hpp>
 #include <gpusched/control/config.hpp>
-#include <gpusched/control/detail/document_forms.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace signal_detail {
 
@@ -66,7 +67,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
 }
 
 /// The instances that a document gives of a GPU.
-inline void settle_layout(json::Reader& reader, std::uint32_t at,
+static void settle_layout(json::Reader& reader, std::uint32_t at,
                           const std::vector<InstanceDocument>& instances, const MigDevice& device,
                           MigLayout& out) {
     if (reader.kind(at) != json::Kind::array) return;
@@ -85,7 +86,7 @@ inline void settle_layout(json::Reader& reader, std::uint32_t at,
 }
 
 /// A list with one number for each of `out`.
-inline void settle_numbers(json::Reader& reader, std::string_view key,
+static void settle_numbers(json::Reader& reader, std::string_view key,
                            const std::optional<std::vector<double>>& given, std::vector<double>& out) {
     if (!given) return;
     if (given->size() == out.size())
@@ -97,9 +98,9 @@ inline void settle_numbers(json::Reader& reader, std::string_view key,
 
 }  // namespace signal_detail
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 template <class T>
 struct Form<control::signal_detail::ListedByTenant<T>> {
@@ -129,11 +130,11 @@ struct Form<control::signal_detail::InstanceDocument> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
-GPUSCHED_INLINE Observation parse_signals(std::string_view line, const ControllerOptions& options,
+GPUSCHED_EXPORT Observation parse_signals(std::string_view line, const ControllerOptions& options,
                                           std::int64_t window, std::span<const MigLayout> layouts) {
     Problems problems;
     const auto document = json::Document::parse(line, "signals", problems);
@@ -141,7 +142,7 @@ GPUSCHED_INLINE Observation parse_signals(std::string_view line, const Controlle
     return parse_signals(document, options, window, layouts);
 }
 
-GPUSCHED_INLINE Observation parse_signals(const json::Document& document, const ControllerOptions& options,
+GPUSCHED_EXPORT Observation parse_signals(const json::Document& document, const ControllerOptions& options,
                                           std::int64_t window, std::span<const MigLayout> layouts) {
     using namespace signal_detail;
     const auto& host = options.host;
@@ -192,13 +193,13 @@ GPUSCHED_INLINE Observation parse_signals(const json::Document& document, const 
     return seen;
 }
 
-GPUSCHED_INLINE std::string describe(const Host& host, const Configuration& c) {
+GPUSCHED_EXPORT std::string describe(const Host& host, const Configuration& c) {
     const auto& device = mig_device(host.gpus[static_cast<std::size_t>(c.gpu)].device);
     return "GPU " + number_text(c.gpu) + " " + std::string(device.profiles[c.instance.profile].key) + " at " +
            number_text(static_cast<int>(c.instance.start));
 }
 
-GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Action& a) {
+GPUSCHED_EXPORT std::string describe(const ControllerOptions& options, const Action& a) {
     const auto& host = options.host;
     const auto name = [&](std::int32_t i) { return host.tenants[static_cast<std::size_t>(i)].name; };
     auto text = name(a.tenant) + ": ";
@@ -224,7 +225,7 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Act
     return text + (a.make_before_break ? " (no pause: both exist for a while)" : " (with a pause)");
 }
 
-GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const AuditEvent& e) {
+GPUSCHED_EXPORT std::string describe(const ControllerOptions& options, const AuditEvent& e) {
     auto text = options.host.tenants[static_cast<std::size_t>(e.tenant)].name + ": ";
     text.append(enum_name(e.from));
     if (e.to != e.from) text.append(" -> ").append(enum_name(e.to));
@@ -235,4 +236,4 @@ GPUSCHED_INLINE std::string describe(const ControllerOptions& options, const Aud
     return text;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,16 +1,16 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/state.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace state_detail {
 
-inline void check_floor(Problems& problems, const Configuration& c, const Host& host, std::size_t i) {
+static void check_floor(Problems& problems, const Configuration& c, const Host& host, std::size_t i) {
     const auto owner = "memory of tenant " + gpusched::quoted(host.tenants[i].name);
     const auto gpus = static_cast<std::int32_t>(host.gpus.size());
     check_range(problems, "floor.quota_percent", c.quota_percent, 50, 100, owner);
@@ -22,7 +22,7 @@ inline void check_floor(Problems& problems, const Configuration& c, const Host& 
 }
 
 /// The first window counts as one whatever has passed since the start, so everything is a window later than remembered.
-inline void remember(TenantState& t, const TenantCarryover& m, const ControllerOptions& o) {
+static void remember(TenantState& t, const TenantCarryover& m, const ControllerOptions& o) {
     t.past.ever_structural = m.structural_windows >= 0;
     t.past.ever_guard = m.guard_windows >= 0;
     if (t.past.ever_structural) t.past.last_structural = 1 - m.structural_windows;
@@ -49,7 +49,7 @@ inline void remember(TenantState& t, const TenantCarryover& m, const ControllerO
 
 }  // namespace state_detail
 
-GPUSCHED_INLINE ControllerCarryover carryover_of(const ControllerState& state,
+GPUSCHED_EXPORT ControllerCarryover carryover_of(const ControllerState& state,
                                                  const ControllerOptions& options) {
     ControllerCarryover out(state.tenants.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -80,7 +80,7 @@ GPUSCHED_INLINE ControllerCarryover carryover_of(const ControllerState& state,
     return out;
 }
 
-GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
+GPUSCHED_EXPORT ControllerState initial_state(const ControllerOptions& options,
                                               const ControllerCarryover& carryover) {
     validate(options);
     if (!carryover.empty() && carryover.size() != options.host.tenants.size())
@@ -128,4 +128,4 @@ GPUSCHED_INLINE ControllerState initial_state(const ControllerOptions& options,
     return state;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

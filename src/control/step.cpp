@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stepper.hpp"
 
-#include <gpusched/control/detail/stepper.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/control/windows.hpp>
 #include <gpusched/core/checks.hpp>
 
@@ -8,16 +9,16 @@
 #include <array>
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace detail {
 
-GPUSCHED_INTERNAL void Stepper::remark(std::size_t i, const char* reason, Row row) {
+void Stepper::remark(std::size_t i, const char* reason, Row row) {
     const auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, t.phase, cause_of(t), reason, 0});
 }
 
-GPUSCHED_INTERNAL void Stepper::to(std::size_t i, Phase phase, Row row, const char* reason, double loss) {
+void Stepper::to(std::size_t i, Phase phase, Row row, const char* reason, double loss) {
     auto& t = s_.tenants[i];
     out_.events.push_back({static_cast<std::int32_t>(i), row, t.phase, phase, cause_of(t), reason, loss});
     t.phase = phase;
@@ -27,12 +28,12 @@ GPUSCHED_INTERNAL void Stepper::to(std::size_t i, Phase phase, Row row, const ch
     t.change.settling = t.told.suppressed = t.told.unsteady = false;
 }
 
-GPUSCHED_INTERNAL bool Stepper::layout_as_known(const TenantState& t) const {
+bool Stepper::layout_as_known(const TenantState& t) const {
     const auto gpu = static_cast<std::size_t>(t.place.current.gpu);
     return seen_.gpus[gpu].readable && !seen_.gpus[gpu].lost && seen_.gpus[gpu].layout == s_.layouts[gpu];
 }
 
-GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
+void Stepper::expire_lease(std::size_t i) {
     auto& t = s_.tenants[i];
     // No later than the lease's end where windows come on time: the one that is nearest before it.
     if (t.lease.offender < 0 || s_.clock_s + lease_early_windows * o_.window_s < t.lease.until_s ||
@@ -48,7 +49,7 @@ GPUSCHED_INTERNAL void Stepper::expire_lease(std::size_t i) {
     if (t.phase != Phase::guarded) remark(i, "lease ended");
 }
 
-GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
+void Stepper::take_feedback(std::size_t i) {
     auto& t = s_.tenants[i];
     const auto& f = seen_.feedback[i];
     if (!f.finished) return;
@@ -90,7 +91,7 @@ GPUSCHED_INTERNAL void Stepper::take_feedback(std::size_t i) {
 
 /// A guard that could not be set is not in place. Other levers may be tried at once, the same again when the guards' dwell is
 /// over.
-GPUSCHED_INTERNAL void Stepper::take_guard(std::size_t i) {
+void Stepper::take_guard(std::size_t i) {
     if (seen_.guards.empty() || seen_.guards[i] == BackendStatus::ok) return;
     auto& t = s_.tenants[i];
     const char* const why = enum_name(seen_.guards[i]);
@@ -117,7 +118,7 @@ GPUSCHED_INTERNAL void Stepper::take_guard(std::size_t i) {
     t.flags.recent = t.flags.last;
 }
 
-GPUSCHED_INTERNAL void Stepper::hold_if_needed(std::size_t i) {
+void Stepper::hold_if_needed(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase == Phase::hold || t.phase == Phase::disabled) return;
     const auto& gpu = seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)];
@@ -144,7 +145,7 @@ GPUSCHED_INTERNAL void Stepper::hold_if_needed(std::size_t i) {
     to(i, Phase::hold, Row::hold, reason);
 }
 
-GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
+void Stepper::resume(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.frozen && seen_.operator_resume &&
         !seen_.gpus[static_cast<std::size_t>(t.place.current.gpu)].lost) {
@@ -166,14 +167,14 @@ GPUSCHED_INTERNAL void Stepper::resume(std::size_t i) {
     t.trial.waited = 0;
 }
 
-GPUSCHED_INTERNAL void Stepper::disable(std::size_t i) {
+void Stepper::disable(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.phase != Phase::disabled) to(i, Phase::disabled, Row::switched_off, "disabled");
     if (o_.release_on_disable) t.lease.until_s = s_.clock_s;
     expire_lease(i);
 }
 
-GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
+void Stepper::validate_window(std::size_t i) {
     auto& t = s_.tenants[i];
     if (t.change.settling) return;
     ++t.trial.waited;
@@ -193,7 +194,7 @@ GPUSCHED_INTERNAL void Stepper::validate_window(std::size_t i) {
     if (t.counter >= o_.validation || t.trial.waited >= most_validations * o_.validation) verdict(i);
 }
 
-GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
+void Stepper::verdict(std::size_t i) {
     auto& t = s_.tenants[i];
     const bool conclusive = t.counter >= o_.validation;
     const bool throughput =
@@ -238,7 +239,7 @@ GPUSCHED_INTERNAL void Stepper::verdict(std::size_t i) {
 }
 
 /// A window above the threshold in SUSPECT.
-GPUSCHED_INTERNAL void Stepper::suspect(std::size_t i, bool counted) {
+void Stepper::suspect(std::size_t i, bool counted) {
     auto& t = s_.tenants[i];
     const auto most = most_persistences * o_.persistence;
     if (!counted) t.counter = std::min(t.counter + 1, most);
@@ -263,7 +264,7 @@ GPUSCHED_INTERNAL void Stepper::suspect(std::size_t i, bool counted) {
     t.told.suppressed = true;
 }
 
-GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
+void Stepper::advance(std::size_t i) {
     auto& t = s_.tenants[i];
     const bool present = in_time_ && t.seen.fresh.missing == 0;
     const bool high = present && t.seen.tail.on && t.seen.ema.known,
@@ -310,7 +311,7 @@ GPUSCHED_INTERNAL void Stepper::advance(std::size_t i) {
     }
 }
 
-GPUSCHED_INTERNAL void Stepper::run() {
+void Stepper::run() {
     out_.clear();
     in_time_ = tick();
     median_ = median_irq(seen_);
@@ -371,7 +372,7 @@ GPUSCHED_INTERNAL void Stepper::run() {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
+GPUSCHED_EXPORT void step_with(ControllerState& state, const Observation& seen,
                                const ControllerOptions& options, ScoreRef score, StepResult& result) {
     const auto& h = options.host;
     if (seen.tenants.size() != h.tenants.size() ||
@@ -394,4 +395,4 @@ GPUSCHED_INLINE void step_with(ControllerState& state, const Observation& seen,
     detail::Stepper(state, seen, options, score, result).run();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One step of the controller, as an object that lives for the step only.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE::control::detail {
+namespace gpusched::control::detail {
 
 /// A lever that could be used, and whether its gate is open.
 struct Choice {
@@ -137,4 +138,4 @@ class Stepper {
     double median_ = 0;    // interrupts of the median core
 };
 
-}  // namespace GPUSCHED_NAMESPACE::control::detail
+}  // namespace gpusched::control::detail

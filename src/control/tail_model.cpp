@@ -1,24 +1,24 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/tail_model.hpp>
 
 #include <Eigen/Core>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace tail_detail {
 
 // In parts of the target.
-inline constexpr std::array<double, TailModel::terms> assumed{0, 0.25, 0.1, 0.25, 0.25};
-inline constexpr std::array<double, TailModel::terms> trust{0.5, 0.15, 0.15, 0.15, 0.15};
-inline constexpr double noise = 0.15;   // of an average: neighbouring ones share most of their windows
-inline constexpr double drift = 0.005;  // of b0 per window
+constexpr std::array<double, TailModel::terms> assumed{0, 0.25, 0.1, 0.25, 0.25};
+constexpr std::array<double, TailModel::terms> trust{0.5, 0.15, 0.15, 0.15, 0.15};
+constexpr double noise = 0.15;   // of an average: neighbouring ones share most of their windows
+constexpr double drift = 0.005;  // of b0 per window
 
 }  // namespace tail_detail
 
-GPUSCHED_INLINE void TailModel::update(const Exposure& seen, double weight, double tail_ms,
+GPUSCHED_EXPORT void TailModel::update(const Exposure& seen, double weight, double tail_ms,
                                        double tau_ms) noexcept {
     using namespace tail_detail;
     const auto x = seen.terms();
@@ -52,7 +52,7 @@ GPUSCHED_INLINE void TailModel::update(const Exposure& seen, double weight, doub
     cov -= gain * gain.transpose() / variance;  // stays symmetric to the bit
 }
 
-GPUSCHED_INLINE double TailModel::predict(const Exposure& there, double tail_ms) const noexcept {
+GPUSCHED_EXPORT double TailModel::predict(const Exposure& there, double tail_ms) const noexcept {
     const auto x = there.terms();
     double explained = 0, change = 0;
     for (std::size_t k = 1; k < terms; ++k) {
@@ -64,7 +64,7 @@ GPUSCHED_INLINE double TailModel::predict(const Exposure& there, double tail_ms)
     return std::max(0.0, tail_ms + scale * change);
 }
 
-GPUSCHED_INLINE double expected_misses(double ratio) noexcept {
+GPUSCHED_EXPORT double expected_misses(double ratio) noexcept {
     if (!(ratio > 0)) return 0;
     constexpr double knee = 1.15;
     // (1 + z / 8)^8 for e^z, with z = 16 (ratio - 1): the same on every machine.
@@ -73,4 +73,4 @@ GPUSCHED_INLINE double expected_misses(double ratio) noexcept {
     return 0.01 * power + 0.5 * std::max(0.0, ratio - knee);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

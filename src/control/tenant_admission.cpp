@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 namespace admission_detail {
 
-inline void validate(const Newcomer& n, const Host& host) {
+static void validate(const Newcomer& n, const Host& host) {
     Problems problems;
     check_fields(problems, n);
     if (n.tau_ms > 0 && n.alone_ms == 0)
@@ -31,7 +31,7 @@ inline void validate(const Newcomer& n, const Host& host) {
 }
 
 /// The highest predicted p99 / target with the newcomer on this GPU; NaN where something is not known.
-inline double worst_ratio(const ControllerState& state, const Observation& seen, const ControllerOptions& o,
+static double worst_ratio(const ControllerState& state, const Observation& seen, const ControllerOptions& o,
                           const Newcomer& n, std::size_t gpu) {
     const auto& h = o.host;
     const auto root = static_cast<std::size_t>(h.gpus[gpu].root);
@@ -60,7 +60,7 @@ inline double worst_ratio(const ControllerState& state, const Observation& seen,
     return std::max(worst, alone.predict(there, n.alone_ms) / n.tau_ms);
 }
 
-inline bool being_changed(const ControllerState& state, const Host& host, std::int32_t gpu) {
+static bool being_changed(const ControllerState& state, const Host& host, std::int32_t gpu) {
     for (std::size_t i = 0; i < host.tenants.size(); ++i) {
         const auto& t = state.tenants[i];
         if (host.tenants[i].is_protected && t.change.in_flight &&
@@ -72,7 +72,7 @@ inline bool being_changed(const ControllerState& state, const Host& host, std::i
 
 }  // namespace admission_detail
 
-GPUSCHED_INLINE std::optional<AdmissionPlace> find_place_with(const ControllerState& state,
+GPUSCHED_EXPORT std::optional<AdmissionPlace> find_place_with(const ControllerState& state,
                                                               const Observation& seen,
                                                               const ControllerOptions& options,
                                                               const Newcomer& newcomer, ScoreRef score) {
@@ -101,11 +101,11 @@ GPUSCHED_INLINE std::optional<AdmissionPlace> find_place_with(const ControllerSt
     return best;
 }
 
-GPUSCHED_INLINE AdmissionQueue::AdmissionQueue(std::size_t capacity) : capacity_(capacity) {
+GPUSCHED_EXPORT AdmissionQueue::AdmissionQueue(std::size_t capacity) : capacity_(capacity) {
     require_range("capacity", capacity, 0u, 100'000u);
 }
 
-GPUSCHED_INLINE AdmissionAnswer AdmissionQueue::offer(const ControllerState& state, const Observation& seen,
+GPUSCHED_EXPORT AdmissionAnswer AdmissionQueue::offer(const ControllerState& state, const Observation& seen,
                                                       const ControllerOptions& options, Newcomer newcomer) {
     admission_detail::validate(newcomer, options.host);
     AdmissionAnswer answer;
@@ -127,7 +127,7 @@ GPUSCHED_INLINE AdmissionAnswer AdmissionQueue::offer(const ControllerState& sta
     return answer;
 }
 
-GPUSCHED_INLINE std::optional<AdmissionAnswer> AdmissionQueue::next(const ControllerState& state,
+GPUSCHED_EXPORT std::optional<AdmissionAnswer> AdmissionQueue::next(const ControllerState& state,
                                                                     const Observation& seen,
                                                                     const ControllerOptions& options) {
     if (seen.window == admitted_in_) return {};
@@ -143,7 +143,7 @@ GPUSCHED_INLINE std::optional<AdmissionAnswer> AdmissionQueue::next(const Contro
     return {};
 }
 
-GPUSCHED_INLINE bool AdmissionQueue::withdraw(std::int64_t id) {
+GPUSCHED_EXPORT bool AdmissionQueue::withdraw(std::int64_t id) {
     const auto found =
         std::find_if(waiting_.begin(), waiting_.end(), [id](const Newcomer& n) { return n.id == id; });
     if (found == waiting_.end()) return false;
@@ -151,4 +151,4 @@ GPUSCHED_INLINE bool AdmissionQueue::withdraw(std::int64_t id) {
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

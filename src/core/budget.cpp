@@ -1,22 +1,22 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <cmath>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 // The address of a thread-local names the thread for as long as it lives; cheaper than std::thread::id.
-inline const void* this_thread_tag() noexcept {
+static const void* this_thread_tag() noexcept {
     thread_local const char tag = 0;
     return &tag;
 }
-inline constexpr std::int64_t progress_interval_ns = 50'000'000;
+constexpr std::int64_t progress_interval_ns = 50'000'000;
 }  // namespace detail
 
-GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> time_limit_s)
+GPUSCHED_EXPORT Budget::Budget(const Context& context, std::optional<double> time_limit_s)
     : context_(context), clock_(context.clock != nullptr ? *context.clock : SteadyClock::instance()),
       start_ns_(clock_.now_ns()), last_report_ns_(start_ns_), owner_(detail::this_thread_tag()) {
     if (!time_limit_s) return;
@@ -26,7 +26,7 @@ GPUSCHED_INLINE Budget::Budget(const Context& context, std::optional<double> tim
     if (*time_limit_s < 9e9) deadline_ns_ = start_ns_ + static_cast<std::int64_t>(*time_limit_s * 1e9);
 }
 
-GPUSCHED_INLINE bool Budget::exhausted() noexcept {
+GPUSCHED_EXPORT bool Budget::exhausted() noexcept {
     if (reason_.load(std::memory_order_relaxed) != StopReason::completed) return true;
     // Without a deadline and a progress hook nobody wants to know the time.
     const auto now = deadline_ns_ || context_.progress ? clock_.now_ns() : 0;
@@ -48,18 +48,18 @@ GPUSCHED_INLINE bool Budget::exhausted() noexcept {
     return false;
 }
 
-GPUSCHED_INLINE void Budget::reserve(double seconds) noexcept {
+GPUSCHED_EXPORT void Budget::reserve(double seconds) noexcept {
     reserved_ns_.fetch_add(static_cast<std::int64_t>(seconds * 1e9), std::memory_order_relaxed);
 }
 
-GPUSCHED_INLINE void Budget::report(const char* phase, std::int64_t done, std::int64_t total) noexcept {
+GPUSCHED_EXPORT void Budget::report(const char* phase, std::int64_t done, std::int64_t total) noexcept {
     phase_ = phase;
     done_ = done;
     total_ = total;
 }
 
-GPUSCHED_INLINE double Budget::elapsed_s() const noexcept {
+GPUSCHED_EXPORT double Budget::elapsed_s() const noexcept {
     return static_cast<double>(clock_.now_ns() - start_ns_) * 1e-9;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/text.hpp>
 
@@ -7,15 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE int CpuRanges::count() const noexcept {
+GPUSCHED_EXPORT int CpuRanges::count() const noexcept {
     int total = 0;
     for (const auto& [first, last] : ranges) total += last - first + 1;
     return total;
 }
 
-GPUSCHED_INLINE bool CpuRanges::meets(const CpuRanges& other) const noexcept {
+GPUSCHED_EXPORT bool CpuRanges::meets(const CpuRanges& other) const noexcept {
     for (auto a = ranges.begin(), b = other.ranges.begin(); a != ranges.end() && b != other.ranges.end();) {
         if (a->second < b->first)
             ++a;
@@ -27,7 +27,7 @@ GPUSCHED_INLINE bool CpuRanges::meets(const CpuRanges& other) const noexcept {
     return false;
 }
 
-GPUSCHED_INLINE void CpuRanges::add(const std::vector<std::pair<int, int>>& more) {
+GPUSCHED_EXPORT void CpuRanges::add(const std::vector<std::pair<int, int>>& more) {
     ranges.insert(ranges.end(), more.begin(), more.end());
     std::sort(ranges.begin(), ranges.end());
     std::vector<std::pair<int, int>> merged;
@@ -40,7 +40,7 @@ GPUSCHED_INLINE void CpuRanges::add(const std::vector<std::pair<int, int>>& more
     ranges = std::move(merged);
 }
 
-GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_list(std::string_view text) {
+GPUSCHED_EXPORT std::optional<CpuRanges> parse_cpu_list(std::string_view text) {
     constexpr std::size_t most_parts = 4096;
     if (text.ends_with('\n')) text.remove_suffix(1);
     text = trimmed(text);
@@ -66,7 +66,7 @@ GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_list(std::string_view text) {
     return cpus;
 }
 
-GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_mask(std::string_view text) {
+GPUSCHED_EXPORT std::optional<CpuRanges> parse_cpu_mask(std::string_view text) {
     std::vector<std::uint32_t> words;
     for (bool more = true; more;) {
         more = text.find(',') != std::string_view::npos;
@@ -93,4 +93,4 @@ GPUSCHED_INLINE std::optional<CpuRanges> parse_cpu_mask(std::string_view text) {
     return cpus;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

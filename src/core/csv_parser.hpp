@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fast-cpp-csv-parser under a namespace of our own. Its own, ::io, would make `io::` ambiguous for everybody who writes
 // `using namespace gpusched` and uses the header-only library.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // csv::Reader: rows of a comma-separated table by column, with every mismatch reported. For bodies only: it includes the
 // parser.
 #pragma once
@@ -7,7 +8,7 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 
-#include <gpusched/core/detail/csv_parser.hpp>
+#include "core/csv_parser.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::csv {
+namespace gpusched::csv {
 
 /// The first line of a table.
 enum class Header : std::uint8_t {
@@ -176,4 +177,4 @@ class Reader {
     std::array<const char*, Columns> cells_{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::csv
+}  // namespace gpusched::csv

@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
-inline std::string join_problems(const std::vector<std::string>& problems) {
+static std::string join_problems(const std::vector<std::string>& problems) {
     if (problems.size() == 1) return problems.front();
     std::string text = std::to_string(problems.size()) + " problems:";
     for (const auto& problem : problems) text += "\n  - " + problem;
@@ -15,19 +15,19 @@ inline std::string join_problems(const std::vector<std::string>& problems) {
 }
 }  // namespace detail
 
-GPUSCHED_INLINE InvalidInput::InvalidInput(const std::string& problem) : InvalidInput(std::vector{problem}) {}
+GPUSCHED_EXPORT InvalidInput::InvalidInput(const std::string& problem) : InvalidInput(std::vector{problem}) {}
 
-GPUSCHED_INLINE InvalidInput::InvalidInput(std::vector<std::string> problems)
+GPUSCHED_EXPORT InvalidInput::InvalidInput(std::vector<std::string> problems)
     : std::invalid_argument(detail::join_problems(problems)), problems_(std::move(problems)) {}
 
-GPUSCHED_INLINE std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+GPUSCHED_EXPORT std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
 
-GPUSCHED_INLINE void Problems::add(std::string problem) {
+GPUSCHED_EXPORT void Problems::add(std::string problem) {
     if (found_.size() < limit_) found_.push_back(std::move(problem));
     ++count_;
 }
 
-GPUSCHED_INLINE void Problems::throw_if_any() {
+GPUSCHED_EXPORT void Problems::throw_if_any() {
     if (count_ == 0) return;
     if (count_ > found_.size())
         found_.push_back("... and " + std::to_string(count_ - found_.size()) + " more");
@@ -35,4 +35,4 @@ GPUSCHED_INLINE void Problems::throw_if_any() {
     throw InvalidInput(std::move(found_));
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/executor.hpp>
 
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 struct ThreadPool::State {
     // The pool whose indices this thread is running: a nested run of the same pool must not wait for itself.
@@ -86,23 +86,23 @@ struct ThreadPool::State {
     }
 };
 
-GPUSCHED_INLINE ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
+GPUSCHED_EXPORT ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     state_->concurrency = threads;
 }
 
-GPUSCHED_INLINE ThreadPool::~ThreadPool() = default;
-GPUSCHED_INLINE ThreadPool::ThreadPool(ThreadPool&&) noexcept = default;
-GPUSCHED_INLINE ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = default;
+GPUSCHED_EXPORT ThreadPool::~ThreadPool() = default;
+GPUSCHED_EXPORT ThreadPool::ThreadPool(ThreadPool&&) noexcept = default;
+GPUSCHED_EXPORT ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = default;
 
-GPUSCHED_INLINE std::size_t ThreadPool::concurrency() const noexcept { return state_->concurrency; }
+GPUSCHED_EXPORT std::size_t ThreadPool::concurrency() const noexcept { return state_->concurrency; }
 
-GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task) {
+GPUSCHED_EXPORT void ThreadPool::run(std::size_t count, IndexTask task) {
     auto nothing = [] {};
     run(count, task, WaitTask(nothing));
 }
 
-GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task, WaitTask waiting) {
+GPUSCHED_EXPORT void ThreadPool::run(std::size_t count, IndexTask task, WaitTask waiting) {
     auto& s = *state_;
     if (State::inside == &s) return SerialExecutor{}.run(count, task);
     s.start_threads(count);
@@ -126,4 +126,4 @@ GPUSCHED_INLINE void ThreadPool::run(std::size_t count, IndexTask task, WaitTask
     if (s.error) std::rethrow_exception(s.error);
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace file_detail {
 
@@ -23,7 +23,7 @@ using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
 
 }  // namespace file_detail
 
-GPUSCHED_INLINE std::string read_file(const std::string& path) {
+GPUSCHED_EXPORT std::string read_file(const std::string& path) {
     const file_detail::OpenFile file(std::fopen(path.c_str(), "rb"));
     if (!file) file_detail::fail(path, "cannot be opened");
     std::string text;
@@ -41,7 +41,7 @@ GPUSCHED_INLINE std::string read_file(const std::string& path) {
     return text;
 }
 
-GPUSCHED_INLINE void write_file(const std::string& path, std::string_view text) {
+GPUSCHED_EXPORT void write_file(const std::string& path, std::string_view text) {
     file_detail::OpenFile file(std::fopen(path.c_str(), "wb"));
     if (!file) file_detail::fail(path, "cannot be created");
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
@@ -49,4 +49,4 @@ GPUSCHED_INLINE void write_file(const std::string& path, std::string_view text) 
     if (!written || std::fclose(file.release()) != 0) file_detail::fail(path, "cannot be written");
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/lp.hpp>
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE void validate(const LpProblem& problem) {
+GPUSCHED_EXPORT void validate(const LpProblem& problem) {
     const auto rows = problem.row_lower.size(), columns = problem.objective.size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
         if (is != expected)
@@ -26,4 +26,4 @@ GPUSCHED_INLINE void validate(const LpProblem& problem) {
                 bad_value("row_index", std::to_string(row), "an index below " + std::to_string(rows)));
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,24 +1,24 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/name_table.hpp>
 
 #include <functional>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 
-inline std::uint32_t hash_of(std::string_view name) noexcept {
+static std::uint32_t hash_of(std::string_view name) noexcept {
     return static_cast<std::uint32_t>(std::hash<std::string_view>{}(name));
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::uint32_t NameTable::find(std::string_view name, std::uint32_t hash) const {
+GPUSCHED_EXPORT std::uint32_t NameTable::find(std::string_view name, std::uint32_t hash) const {
     return ids_.find(hash, [&](std::uint32_t id) { return names_[id] == name; });
 }
 
-GPUSCHED_INLINE std::pair<std::uint32_t, bool> NameTable::intern(std::string_view name) {
+GPUSCHED_EXPORT std::pair<std::uint32_t, bool> NameTable::intern(std::string_view name) {
     const auto hash = detail::hash_of(name);
     if (const auto id = find(name, hash); id != detail::HashIndex::nothing) return {id, false};
     const auto id = static_cast<std::uint32_t>(names_.size());
@@ -27,19 +27,19 @@ GPUSCHED_INLINE std::pair<std::uint32_t, bool> NameTable::intern(std::string_vie
     return {id, true};
 }
 
-GPUSCHED_INLINE void NameTable::erase(std::size_t id) {
+GPUSCHED_EXPORT void NameTable::erase(std::size_t id) {
     ids_.erase(detail::hash_of(names_[id]), static_cast<std::uint32_t>(id));
     names_[id].clear();
 }
 
-GPUSCHED_INLINE void NameTable::assign(std::size_t id, std::string_view name) {
+GPUSCHED_EXPORT void NameTable::assign(std::size_t id, std::string_view name) {
     ids_.insert(detail::hash_of(name), static_cast<std::uint32_t>(id));
     names_[id] = name;
 }
 
-GPUSCHED_INLINE std::optional<std::uint32_t> NameTable::find(std::string_view name) const {
+GPUSCHED_EXPORT std::optional<std::uint32_t> NameTable::find(std::string_view name) const {
     const auto id = find(name, detail::hash_of(name));
     return id != detail::HashIndex::nothing ? std::optional(id) : std::nullopt;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

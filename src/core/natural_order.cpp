@@ -1,11 +1,11 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/natural_order.hpp>
 
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 
@@ -16,7 +16,7 @@ struct NaturalEntry {
 };
 
 /// How many bytes all names begin with, without digits at the end of these: what follows is compared as the names are.
-inline std::size_t common_beginning(std::span<const NaturalEntry> entries) {
+static std::size_t common_beginning(std::span<const NaturalEntry> entries) {
     auto same = entries.front().name;
     for (const auto& entry : entries) {
         const auto end = std::mismatch(same.begin(), same.end(), entry.name.begin(), entry.name.end()).first;
@@ -28,7 +28,7 @@ inline std::size_t common_beginning(std::span<const NaturalEntry> entries) {
 
 /// Of two texts with different keys, the one with the smaller key comes before the other. A number at the beginning is taken in
 /// whole; else the key ends with the first digit.
-inline std::uint64_t natural_key(std::string_view text) {
+static std::uint64_t natural_key(std::string_view text) {
     constexpr auto digit = std::uint64_t{'0'};
     if (!text.empty() && is_digit(text.front())) {
         constexpr auto most = (std::uint64_t{1} << 56) - 1;
@@ -48,7 +48,7 @@ inline std::uint64_t natural_key(std::string_view text) {
 }
 
 /// Entries with one key are told apart by what follows their longer common beginning; where that is no longer, by comparison.
-inline void sort_naturally(std::span<NaturalEntry> entries,
+static void sort_naturally(std::span<NaturalEntry> entries,
                            std::size_t known_alike = std::string_view::npos) {
     constexpr std::size_t few = 4;
     const auto alike = entries.size() > few ? common_beginning(entries) : known_alike;
@@ -71,7 +71,7 @@ inline void sort_naturally(std::span<NaturalEntry> entries,
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<std::size_t> natural_order(std::span<const std::string_view> names) {
+GPUSCHED_EXPORT std::vector<std::size_t> natural_order(std::span<const std::string_view> names) {
     std::vector<detail::NaturalEntry> entries;
     entries.reserve(names.size());
     for (std::size_t i = 0; i < names.size(); ++i) entries.push_back({names[i], 0, i});
@@ -82,4 +82,4 @@ GPUSCHED_INLINE std::vector<std::size_t> natural_order(std::span<const std::stri
     return order;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,12 +1,12 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE std::size_t find_invalid_utf8(std::string_view text) noexcept {
+GPUSCHED_EXPORT std::size_t find_invalid_utf8(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) {
         return i < text.size() ? static_cast<std::uint8_t>(text[i]) : 0u;
     };
@@ -33,7 +33,7 @@ GPUSCHED_INLINE std::size_t find_invalid_utf8(std::string_view text) noexcept {
     return std::string_view::npos;
 }
 
-GPUSCHED_INLINE std::string printable(std::string_view text, std::size_t limit) {
+GPUSCHED_EXPORT std::string printable(std::string_view text, std::size_t limit) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string out;
     std::size_t valid = 0;  // everything before it is well-formed
@@ -59,4 +59,4 @@ GPUSCHED_INLINE std::string printable(std::string_view text, std::size_t limit) 
     return cut ? out + "..." : out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/allocation_ratio.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
 #include <array>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE AllocationRatio AllocationRatioMetric::state(const Cluster& cluster, NodeId node) noexcept {
+GPUSCHED_EXPORT AllocationRatio AllocationRatioMetric::state(const Cluster& cluster, NodeId node) noexcept {
     const auto& tasks = cluster.inventory().tasks;
     AllocationRatio out;
     out.capacity_milli = std::int64_t{whole_gpu_milli} * cluster.gpu_count(node);
@@ -39,7 +39,7 @@ GPUSCHED_INLINE AllocationRatio AllocationRatioMetric::state(const Cluster& clus
     return out;
 }
 
-GPUSCHED_INLINE void AllocationRatioMetric::add(Total& total, NodeId, const State& state, int sign) noexcept {
+GPUSCHED_EXPORT void AllocationRatioMetric::add(Total& total, NodeId, const State& state, int sign) noexcept {
     total.capacity_milli += sign * state.capacity_milli;
     total.hp_milli += sign * state.hp_milli;
     total.lp_milli += sign * state.lp_milli;
@@ -47,8 +47,8 @@ GPUSCHED_INLINE void AllocationRatioMetric::add(Total& total, NodeId, const Stat
     total.held_milli += sign * state.held_milli;
 }
 
-GPUSCHED_INLINE AllocationRatio allocation_ratio(const Cluster& cluster) {
+GPUSCHED_EXPORT AllocationRatio allocation_ratio(const Cluster& cluster) {
     return evaluate(AllocationRatioMetric{}, cluster);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/entropy.hpp>
 
@@ -8,9 +8,9 @@
 #include <map>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE double entropy(std::span<const std::int64_t> parts) noexcept {
+GPUSCHED_EXPORT double entropy(std::span<const std::int64_t> parts) noexcept {
     std::int64_t sum = 0;
     for (const auto part : parts) sum += part;
     double h = 0;
@@ -22,7 +22,7 @@ GPUSCHED_INLINE double entropy(std::span<const std::int64_t> parts) noexcept {
     return h;
 }
 
-GPUSCHED_INLINE double job_entropy(const Cluster& cluster, JobId job, std::optional<Level> level) {
+GPUSCHED_EXPORT double job_entropy(const Cluster& cluster, JobId job, std::optional<Level> level) {
     const auto& inv = cluster.inventory();
     const auto at = detail::checked_level(inv, level);
     std::map<DomainId, std::int64_t> milli;
@@ -34,7 +34,7 @@ GPUSCHED_INLINE double job_entropy(const Cluster& cluster, JobId job, std::optio
     return entropy(parts);
 }
 
-GPUSCHED_INLINE std::vector<double> job_entropies(const Cluster& cluster, std::optional<Level> level) {
+GPUSCHED_EXPORT std::vector<double> job_entropies(const Cluster& cluster, std::optional<Level> level) {
     const auto& inv = cluster.inventory();
     const auto at = detail::checked_level(inv, level);
     struct Part {
@@ -65,4 +65,4 @@ GPUSCHED_INLINE std::vector<double> job_entropies(const Cluster& cluster, std::o
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

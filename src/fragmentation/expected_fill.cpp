@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "fragmentation/model_views.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/detail/model_views.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/model/largest_gpu_count.hpp>
 
@@ -14,11 +15,11 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inventory& inventory,
+GPUSCHED_EXPORT ExpectedFill::ExpectedFill(const Workload& workload, const Inventory& inventory,
                                            const ExpectedFillOptions& options) {
     Problems problems;
     check_range(problems, "coverage_percent", options.coverage_percent, 1, 100);
@@ -88,7 +89,7 @@ GPUSCHED_INLINE ExpectedFill::ExpectedFill(const Workload& workload, const Inven
     }
 }
 
-GPUSCHED_INLINE ExpectedFill::Limits ExpectedFill::limits(const std::vector<std::int64_t>& demands) const {
+GPUSCHED_EXPORT ExpectedFill::Limits ExpectedFill::limits(const std::vector<std::int64_t>& demands) const {
     // Copies of a shape beyond all GPUs of the largest node change nothing.
     const std::int64_t most = std::int64_t{most_gpus_} * whole_gpu_milli;
     Limits out;
@@ -113,7 +114,7 @@ GPUSCHED_INLINE ExpectedFill::Limits ExpectedFill::limits(const std::vector<std:
     return out;
 }
 
-GPUSCHED_INLINE const std::int16_t* ExpectedFill::Limits::at(std::int64_t amount,
+GPUSCHED_EXPORT const std::int16_t* ExpectedFill::Limits::at(std::int64_t amount,
                                                              std::size_t shapes) const noexcept {
     if (amount >= amounts.back()) return rows.data() + (amounts.size() - 1) * shapes;
     std::size_t row = amount <= 0 ? 0 : first[static_cast<std::size_t>(amount >> shift)];
@@ -123,7 +124,7 @@ GPUSCHED_INLINE const std::int16_t* ExpectedFill::Limits::at(std::int64_t amount
 
 // The mean of filling what is left of a GPU with random shapes, one after the other until none fits, and with copies of
 // one shape.
-GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, const std::vector<std::int64_t>& weights) const {
+GPUSCHED_EXPORT void ExpectedFill::fill_cards(View& view, const std::vector<std::int64_t>& weights) const {
     constexpr std::int64_t fine = 1024;  // per thousandth, so that rounding does not add up
     std::map<std::int64_t, std::int64_t> weight_of;
     std::int64_t all = 0;
@@ -148,13 +149,13 @@ GPUSCHED_INLINE void ExpectedFill::fill_cards(View& view, const std::vector<std:
 
 // Evaluation -----------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE const ExpectedFill::View& ExpectedFill::view(const Cluster& cluster,
+GPUSCHED_EXPORT const ExpectedFill::View& ExpectedFill::view(const Cluster& cluster,
                                                              NodeId node) const noexcept {
     const auto model = cluster.inventory().nodes.gpu_model[index(node)];
     return views_[view_of_model_[std::min(index(model), view_of_model_.size() - 1)]];
 }
 
-GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& cluster,
+GPUSCHED_EXPORT ExpectedFill::NodeState ExpectedFill::state(const Cluster& cluster,
                                                             NodeId node) const noexcept {
     const auto& seen = view(cluster, node);
     // A node larger than all that there were counts as one as large as those.
@@ -167,7 +168,7 @@ GPUSCHED_INLINE ExpectedFill::NodeState ExpectedFill::state(const Cluster& clust
 }
 
 // The weights add up to less than 2^15 and the limits fit 15 bits, so the sums fit 32 bits.
-GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::int16_t* cpu,
+GPUSCHED_EXPORT std::int32_t ExpectedFill::value(const View& view, const std::int16_t* cpu,
                                                  const std::int16_t* memory, std::int32_t cards,
                                                  int idle) const noexcept {
     const auto several = shapes_ - singles_;
@@ -186,11 +187,11 @@ GPUSCHED_INLINE std::int32_t ExpectedFill::value(const View& view, const std::in
                     row(whole_.data() + static_cast<std::size_t>(idle) * several, several));
 }
 
-GPUSCHED_INLINE double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {
+GPUSCHED_EXPORT double ExpectedFill::fill(const Cluster& cluster, NodeId node) const {
     return state(cluster, node).fill / (static_cast<double>(parts_) * all_weight);
 }
 
-GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, TaskId task, NodeId node,
                                                         GpuMask candidates, const NodeState& state) const {
     const auto& tasks = cluster.inventory().tasks;
     const auto& seen = view(cluster, node);
@@ -245,4 +246,4 @@ GPUSCHED_INLINE ExpectedFill::Choice ExpectedFill::best(const Cluster& cluster, 
     return best;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

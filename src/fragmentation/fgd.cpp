@@ -1,21 +1,22 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "fragmentation/model_views.hpp"
 
-#include <gpusched/fragmentation/detail/model_views.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 namespace detail {
 
-inline std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
+static std::size_t rank_of(const std::vector<std::int64_t>& ascending, std::int64_t value) noexcept {
     return static_cast<std::size_t>(std::upper_bound(ascending.begin(), ascending.end(), value) -
                                     ascending.begin());
 }
 
-inline void sort_unique(std::vector<std::int64_t>& values) {
+static void sort_unique(std::vector<std::int64_t>& values) {
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
 }
@@ -24,7 +25,7 @@ inline void sort_unique(std::vector<std::int64_t>& values) {
 
 // Tables ---------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, const FgdOptions& options)
+GPUSCHED_EXPORT Fgd::Fgd(const Workload& workload, const Inventory& inventory, const FgdOptions& options)
     : options_(options), workload_(std::make_shared<const Workload>(workload)), serial_(inventory.serial) {
     validate(workload);
     total_weight_ = workload.total_weight();
@@ -83,17 +84,17 @@ GPUSCHED_INLINE Fgd::Fgd(const Workload& workload, const Inventory& inventory, c
     }
 }
 
-GPUSCHED_INLINE void Fgd::renew(const Inventory& inventory) {
+GPUSCHED_EXPORT void Fgd::renew(const Inventory& inventory) {
     if (inventory.serial != serial_) *this = Fgd(*workload_, inventory, options_);
 }
 
-GPUSCHED_INLINE bool Fgd::renew(const Inventory& inventory, NodeId node) {
+GPUSCHED_EXPORT bool Fgd::renew(const Inventory& inventory, NodeId node) {
     const auto model = inventory.nodes.gpu_model[index(node)];
     if (model != none<GpuModelId> && index(model) + 1 >= view_of_model_.size()) renew(inventory);
     return false;
 }
 
-GPUSCHED_INLINE const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_free_milli) const noexcept {
+GPUSCHED_EXPORT const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_free_milli) const noexcept {
     return view.weights.data() + detail::rank_of(view.cpu, cpu_free_milli) * row_size_;
 }
 
@@ -101,7 +102,7 @@ GPUSCHED_INLINE const std::int64_t* Fgd::row(const View& view, std::int64_t cpu_
 
 // Weighted thousandths that tasks of the row can use: a whole-GPU shape all idle GPUs if there are enough of them, a
 // fractional shape every GPU with enough left.
-GPUSCHED_INLINE std::int64_t Fgd::usable(const std::int64_t* row, std::span<const int> gpus) const noexcept {
+GPUSCHED_EXPORT std::int64_t Fgd::usable(const std::int64_t* row, std::span<const int> gpus) const noexcept {
     std::int64_t sum = 0;
     std::size_t idle = 0;
     for (const int milli : gpus) {
@@ -111,7 +112,7 @@ GPUSCHED_INLINE std::int64_t Fgd::usable(const std::int64_t* row, std::span<cons
     return sum + whole_gpu_milli * static_cast<std::int64_t>(idle) * row[idle];
 }
 
-GPUSCHED_INLINE Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node) const noexcept {
     NodeGpus gpus;
     gpus.count = cluster.gpu_count(node);
     for (int g = 0; g < gpus.count; ++g)
@@ -119,14 +120,14 @@ GPUSCHED_INLINE Fgd::NodeGpus Fgd::read_gpus(const Cluster& cluster, NodeId node
     return gpus;
 }
 
-GPUSCHED_INLINE std::int64_t Fgd::value(GpuModelId model, std::int64_t cpu_free_milli,
+GPUSCHED_EXPORT std::int64_t Fgd::value(GpuModelId model, std::int64_t cpu_free_milli,
                                         std::span<const int> gpu_free_milli) const noexcept {
     std::int64_t idle = 0;
     for (const int milli : gpu_free_milli) idle += milli;
     return idle * total_weight_ - usable(row(view(model), cpu_free_milli), gpu_free_milli);
 }
 
-GPUSCHED_INLINE std::int64_t Fgd::state(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT std::int64_t Fgd::state(const Cluster& cluster, NodeId node) const noexcept {
     const auto& nodes = cluster.inventory().nodes;
     if (nodes.is_cordoned(node) && !options_.include_cordoned) return 0;
     const auto gpus = read_gpus(cluster, node);
@@ -136,7 +137,7 @@ GPUSCHED_INLINE std::int64_t Fgd::state(const Cluster& cluster, NodeId node) con
 
 // Gradient -------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, NodeId node,
                                         GpuMask gpus) const noexcept {
     const auto& inv = cluster.inventory();
     const auto& seen = view(inv.nodes.gpu_model[index(node)]);
@@ -161,7 +162,7 @@ GPUSCHED_INLINE std::int64_t Fgd::delta(const Cluster& cluster, TaskId task, Nod
                                        static_cast<std::int64_t>(idle_after) * after[idle_after]);
 }
 
-GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId node,
                                     GpuMask candidates) const noexcept {
     const auto& inv = cluster.inventory();
     if (!cluster.is_fraction(task)) {
@@ -199,7 +200,7 @@ GPUSCHED_INLINE FgdChoice Fgd::best(const Cluster& cluster, TaskId task, NodeId 
 
 // Classes --------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, NodeId node) const noexcept {
     const auto& nodes = cluster.inventory().nodes;
     FgdClasses<std::int64_t> out;
     if (nodes.is_cordoned(node) && !options_.include_cordoned) return out;
@@ -231,11 +232,11 @@ GPUSCHED_INLINE FgdClasses<std::int64_t> Fgd::classes(const Cluster& cluster, No
     return out;
 }
 
-GPUSCHED_INLINE double fgd(const Cluster& cluster, const Workload& workload, const FgdOptions& options) {
+GPUSCHED_EXPORT double fgd(const Cluster& cluster, const Workload& workload, const FgdOptions& options) {
     return evaluate(Fgd(workload, cluster.inventory(), options), cluster);
 }
 
-GPUSCHED_INLINE FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workload& workload,
+GPUSCHED_EXPORT FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workload& workload,
                                            const FgdOptions& options) {
     const Fgd metric(workload, cluster.inventory(), options);
     FgdClasses<std::int64_t> sum;
@@ -255,4 +256,4 @@ GPUSCHED_INLINE FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workloa
             metric.to_gpus(sum.cpu_only_lack_cpu)};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

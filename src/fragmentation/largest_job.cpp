@@ -1,13 +1,13 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/largest_job.hpp>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 namespace detail {
 
-inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
+static SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& options) {
     require_fields(options);
     return {inventory,
             checked_level(inventory, options.level),
@@ -19,22 +19,22 @@ inline SlotSums slot_sums(const Inventory& inventory, const LargestJobOptions& o
 
 }  // namespace detail
 
-GPUSCHED_INLINE LargestJobMetric::LargestJobMetric(const Inventory& inventory,
+GPUSCHED_EXPORT LargestJobMetric::LargestJobMetric(const Inventory& inventory,
                                                    const LargestJobOptions& options)
     : options_(options), sums_(detail::slot_sums(inventory, options)) {
     for (std::uint32_t c = 0; c < sums_.cells().size(); ++c) names_.push_back(domain_name(inventory, c));
 }
 
-GPUSCHED_INLINE const std::string& LargestJobMetric::domain_name(const Inventory& inventory,
+GPUSCHED_EXPORT const std::string& LargestJobMetric::domain_name(const Inventory& inventory,
                                                                  std::uint32_t cell) const {
     const auto& [row, within, domain] = sums_.cells()[cell];
     return inventory.domain_name(within ? sums_.switch_level() : sums_.cluster_level(), domain);
 }
 
-GPUSCHED_INLINE void LargestJobMetric::renew(const Inventory& inventory) {
+GPUSCHED_EXPORT void LargestJobMetric::renew(const Inventory& inventory) {
     if (!sums_.holds(inventory)) *this = LargestJobMetric(inventory, options_);
 }
-GPUSCHED_INLINE bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
+GPUSCHED_EXPORT bool LargestJobMetric::renew(const Inventory& inventory, NodeId node) {
     bool holds = sums_.holds(inventory, node);
     if (holds && sums_.counts(node))
         for (const auto cell : sums_.cells_of(node))
@@ -43,7 +43,7 @@ GPUSCHED_INLINE bool LargestJobMetric::renew(const Inventory& inventory, NodeId 
     return !holds;
 }
 
-GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
+GPUSCHED_EXPORT std::vector<LargestJobRow> LargestJobMetric::result(const Total& total) const {
     std::vector<LargestJobRow> rows;
     for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
     for (std::size_t c = 0; c < total.size(); ++c) {
@@ -56,9 +56,9 @@ GPUSCHED_INLINE std::vector<LargestJobRow> LargestJobMetric::result(const Total&
     return rows;
 }
 
-GPUSCHED_INLINE std::vector<LargestJobRow> largest_job(const Cluster& cluster,
+GPUSCHED_EXPORT std::vector<LargestJobRow> largest_job(const Cluster& cluster,
                                                        const LargestJobOptions& options) {
     return evaluate(LargestJobMetric(cluster.inventory(), options), cluster);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model views: which shapes of a workload each GPU model may run, models alike taken together.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation::detail {
+namespace gpusched::fragmentation::detail {
 
 /// Models that the same shapes accept share a view.
 struct ModelViews {
@@ -36,4 +37,4 @@ struct ModelViews {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail
+}  // namespace gpusched::fragmentation::detail

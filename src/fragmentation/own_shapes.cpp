@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 namespace detail {
 
-inline std::int64_t upper_median(std::vector<std::int64_t>& values) {
+static std::int64_t upper_median(std::vector<std::int64_t>& values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
@@ -19,7 +19,7 @@ inline std::int64_t upper_median(std::vector<std::int64_t>& values) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<Shape> own_shapes(const Cluster& cluster) {
+GPUSCHED_EXPORT std::vector<Shape> own_shapes(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     std::map<int, std::vector<std::int64_t>> asked;  // CPU of the tasks, by GPUs
     std::vector<std::int64_t> per_gpu;
@@ -40,4 +40,4 @@ GPUSCHED_INLINE std::vector<Shape> own_shapes(const Cluster& cluster) {
     return shapes;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/quantity.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
@@ -11,9 +11,9 @@
 #include <limits>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions& options) {
+GPUSCHED_EXPORT void validate(std::span<const Shape> shapes, const ReportOptions& options) {
     Problems problems;
     if (shapes.empty()) problems.add(bad_value("shapes", "0 entries", "at least 1"));
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -27,10 +27,10 @@ GPUSCHED_INLINE void validate(std::span<const Shape> shapes, const ReportOptions
 
 namespace detail {
 /// The group of nodes of unknown position, after all others.
-inline constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
+constexpr auto nowhere = std::numeric_limits<std::size_t>::max();
 }  // namespace detail
 
-GPUSCHED_INLINE ReportMetric::Where ReportMetric::where(const Inventory& inventory, NodeId node) const {
+GPUSCHED_EXPORT ReportMetric::Where ReportMetric::where(const Inventory& inventory, NodeId node) const {
     if (!detail::counts(inventory.nodes, node, true, options_.max_gpus_per_node)) return {};
     Where out{true,
               detail::counts(inventory.nodes, node, options_.include_cordoned, options_.max_gpus_per_node),
@@ -41,14 +41,14 @@ GPUSCHED_INLINE ReportMetric::Where ReportMetric::where(const Inventory& invento
     return out;
 }
 
-GPUSCHED_INLINE std::string ReportMetric::group_name(const Inventory& inventory, std::size_t key) const {
+GPUSCHED_EXPORT std::string ReportMetric::group_name(const Inventory& inventory, std::size_t key) const {
     if (options_.by == GroupBy::gpu_model) return detail::model_name(inventory, key);
     if (options_.by == GroupBy::none) return {};
     return key == detail::nowhere ? std::string(unknown_position)
                                   : inventory.domain_name(0, make_id<DomainId>(key));
 }
 
-GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
+GPUSCHED_EXPORT ReportMetric::ReportMetric(const Inventory& inventory, std::span<const Shape> shapes,
                                            const ReportOptions& options)
     : options_(options), serial_(inventory.serial), shapes_(shapes.begin(), shapes.end()) {
     validate(shapes, options);
@@ -72,13 +72,13 @@ GPUSCHED_INLINE ReportMetric::ReportMetric(const Inventory& inventory, std::span
                 std::lower_bound(keys.begin(), keys.end(), here.key) - keys.begin());
 }
 
-GPUSCHED_INLINE void ReportMetric::renew(const Inventory& inventory) {
+GPUSCHED_EXPORT void ReportMetric::renew(const Inventory& inventory) {
     if (inventory.serial == serial_) return;
     const auto shapes = shapes_;
     *this = ReportMetric(inventory, shapes, options_);
 }
 
-GPUSCHED_INLINE bool ReportMetric::renew(const Inventory& inventory, NodeId node) {
+GPUSCHED_EXPORT bool ReportMetric::renew(const Inventory& inventory, NodeId node) {
     if (index(node) < where_.size() && where(inventory, node) == where_[index(node)]) {
         const auto group = group_of_node_[index(node)];
         if (group == not_counted ||
@@ -89,13 +89,13 @@ GPUSCHED_INLINE bool ReportMetric::renew(const Inventory& inventory, NodeId node
     return true;
 }
 
-GPUSCHED_INLINE ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT ReportMetric::State ReportMetric::state(const Cluster& cluster, NodeId node) const noexcept {
     if (group_of_node_[index(node)] == not_counted) return {};
     const auto idle = detail::idle_on(cluster, node, options_.accounting);
     return {idle.gpu_milli, idle.cpu_milli};
 }
 
-GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& state,
+GPUSCHED_EXPORT void ReportMetric::add(Total& total, NodeId node, const State& state,
                                        int sign) const noexcept {
     if (state.idle_milli == 0) return;
     auto* row = total.data() + group_of_node_[index(node)] * shapes_.size();
@@ -109,13 +109,13 @@ GPUSCHED_INLINE void ReportMetric::add(Total& total, NodeId node, const State& s
     }
 }
 
-GPUSCHED_INLINE Report report(const Cluster& cluster, std::span<const Shape> shapes,
+GPUSCHED_EXPORT Report report(const Cluster& cluster, std::span<const Shape> shapes,
                               const ReportOptions& options) {
     return evaluate(ReportMetric(cluster.inventory(), shapes, options), cluster);
 }
 
-GPUSCHED_INLINE Report report(const Cluster& cluster, const ReportOptions& options) {
+GPUSCHED_EXPORT Report report(const Cluster& cluster, const ReportOptions& options) {
     return report(cluster, own_shapes(cluster), options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

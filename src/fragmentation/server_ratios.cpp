@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/server_ratios.hpp>
 
 #include <map>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE std::vector<ServerRatios> server_ratios(const Cluster& cluster) {
+GPUSCHED_EXPORT std::vector<ServerRatios> server_ratios(const Cluster& cluster) {
     const auto& inventory = cluster.inventory();
     const auto share = [](std::int64_t part, std::int64_t whole) {
         return static_cast<double>(part) / static_cast<double>(whole);
@@ -41,4 +41,4 @@ GPUSCHED_INLINE std::vector<ServerRatios> server_ratios(const Cluster& cluster) 
     return rows;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

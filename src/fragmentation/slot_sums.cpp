@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 
@@ -9,9 +9,9 @@
 #include <optional>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::fragmentation::detail {
+namespace gpusched::fragmentation::detail {
 
-GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
+GPUSCHED_EXPORT SlotSums::SlotSums(const Inventory& inventory, Level level, bool include_cordoned,
                                    std::optional<int> max_gpus_per_node, std::optional<int> gpus_per_pod,
                                    int cores_per_gpu, Accounting accounting)
     : cluster_level_(top_level(inventory)), switch_level_(level), include_cordoned_(include_cordoned),
@@ -57,19 +57,19 @@ GPUSCHED_INLINE SlotSums::SlotSums(const Inventory& inventory, Level level, bool
     }
 }
 
-GPUSCHED_INLINE SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
+GPUSCHED_EXPORT SlotSums::Where SlotSums::where(const Inventory& inventory, NodeId node) const {
     if (!detail::counts(inventory.nodes, node, true, max_gpus_per_node_)) return {};
     return {true, detail::counts(inventory.nodes, node, include_cordoned_, max_gpus_per_node_),
             model_index(inventory, node), inventory.domain(cluster_level_, node),
             inventory.domain(switch_level_, node)};
 }
 
-GPUSCHED_INLINE bool SlotSums::holds(const Inventory& inventory, NodeId node) const {
+GPUSCHED_EXPORT bool SlotSums::holds(const Inventory& inventory, NodeId node) const {
     return inventory.network_levels() == network_levels_ && index(node) < where_.size() &&
            where_[index(node)] == where(inventory, node);
 }
 
-GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
+GPUSCHED_EXPORT SlotSums::State SlotSums::state(const Cluster& cluster, NodeId node) const noexcept {
     if (!where_[index(node)].counted) return 0;
     if (accounting_ == Accounting::hp) {
         const auto requests = requests_on(cluster, node);
@@ -94,4 +94,4 @@ GPUSCHED_INLINE SlotSums::State SlotSums::state(const Cluster& cluster, NodeId n
     return cpu_milli_per_gpu_ > 0 ? std::min(slots, cpu / cpu_milli_per_gpu_) : slots;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail
+}  // namespace gpusched::fragmentation::detail

@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/switch_slots.hpp>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 namespace detail {
 
-inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
+static SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& options) {
     require_fields(options);
     SlotSums sums(inventory, checked_level(inventory, options.level), options.include_cordoned,
                   options.max_gpus_per_node, options.gpus_per_pod, options.cores_per_gpu, options.accounting);
@@ -23,20 +23,20 @@ inline SlotSums slot_sums(const Inventory& inventory, const SwitchSlotOptions& o
 
 }  // namespace detail
 
-GPUSCHED_INLINE SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
+GPUSCHED_EXPORT SwitchSlotMetric::SwitchSlotMetric(const Inventory& inventory,
                                                    const SwitchSlotOptions& options)
     : options_(options), sums_(detail::slot_sums(inventory, options)) {}
 
-GPUSCHED_INLINE void SwitchSlotMetric::renew(const Inventory& inventory) {
+GPUSCHED_EXPORT void SwitchSlotMetric::renew(const Inventory& inventory) {
     if (!sums_.holds(inventory)) *this = SwitchSlotMetric(inventory, options_);
 }
-GPUSCHED_INLINE bool SwitchSlotMetric::renew(const Inventory& inventory, NodeId node) {
+GPUSCHED_EXPORT bool SwitchSlotMetric::renew(const Inventory& inventory, NodeId node) {
     if (sums_.holds(inventory, node)) return false;
     renew(inventory);
     return true;
 }
 
-GPUSCHED_INLINE std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total& total) const {
+GPUSCHED_EXPORT std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total& total) const {
     std::vector<SwitchSlotRow> rows;
     for (const auto& name : sums_.rows()) rows.push_back({.gpu_model = name});
     for (std::size_t c = 0; c < total.size(); ++c) {
@@ -47,9 +47,9 @@ GPUSCHED_INLINE std::vector<SwitchSlotRow> SwitchSlotMetric::result(const Total&
     return rows;
 }
 
-GPUSCHED_INLINE std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
+GPUSCHED_EXPORT std::vector<SwitchSlotRow> switch_slots(const Cluster& cluster,
                                                         const SwitchSlotOptions& options) {
     return evaluate(SwitchSlotMetric(cluster.inventory(), options), cluster);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

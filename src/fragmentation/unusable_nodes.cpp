@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/unusable_nodes.hpp>
 
 #include <algorithm>
 #include <span>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
-GPUSCHED_INLINE std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
+GPUSCHED_EXPORT std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
                                                          const ReportOptions& options) {
     validate(std::span(&shape, 1), options);
     std::vector<UnusableNode> found;
@@ -25,4 +25,4 @@ GPUSCHED_INLINE std::vector<UnusableNode> unusable_nodes(const Cluster& cluster,
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

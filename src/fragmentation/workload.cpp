@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/quantity.hpp>
@@ -11,10 +11,10 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 namespace detail {
 
-inline constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
+constexpr std::int64_t largest_weight = 100'000'000;  // keeps sums over a million nodes in 64 bits
 
 // Counts equal shapes; the key order is the order among shapes of equal frequency.
 class ShapeCounter {
@@ -87,7 +87,7 @@ class ShapeCounter {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const Workload& workload) {
+GPUSCHED_EXPORT void validate(const Workload& workload) {
     Problems problems;
     if (workload.shapes.empty()) problems.add("workload has no shapes");
     std::int64_t total = 0;
@@ -113,22 +113,22 @@ GPUSCHED_INLINE void validate(const Workload& workload) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE Workload typical_workload(std::span<const TaskSpec> tasks, const WorkloadOptions& options) {
+GPUSCHED_EXPORT Workload typical_workload(std::span<const TaskSpec> tasks, const WorkloadOptions& options) {
     detail::ShapeCounter counter(options);
     for (const auto& task : tasks) counter.add(task);
     return std::move(counter).most_frequent();
 }
 
-GPUSCHED_INLINE Workload typical_workload(const Trace& trace, const WorkloadOptions& options) {
+GPUSCHED_EXPORT Workload typical_workload(const Trace& trace, const WorkloadOptions& options) {
     detail::ShapeCounter counter(options);
     for (const auto& entry : trace.tasks) counter.add(entry.task);
     return std::move(counter).most_frequent();
 }
 
-GPUSCHED_INLINE Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options) {
+GPUSCHED_EXPORT Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options) {
     detail::ShapeCounter counter(options);
     counter.add(cluster);
     return std::move(counter).most_frequent();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

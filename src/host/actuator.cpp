@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/host/actuator.hpp>
 #include <gpusched/host/cgroup.hpp>
@@ -11,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Stops the tenant before the only instance it could run in is destroyed.
 class HostActuator::DrainingMig final : public MigBackend {
@@ -52,30 +51,30 @@ class HostActuator::DrainingMig final : public MigBackend {
     JournalTenant& entry_;
 };
 
-GPUSCHED_INLINE HostActuator::HostActuator(MigBackend& mig, Files& files, Programs& programs,
+GPUSCHED_EXPORT HostActuator::HostActuator(MigBackend& mig, Files& files, Programs& programs,
                                            const Host& host, std::vector<TenantAccess> access,
                                            JournalFile file, Journal journal, double backoff_s)
     : mig_(mig), files_(files), programs_(programs), host_(host), access_(std::move(access)),
       file_(std::move(file)), journal_(std::move(journal)), backoff_s_(backoff_s) {}
 
-GPUSCHED_INLINE ActionReport HostActuator::act(const Decision& decision) {
+GPUSCHED_EXPORT ActionReport HostActuator::act(const Decision& decision) {
     retry_releases();
     remember(decision);
     for (const auto& action : decision.actions) carry_out(action);
     return std::exchange(report_, {});
 }
 
-GPUSCHED_INLINE ActionReport HostActuator::act(const Action& action) {
+GPUSCHED_EXPORT ActionReport HostActuator::act(const Action& action) {
     carry_out(action);
     return std::exchange(report_, {});
 }
 
-GPUSCHED_INLINE bool HostActuator::retry_releases() {
+GPUSCHED_EXPORT bool HostActuator::retry_releases() {
     for (const auto target : std::exchange(ending_, {})) static_cast<void>(release(target));
     return ending_.empty();
 }
 
-GPUSCHED_INLINE HostActuator::Resumption HostActuator::resume(const std::vector<std::int32_t>& tenants,
+GPUSCHED_EXPORT HostActuator::Resumption HostActuator::resume(const std::vector<std::int32_t>& tenants,
                                                               bool looks_only) {
     Resumption out;
     auto& reasons = out.reasons;
@@ -101,7 +100,7 @@ GPUSCHED_INLINE HostActuator::Resumption HostActuator::resume(const std::vector<
     return out;
 }
 
-GPUSCHED_INLINE void HostActuator::carry_out(const Action& action) {
+GPUSCHED_EXPORT void HostActuator::carry_out(const Action& action) {
     ActionOutcome out{action.kind, action.tenant, action.target, BackendStatus::unknown, true};
     const bool guard = action.kind == ActionKind::throttle_io || action.kind == ActionKind::set_quota ||
                        action.kind == ActionKind::pin;
@@ -118,7 +117,7 @@ GPUSCHED_INLINE void HostActuator::carry_out(const Action& action) {
     report_.outcomes.push_back(out);
 }
 
-GPUSCHED_INLINE void HostActuator::remember(const Decision& decision) {
+GPUSCHED_EXPORT void HostActuator::remember(const Decision& decision) {
     const auto& state = decision.state;
     if (decision.options.flags.dry_run || state.deeds == deeds_) return;
     const auto carryover = carryover_of(state, decision.options);
@@ -135,15 +134,15 @@ GPUSCHED_INLINE void HostActuator::remember(const Decision& decision) {
     forgetful_ = status != ok;
 }
 
-GPUSCHED_INLINE const TenantAccess& HostActuator::access(std::int32_t tenant) const {
+GPUSCHED_EXPORT const TenantAccess& HostActuator::access(std::int32_t tenant) const {
     return access_[static_cast<std::size_t>(tenant)];
 }
 
-GPUSCHED_INLINE const std::string& HostActuator::name(std::int32_t tenant) const {
+GPUSCHED_EXPORT const std::string& HostActuator::name(std::int32_t tenant) const {
     return host_.tenants[static_cast<std::size_t>(tenant)].name;
 }
 
-GPUSCHED_INLINE void HostActuator::perform(const Action& action, ActionOutcome& out) {
+GPUSCHED_EXPORT void HostActuator::perform(const Action& action, ActionOutcome& out) {
     switch (action.kind) {
     case ActionKind::throttle_io:
         out.status = throttle(action);
@@ -164,7 +163,7 @@ GPUSCHED_INLINE void HostActuator::perform(const Action& action, ActionOutcome& 
     }
 }
 
-GPUSCHED_INLINE BackendStatus HostActuator::throttle(const Action& action) {
+GPUSCHED_EXPORT BackendStatus HostActuator::throttle(const Action& action) {
     const auto& to = access(action.target);
     if (to.cgroup.empty() || to.disks.empty()) return not_supported;
     // A limit that could not be ended would be taken for what was there before.
@@ -194,12 +193,12 @@ GPUSCHED_INLINE BackendStatus HostActuator::throttle(const Action& action) {
     return status;
 }
 
-GPUSCHED_INLINE bool HostActuator::is_limited(std::int32_t target) const {
+GPUSCHED_EXPORT bool HostActuator::is_limited(std::int32_t target) const {
     return std::any_of(journal_.leases.begin(), journal_.leases.end(),
                        [&](const JournalLease& lease) { return lease.tenant == name(target); });
 }
 
-GPUSCHED_INLINE BackendStatus HostActuator::release(std::int32_t target) {
+GPUSCHED_EXPORT BackendStatus HostActuator::release(std::int32_t target) {
     auto status = ok;
     std::erase_if(journal_.leases, [&](const JournalLease& lease) {
         if (lease.tenant != name(target)) return false;
@@ -213,7 +212,7 @@ GPUSCHED_INLINE BackendStatus HostActuator::release(std::int32_t target) {
     return status != ok ? status : saved;
 }
 
-GPUSCHED_INLINE BackendStatus HostActuator::quota(const Action& action) {
+GPUSCHED_EXPORT BackendStatus HostActuator::quota(const Action& action) {
     const auto& to = access(action.target);
     if (to.mps_pipe.empty()) return not_supported;
     auto& entry = journal_.of(name(action.tenant));
@@ -235,7 +234,7 @@ GPUSCHED_INLINE BackendStatus HostActuator::quota(const Action& action) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus HostActuator::pin(std::int32_t tenant, const CpuSet& cpus) {
+GPUSCHED_EXPORT BackendStatus HostActuator::pin(std::int32_t tenant, const CpuSet& cpus) {
     auto& entry = journal_.of(name(tenant));
     if (cpus == entry.now.cpus) return ok;
     if (access(tenant).cgroup.empty()) return not_supported;
@@ -269,7 +268,7 @@ GPUSCHED_INLINE BackendStatus HostActuator::pin(std::int32_t tenant, const CpuSe
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus HostActuator::hook(const std::vector<std::string>& program,
+GPUSCHED_EXPORT BackendStatus HostActuator::hook(const std::vector<std::string>& program,
                                                  const Configuration& at) {
     if (program.empty()) return not_supported;
     const auto arguments = hook_arguments(program, host_, at);
@@ -278,7 +277,7 @@ GPUSCHED_INLINE BackendStatus HostActuator::hook(const std::vector<std::string>&
     return result.timed_out ? timeout : result.code == 0 ? ok : not_supported;
 }
 
-GPUSCHED_INLINE Feedback HostActuator::reconfigure(const Action& action) {
+GPUSCHED_EXPORT Feedback HostActuator::reconfigure(const Action& action) {
     auto& entry = journal_.of(name(action.tenant));
     const auto& to = access(action.tenant);
     const bool same =
@@ -310,7 +309,7 @@ GPUSCHED_INLINE Feedback HostActuator::reconfigure(const Action& action) {
 }
 
 /// The quota and the cores that come with a change of instance: both, or neither.
-GPUSCHED_INLINE BackendStatus HostActuator::join_guards(const Action& action, JournalTenant& entry) {
+GPUSCHED_EXPORT BackendStatus HostActuator::join_guards(const Action& action, JournalTenant& entry) {
     const auto before = entry.now.quota_percent;
     const auto set_quota = [&](std::int32_t percent) {
         auto status = not_supported;
@@ -331,7 +330,7 @@ GPUSCHED_INLINE BackendStatus HostActuator::join_guards(const Action& action, Jo
     return status;
 }
 
-GPUSCHED_INLINE Feedback HostActuator::replace(const Action& action, JournalTenant& entry) {
+GPUSCHED_EXPORT Feedback HostActuator::replace(const Action& action, JournalTenant& entry) {
     DrainingMig backend(*this, action, entry);
     const auto& program = access(action.tenant).switch_over;
     auto end = replace_instance(
@@ -353,4 +352,4 @@ GPUSCHED_INLINE Feedback HostActuator::replace(const Action& action, JournalTena
     return end;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

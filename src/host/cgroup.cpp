@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/text.hpp>
@@ -8,7 +7,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace cgroup_detail {
 
@@ -26,13 +25,13 @@ void each_pair(std::string_view line, const char* file, const F& each) {
 
 }  // namespace cgroup_detail
 
-GPUSCHED_INLINE bool same_cores(std::string_view a, std::string_view b) {
+GPUSCHED_EXPORT bool same_cores(std::string_view a, std::string_view b) {
     if (a == b) return true;
     const auto x = parse_cpu_list(a), y = parse_cpu_list(b);
     return x && y && *x == *y;
 }
 
-GPUSCHED_INLINE IoMax parse_io_max(std::string_view text, std::string_view device) {
+GPUSCHED_EXPORT IoMax parse_io_max(std::string_view text, std::string_view device) {
     IoMax out;
     out.device = device;
     while (!text.empty()) {
@@ -53,7 +52,7 @@ GPUSCHED_INLINE IoMax parse_io_max(std::string_view text, std::string_view devic
     return out;
 }
 
-GPUSCHED_INLINE std::string io_max_text(const IoMax& limits) {
+GPUSCHED_EXPORT std::string io_max_text(const IoMax& limits) {
     const auto text = [](std::uint64_t x) {
         return x == no_io_limit ? std::string("max") : std::to_string(x);
     };
@@ -62,7 +61,7 @@ GPUSCHED_INLINE std::string io_max_text(const IoMax& limits) {
            " wiops=" + text(limits.writes_per_s);
 }
 
-GPUSCHED_INLINE bool parse_threads(std::string_view text, std::vector<std::int64_t>& threads) {
+GPUSCHED_EXPORT bool parse_threads(std::string_view text, std::vector<std::int64_t>& threads) {
     while (!text.empty()) {
         auto line = take_line(text);
         const auto word = take_word(line);
@@ -74,7 +73,7 @@ GPUSCHED_INLINE bool parse_threads(std::string_view text, std::vector<std::int64
     return true;
 }
 
-GPUSCHED_INLINE std::uint64_t parse_io_stat(std::string_view text, const std::vector<std::string>& devices) {
+GPUSCHED_EXPORT std::uint64_t parse_io_stat(std::string_view text, const std::vector<std::string>& devices) {
     std::uint64_t bytes = 0;
     while (!text.empty()) {
         const auto line = take_line(text);
@@ -94,14 +93,14 @@ GPUSCHED_INLINE std::uint64_t parse_io_stat(std::string_view text, const std::ve
     return bytes;
 }
 
-GPUSCHED_INLINE Cgroup::Cgroup(Files& files, std::string folder)
+GPUSCHED_EXPORT Cgroup::Cgroup(Files& files, std::string folder)
     : files_(files), folder_(std::move(folder)) {}
 
-GPUSCHED_INLINE BackendStatus Cgroup::read(const char* name, std::string& text) {
+GPUSCHED_EXPORT BackendStatus Cgroup::read(const char* name, std::string& text) {
     return errno_status(files_.read(file(name), text));
 }
 
-GPUSCHED_INLINE BackendStatus Cgroup::io_max(std::string_view device, IoMax& limits) {
+GPUSCHED_EXPORT BackendStatus Cgroup::io_max(std::string_view device, IoMax& limits) {
     std::string text;
     if (const auto status = read("io.max", text); status != BackendStatus::ok) return status;
     try {
@@ -112,7 +111,7 @@ GPUSCHED_INLINE BackendStatus Cgroup::io_max(std::string_view device, IoMax& lim
     return BackendStatus::ok;
 }
 
-GPUSCHED_INLINE BackendStatus Cgroup::set_io_max(const IoMax& limits) {
+GPUSCHED_EXPORT BackendStatus Cgroup::set_io_max(const IoMax& limits) {
     const int error = files_.write(file("io.max"), io_max_text(limits));
     if (error != 0) return errno_status(error);
     IoMax now;
@@ -120,7 +119,7 @@ GPUSCHED_INLINE BackendStatus Cgroup::set_io_max(const IoMax& limits) {
     return now == limits ? BackendStatus::ok : BackendStatus::invalid_state;
 }
 
-GPUSCHED_INLINE BackendStatus Cgroup::set_cpus(std::string_view list, bool all) {
+GPUSCHED_EXPORT BackendStatus Cgroup::set_cpus(std::string_view list, bool all) {
     // An empty write does nothing; a newline clears.
     const int error = files_.write(file("cpuset.cpus"), std::string(list) + "\n");
     if (error != 0) return errno_status(error);
@@ -133,7 +132,7 @@ GPUSCHED_INLINE BackendStatus Cgroup::set_cpus(std::string_view list, bool all) 
     return same_cores(now, list) ? BackendStatus::ok : BackendStatus::not_supported;
 }
 
-GPUSCHED_INLINE BackendStatus Cgroup::set_affinity(const CpuSet& cpus) {
+GPUSCHED_EXPORT BackendStatus Cgroup::set_affinity(const CpuSet& cpus) {
     std::vector<std::int64_t> done;
     // Threads come while others are set; a few looks find them all unless they never stop coming.
     for (int look = 0; look < 8; ++look) {
@@ -155,4 +154,4 @@ GPUSCHED_INLINE BackendStatus Cgroup::set_affinity(const CpuSet& cpus) {
     return BackendStatus::timeout;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/host/detail/descriptor.hpp>
 #include <gpusched/host/files.hpp>
@@ -11,11 +10,11 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE int Files::set_affinity(std::int64_t, const CpuSet&) { return EOPNOTSUPP; }
+GPUSCHED_EXPORT int Files::set_affinity(std::int64_t, const CpuSet&) { return EOPNOTSUPP; }
 
-GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text) {
+GPUSCHED_EXPORT int SystemFiles::read(const std::string& path, std::string& text) {
     text.clear();
     // Not to wait for whoever may write into a pipe of that name.
     const detail::Descriptor file(path, O_RDONLY | O_NONBLOCK);
@@ -34,19 +33,19 @@ GPUSCHED_INLINE int SystemFiles::read(const std::string& path, std::string& text
     }
 }
 
-GPUSCHED_INLINE int SystemFiles::write(const std::string& path, std::string_view text) {
+GPUSCHED_EXPORT int SystemFiles::write(const std::string& path, std::string_view text) {
     const detail::Descriptor file(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOFOLLOW);
     return file ? detail::write_all(file, text) : errno;
 }
 
-GPUSCHED_INLINE int SystemFiles::create(const std::string& path, std::string_view text) {
+GPUSCHED_EXPORT int SystemFiles::create(const std::string& path, std::string_view text) {
     const detail::Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     if (!file) return errno;
     if (const int error = detail::write_all(file, text); error != 0) return error;
     return ::fsync(file.get()) == 0 ? 0 : errno;
 }
 
-GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::string& to) {
+GPUSCHED_EXPORT int SystemFiles::rename(const std::string& from, const std::string& to) {
     if (std::rename(from.c_str(), to.c_str()) != 0) return errno;
     const auto slash = to.rfind('/');
     const detail::Descriptor folder(slash == std::string::npos ? "." : to.substr(0, slash + 1),
@@ -55,7 +54,7 @@ GPUSCHED_INLINE int SystemFiles::rename(const std::string& from, const std::stri
     return ::fsync(folder.get()) == 0 ? 0 : errno;
 }
 
-GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
+GPUSCHED_EXPORT int SystemFiles::set_affinity(std::int64_t thread, const CpuSet& cpus) {
     cpu_set_t set;
     CPU_ZERO(&set);
     static_assert(control::most_cores == CPU_SETSIZE);
@@ -64,7 +63,7 @@ GPUSCHED_INLINE int SystemFiles::set_affinity(std::int64_t thread, const CpuSet&
     return ::sched_setaffinity(static_cast<pid_t>(thread), sizeof set, &set) == 0 ? 0 : errno;
 }
 
-GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {
+GPUSCHED_EXPORT BackendStatus errno_status(int error) noexcept {
     using enum BackendStatus;
     switch (error) {
     case 0:
@@ -99,4 +98,4 @@ GPUSCHED_INLINE BackendStatus errno_status(int error) noexcept {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

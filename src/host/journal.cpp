@@ -1,20 +1,20 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/document_forms.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/document_forms.hpp>
 #include <gpusched/host/journal.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace journal_detail {
-inline constexpr std::string_view format = "gpusched.control-journal";
+constexpr std::string_view format = "gpusched.control-journal";
 }
 
-GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
+GPUSCHED_EXPORT JournalTenant& Journal::of(std::string_view name) {
     for (auto& t : tenants)
         if (t.name == name) return t;
     auto& t = tenants.emplace_back();
@@ -22,7 +22,7 @@ GPUSCHED_INLINE JournalTenant& Journal::of(std::string_view name) {
     return t;
 }
 
-GPUSCHED_INLINE ControllerCarryover remembered(const Journal& journal, const Host& host, double now_s,
+GPUSCHED_EXPORT ControllerCarryover remembered(const Journal& journal, const Host& host, double now_s,
                                                double window_s) {
     auto named = journal.carryover;
     const double passed = std::max(0.0, now_s - journal.carryover_s);
@@ -33,7 +33,7 @@ GPUSCHED_INLINE ControllerCarryover remembered(const Journal& journal, const Hos
     return out;
 }
 
-GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std::string& boot) {
+GPUSCHED_EXPORT Journal believed(const std::optional<Journal>& found, const std::string& boot) {
     Journal out;
     if (found && !boot.empty() && found->boot == boot) {
         out = *found;
@@ -47,11 +47,11 @@ GPUSCHED_INLINE Journal believed(const std::optional<Journal>& found, const std:
     return out;
 }
 
-GPUSCHED_INLINE std::string write_journal(const Journal& journal, const Host& host) {
+GPUSCHED_EXPORT std::string write_journal(const Journal& journal, const Host& host) {
     return json::write_document(journal_detail::format, journal, control::detail::document_style(1), 3, host);
 }
 
-GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
+GPUSCHED_EXPORT Journal parse_journal(std::string_view text, const Host& host) {
     Journal journal;
     try {
         Problems problems;
@@ -69,7 +69,7 @@ GPUSCHED_INLINE Journal parse_journal(std::string_view text, const Host& host) {
     return journal;
 }
 
-GPUSCHED_INLINE BackendStatus set_cores(Files& files, const std::string& cgroup, const CpuSet& cpus,
+GPUSCHED_EXPORT BackendStatus set_cores(Files& files, const std::string& cgroup, const CpuSet& cpus,
                                         const std::string& before) {
     Cgroup group(files, cgroup);
     const bool pinned = !(cpus == CpuSet{});
@@ -79,7 +79,7 @@ GPUSCHED_INLINE BackendStatus set_cores(Files& files, const std::string& cgroup,
     return group.set_affinity(pinned ? cpus : all);
 }
 
-GPUSCHED_INLINE BackendStatus end_lease(Files& files, const JournalLease& lease) {
+GPUSCHED_EXPORT BackendStatus end_lease(Files& files, const JournalLease& lease) {
     const int error = files.write(lease.file, lease.before);
     std::string text;
     if (error == ENODEV || (error == ENOENT && files.read(lease.file, text) == ENOENT))
@@ -96,10 +96,10 @@ GPUSCHED_INLINE BackendStatus end_lease(Files& files, const JournalLease& lease)
     }
 }
 
-GPUSCHED_INLINE JournalFile::JournalFile(Files& files, std::string path)
+GPUSCHED_EXPORT JournalFile::JournalFile(Files& files, std::string path)
     : files_(files), path_(std::move(path)) {}
 
-GPUSCHED_INLINE std::optional<Journal> JournalFile::load(const Host& host) {
+GPUSCHED_EXPORT std::optional<Journal> JournalFile::load(const Host& host) {
     std::string text;
     const int error = files_.read(path_, text);
     if (error == ENOENT) return std::nullopt;
@@ -111,11 +111,11 @@ GPUSCHED_INLINE std::optional<Journal> JournalFile::load(const Host& host) {
     }
 }
 
-GPUSCHED_INLINE BackendStatus JournalFile::save(const Journal& journal, const Host& host) {
+GPUSCHED_EXPORT BackendStatus JournalFile::save(const Journal& journal, const Host& host) {
     const auto beside = path_ + ".new";
     if (const int error = files_.create(beside, write_journal(journal, host)); error != 0)
         return errno_status(error);
     return errno_status(files_.rename(beside, path_));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

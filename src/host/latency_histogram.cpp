@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/files.hpp>
@@ -11,16 +10,16 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace prometheus_detail {
 
-inline void skip_space(std::string_view& text) {
+static void skip_space(std::string_view& text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
 }
 
 /// A number of the text format; `+Inf` too.
-inline bool number(std::string_view word, double& value) {
+static bool number(std::string_view word, double& value) {
     if (word == "+Inf" || word == "Inf") {
         value = std::numeric_limits<double>::infinity();
         return true;
@@ -30,7 +29,7 @@ inline bool number(std::string_view word, double& value) {
 }
 
 /// `{name="value",...}`, taken off the text.
-inline bool read_labels(std::string_view& text, std::map<std::string, std::string>& labels) {
+static bool read_labels(std::string_view& text, std::map<std::string, std::string>& labels) {
     text.remove_prefix(1);
     for (;;) {
         skip_space(text);
@@ -65,13 +64,13 @@ inline bool read_labels(std::string_view& text, std::map<std::string, std::strin
     }
 }
 
-inline bool fits(const CumulativeHistogram& buckets) noexcept {
+static bool fits(const CumulativeHistogram& buckets) noexcept {
     return buckets.size() >= 2 && std::isinf(buckets.rbegin()->first) && buckets.rbegin()->second > 0;
 }
 
 }  // namespace prometheus_detail
 
-GPUSCHED_INLINE double histogram_quantile(double q, const CumulativeHistogram& buckets) noexcept {
+GPUSCHED_EXPORT double histogram_quantile(double q, const CumulativeHistogram& buckets) noexcept {
     if (!prometheus_detail::fits(buckets) || !(q >= 0 && q <= 1)) return unknown_signal;
     const double rank = q * buckets.rbegin()->second;
     double low = 0, below = 0;
@@ -91,7 +90,7 @@ GPUSCHED_INLINE double histogram_quantile(double q, const CumulativeHistogram& b
     return low;
 }
 
-GPUSCHED_INLINE double histogram_count_below(double value, const CumulativeHistogram& buckets) noexcept {
+GPUSCHED_EXPORT double histogram_count_below(double value, const CumulativeHistogram& buckets) noexcept {
     if (!prometheus_detail::fits(buckets)) return 0;
     double low = 0, below = 0;
     bool first = true;
@@ -110,7 +109,7 @@ GPUSCHED_INLINE double histogram_count_below(double value, const CumulativeHisto
     return below;
 }
 
-GPUSCHED_INLINE std::map<std::string, CumulativeHistogram>
+GPUSCHED_EXPORT std::map<std::string, CumulativeHistogram>
 parse_prometheus_series(std::string_view text, std::string_view metric,
                         const std::map<std::string, std::string>& labels, std::int64_t& ignored) {
     using namespace prometheus_detail;
@@ -143,7 +142,7 @@ parse_prometheus_series(std::string_view text, std::string_view metric,
     return out;
 }
 
-GPUSCHED_INLINE std::optional<CumulativeHistogram>
+GPUSCHED_EXPORT std::optional<CumulativeHistogram>
 parse_prometheus_histogram(std::string_view text, std::string_view metric,
                            const std::map<std::string, std::string>& labels, std::int64_t& ignored) {
     std::optional<CumulativeHistogram> out;
@@ -154,13 +153,13 @@ parse_prometheus_histogram(std::string_view text, std::string_view metric,
     return out;
 }
 
-GPUSCHED_INLINE LatencyHistogram::LatencyHistogram(std::string path, std::string metric,
+GPUSCHED_EXPORT LatencyHistogram::LatencyHistogram(std::string path, std::string metric,
                                                    std::map<std::string, std::string> labels,
                                                    double ms_per_unit, double tau_ms)
     : path_(std::move(path)), metric_(std::move(metric)), labels_(std::move(labels)),
       ms_per_unit_(ms_per_unit), tau_ms_(tau_ms) {}
 
-GPUSCHED_INLINE LatencyWindow LatencyHistogram::window() {
+GPUSCHED_EXPORT LatencyWindow LatencyHistogram::window() {
     LatencyWindow out;
     std::string text;
     SystemFiles files;
@@ -205,4 +204,4 @@ GPUSCHED_INLINE LatencyWindow LatencyHistogram::window() {
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

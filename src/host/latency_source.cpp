@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
@@ -23,9 +22,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE void LatencyLines::feed(std::string_view text) {
+GPUSCHED_EXPORT void LatencyLines::feed(std::string_view text) {
     while (!text.empty()) {
         const auto end = text.find('\n');
         const auto part = text.substr(0, end);
@@ -41,7 +40,7 @@ GPUSCHED_INLINE void LatencyLines::feed(std::string_view text) {
     }
 }
 
-GPUSCHED_INLINE void LatencyLines::end_line() {
+GPUSCHED_EXPORT void LatencyLines::end_line() {
     if (too_long_)
         ++now_.ignored;
     else
@@ -49,17 +48,17 @@ GPUSCHED_INLINE void LatencyLines::end_line() {
     drop_line();
 }
 
-GPUSCHED_INLINE void LatencyLines::drop_line() noexcept {
+GPUSCHED_EXPORT void LatencyLines::drop_line() noexcept {
     too_long_ = false;
     rest_.clear();
 }
 
-GPUSCHED_INLINE void LatencyLines::cut_line() noexcept {
+GPUSCHED_EXPORT void LatencyLines::cut_line() noexcept {
     ++now_.ignored;
     drop_line();
 }
 
-GPUSCHED_INLINE void LatencyLines::line(std::string_view text) {
+GPUSCHED_EXPORT void LatencyLines::line(std::string_view text) {
     const auto word = take_word(text);
     if (word.empty()) return;
     const bool alone = take_word(text).empty();
@@ -84,7 +83,7 @@ GPUSCHED_INLINE void LatencyLines::line(std::string_view text) {
     now_.misses += ms > tau_ms_;
 }
 
-GPUSCHED_INLINE LatencyWindow LatencyLines::end_window(bool known) {
+GPUSCHED_EXPORT LatencyWindow LatencyLines::end_window(bool known) {
     now_.known = known;
     now_.p50_ms = quantiles_.quantile_ms(0.5);
     now_.p95_ms = quantiles_.quantile_ms(0.95);
@@ -99,10 +98,10 @@ GPUSCHED_INLINE LatencyWindow LatencyLines::end_window(bool known) {
 
 // ---- file ----
 
-GPUSCHED_INLINE LatencyFile::LatencyFile(std::string path, double tau_ms)
+GPUSCHED_EXPORT LatencyFile::LatencyFile(std::string path, double tau_ms)
     : path_(std::move(path)), lines_(tau_ms) {}
 
-GPUSCHED_INLINE bool LatencyFile::open() {
+GPUSCHED_EXPORT bool LatencyFile::open() {
     file_ = detail::Descriptor(path_, O_RDONLY | O_NONBLOCK);
     if (!file_) return false;
     struct stat s {};
@@ -116,7 +115,7 @@ GPUSCHED_INLINE bool LatencyFile::open() {
     return true;
 }
 
-GPUSCHED_INLINE bool LatencyFile::drain() {
+GPUSCHED_EXPORT bool LatencyFile::drain() {
     char buffer[65536];
     for (;;) {
         const auto n = ::read(file_.get(), buffer, sizeof buffer);
@@ -126,7 +125,7 @@ GPUSCHED_INLINE bool LatencyFile::drain() {
     }
 }
 
-GPUSCHED_INLINE LatencyWindow LatencyFile::window() {
+GPUSCHED_EXPORT LatencyWindow LatencyFile::window() {
     if (!file_ && !open()) {
         first_ = false;  // what comes now is new
         return lines_.end_window(false);
@@ -206,30 +205,30 @@ struct LatencySocket::Reader {
     }
 };
 
-GPUSCHED_INLINE LatencySocket::LatencySocket(std::string path, double tau_ms)
+GPUSCHED_EXPORT LatencySocket::LatencySocket(std::string path, double tau_ms)
     : path_(std::move(path)), lines_(tau_ms) {
     if (path_.empty() || path_.size() >= sizeof(sockaddr_un::sun_path))
         throw InvalidInput(bad_value("socket", gpusched::quoted(path_), "a path of 1 to 107 characters"));
     static_cast<void>(open());
 }
 
-GPUSCHED_INLINE LatencySocket::~LatencySocket() {
+GPUSCHED_EXPORT LatencySocket::~LatencySocket() {
     if (!socket_) return;
     if (ours()) ::unlink(path_.c_str());
     close();
 }
 
-GPUSCHED_INLINE void LatencySocket::close() {
+GPUSCHED_EXPORT void LatencySocket::close() {
     reader_.reset();
     socket_.close();
 }
 
-GPUSCHED_INLINE bool LatencySocket::ours() const {
+GPUSCHED_EXPORT bool LatencySocket::ours() const {
     struct stat s {};
     return ::stat(path_.c_str(), &s) == 0 && S_ISSOCK(s.st_mode) && s.st_ino == inode_;
 }
 
-GPUSCHED_INLINE bool LatencySocket::open() {
+GPUSCHED_EXPORT bool LatencySocket::open() {
     const auto make = [] {
         return detail::Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     };
@@ -256,7 +255,7 @@ GPUSCHED_INLINE bool LatencySocket::open() {
     return false;
 }
 
-GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
+GPUSCHED_EXPORT LatencyWindow LatencySocket::window() {
     if (!socket_ && !open()) return lines_.end_window(false);
     bool good = true;
     LatencyWindow out;
@@ -274,4 +273,4 @@ GPUSCHED_INLINE LatencyWindow LatencySocket::window() {
     return lines_.end_window(true);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,13 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/live_state.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/live_state.ipp>
 
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
+GPUSCHED_EXPORT LiveController::LiveController(ControllerOptions options, LiveOptions live, std::string audit)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(live))) {
     if (impl_->options.flags.dry_run)
         impl_->driver.emplace(impl_->live.command_limit_s);  // it looks only
@@ -16,14 +16,14 @@ GPUSCHED_INLINE LiveController::LiveController(ControllerOptions options, LiveOp
     if (!audit.empty()) impl_->audit.open(audit);
 }
 
-GPUSCHED_INLINE LiveController::~LiveController() = default;
+GPUSCHED_EXPORT LiveController::~LiveController() = default;
 
-GPUSCHED_INLINE std::vector<std::string> LiveController::start() {
+GPUSCHED_EXPORT std::vector<std::string> LiveController::start() {
     impl_->start();
     return std::exchange(impl_->lines, {});
 }
 
-GPUSCHED_INLINE std::vector<std::string> LiveController::window() {
+GPUSCHED_EXPORT std::vector<std::string> LiveController::window() {
     impl_->need_start();
     impl_->tell(impl_->runner->window());
     impl_->admit_next();
@@ -32,7 +32,7 @@ GPUSCHED_INLINE std::vector<std::string> LiveController::window() {
     return std::exchange(impl_->lines, {});
 }
 
-GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
+GPUSCHED_EXPORT std::vector<std::string> LiveController::release() {
     impl_->need_start();
     impl_->audit.must = false;
     impl_->released = true;
@@ -43,20 +43,20 @@ GPUSCHED_INLINE std::vector<std::string> LiveController::release() {
     return std::exchange(impl_->lines, {});
 }
 
-GPUSCHED_INLINE std::vector<std::string> LiveController::resume() {
+GPUSCHED_EXPORT std::vector<std::string> LiveController::resume() {
     impl_->need_start();
     impl_->resume();
     return std::exchange(impl_->lines, {});
 }
 
-GPUSCHED_INLINE bool LiveController::waits_for_operator() const noexcept {
+GPUSCHED_EXPORT bool LiveController::waits_for_operator() const noexcept {
     for (std::size_t i = 0; impl_->runner && i < impl_->access.size(); ++i)
         if (impl_->runner->state().tenants[i].frozen) return true;
     return false;
 }
 
-GPUSCHED_INLINE bool LiveController::state_known() const noexcept { return impl_->known; }
+GPUSCHED_EXPORT bool LiveController::state_known() const noexcept { return impl_->known; }
 
-GPUSCHED_INLINE const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
+GPUSCHED_EXPORT const ControllerOptions& LiveController::options() const noexcept { return impl_->options; }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,14 +1,14 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/live_state.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/live_state.ipp>
 
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// As after the last window; closed to newcomers where nothing may be changed.
-GPUSCHED_INLINE ControllerState LiveController::Impl::state_for_newcomers() const {
+GPUSCHED_EXPORT ControllerState LiveController::Impl::state_for_newcomers() const {
     auto state = runner->state();
     for (const auto& t : state.tenants) state.admission_open = state.admission_open && !t.frozen;
     if (released || options.flags.dry_run) state.admission_open = false;
@@ -16,7 +16,7 @@ GPUSCHED_INLINE ControllerState LiveController::Impl::state_for_newcomers() cons
 }
 
 /// Starts an admitted newcomer, and writes the answer into the audit log.
-GPUSCHED_INLINE void LiveController::Impl::start_newcomer(AdmissionAnswer& answer) {
+GPUSCHED_EXPORT void LiveController::Impl::start_newcomer(AdmissionAnswer& answer) {
     const auto whom = "newcomer " + number_text(answer.newcomer.id);
     if (answer.place) {
         const Configuration at{.gpu = answer.place->gpu, .instance = answer.place->instance};
@@ -39,14 +39,14 @@ GPUSCHED_INLINE void LiveController::Impl::start_newcomer(AdmissionAnswer& answe
     audit.write(record);
 }
 
-GPUSCHED_INLINE void LiveController::Impl::admit_next() {
+GPUSCHED_EXPORT void LiveController::Impl::admit_next() {
     auto answer = queue.next(state_for_newcomers(), runner->seen(), options);
     if (!answer) return;
     start_newcomer(*answer);
     answers.push_back(std::move(*answer));
 }
 
-GPUSCHED_INLINE AdmissionAnswer LiveController::offer(Newcomer newcomer) {
+GPUSCHED_EXPORT AdmissionAnswer LiveController::offer(Newcomer newcomer) {
     impl_->need_start();
     if (!impl_->runner->state().started)
         throw InvalidInput("offer: no window yet; expected at least one call of window");
@@ -56,14 +56,14 @@ GPUSCHED_INLINE AdmissionAnswer LiveController::offer(Newcomer newcomer) {
     return answer;
 }
 
-GPUSCHED_INLINE bool LiveController::withdraw(std::int64_t id) { return impl_->queue.withdraw(id); }
+GPUSCHED_EXPORT bool LiveController::withdraw(std::int64_t id) { return impl_->queue.withdraw(id); }
 
-GPUSCHED_INLINE const std::vector<Newcomer>& LiveController::waiting() const noexcept {
+GPUSCHED_EXPORT const std::vector<Newcomer>& LiveController::waiting() const noexcept {
     return impl_->queue.waiting();
 }
 
-GPUSCHED_INLINE std::vector<AdmissionAnswer> LiveController::take_answers() {
+GPUSCHED_EXPORT std::vector<AdmissionAnswer> LiveController::take_answers() {
     return std::exchange(impl_->answers, {});
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

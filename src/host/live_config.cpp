@@ -1,7 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "control/document_forms.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/control/detail/document_forms.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/live.hpp>
 #include <gpusched/json/reader.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace live_detail {
 
@@ -49,7 +49,7 @@ constexpr void visit_fields(std::type_identity<LiveDocument>, F&& field) {
 }
 
 /// The source that a document gives at `at`.
-inline LatencySourceOptions settle_latency(json::Reader& reader, std::uint32_t at, LatencyDocument&& given) {
+static LatencySourceOptions settle_latency(json::Reader& reader, std::uint32_t at, LatencyDocument&& given) {
     LatencySourceOptions out = std::move(given);
     int count = 0;
     for (const auto& [kind, path] : {std::pair{LatencyKind::file, &given.file},
@@ -75,7 +75,7 @@ void check_rules(const T& object, const std::string& path, Problems& problems) {
     });
 }
 
-inline bool is_disk(std::string_view text) {
+static bool is_disk(std::string_view text) {
     const auto colon = text.find(':');
     unsigned major = 0, minor = 0;
     return colon != std::string_view::npos && read_number(text.substr(0, colon), major) &&
@@ -83,7 +83,7 @@ inline bool is_disk(std::string_view text) {
 }
 
 /// A folder without what does not matter in its name.
-inline std::string plain_folder(std::string_view path) {
+static std::string plain_folder(std::string_view path) {
     std::string out;
     while (!path.empty()) {
         const auto part = path.substr(0, path.find('/'));
@@ -94,7 +94,7 @@ inline std::string plain_folder(std::string_view path) {
 }
 
 /// A limit of one tenant must not hit another, nor must two of them restore over each other.
-inline void check_groups(const LiveOptions& o, const Host& host, const std::string& live,
+static void check_groups(const LiveOptions& o, const Host& host, const std::string& live,
                          Problems& problems) {
     for (std::size_t i = 0; i < o.tenants.size(); ++i) {
         const auto& group = o.tenants[i].access.cgroup;
@@ -116,7 +116,7 @@ inline void check_groups(const LiveOptions& o, const Host& host, const std::stri
     }
 }
 
-inline void check_tenant(const LiveTenant& t, bool is_protected, const std::string& path,
+static void check_tenant(const LiveTenant& t, bool is_protected, const std::string& path,
                          Problems& problems) {
     const auto& from = t.latency;
     if (from.kind == LatencyKind::none && is_protected)
@@ -132,7 +132,7 @@ inline void check_tenant(const LiveTenant& t, bool is_protected, const std::stri
 
 /// What no rule of a table says; `o` has one tenant for each of the host.
 /// @param live the place of the options, as messages begin
-inline void check(const LiveOptions& o, const Host& host, const std::string& live, Problems& problems) {
+static void check(const LiveOptions& o, const Host& host, const std::string& live, Problems& problems) {
     if (o.mig == MigControl::nvml && o.nvml_library.empty())
         problems.add(live + "/nvml_library: empty; expected a library, as /live/mig is nvml");
     if (o.journal.empty()) problems.add(live + "/journal: missing; expected a file");
@@ -153,7 +153,7 @@ inline void check(const LiveOptions& o, const Host& host, const std::string& liv
 
 }  // namespace live_detail
 
-GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& options) {
+GPUSCHED_EXPORT void validate(const LiveOptions& live, const ControllerOptions& options) {
     const auto& tenants = options.host.tenants;
     if (live.tenants.size() != tenants.size())
         throw InvalidInput(bad_value("/live/tenants", number_text(live.tenants.size()) + " elements",
@@ -168,14 +168,14 @@ GPUSCHED_INLINE void validate(const LiveOptions& live, const ControllerOptions& 
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE LiveOptions parse_live(std::string_view text, const ControllerOptions& options) {
+GPUSCHED_EXPORT LiveOptions parse_live(std::string_view text, const ControllerOptions& options) {
     Problems problems;
     const auto document = json::Document::parse(text, "configuration", problems);
     problems.throw_if_any();
     return parse_live(document, options);
 }
 
-GPUSCHED_INLINE LiveOptions parse_live(const json::Document& document, const ControllerOptions& options) {
+GPUSCHED_EXPORT LiveOptions parse_live(const json::Document& document, const ControllerOptions& options) {
     using namespace live_detail;
     const auto& host = options.host;
     Problems problems;
@@ -197,4 +197,4 @@ GPUSCHED_INLINE LiveOptions parse_live(const json::Document& document, const Con
     return o;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

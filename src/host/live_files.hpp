@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clocks and files of the live controller.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace live_detail {
 
@@ -54,4 +55,4 @@ struct AuditFile {
 
 }  // namespace live_detail
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

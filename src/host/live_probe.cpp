@@ -1,16 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/live_state.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/live_state.ipp>
 
 #include <string>
 #include <vector>
 
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE void LiveController::Impl::load_nvml() {
+GPUSCHED_EXPORT void LiveController::Impl::load_nvml() {
     if (live.nvml_library.empty()) return say("NVML: not asked for; PCIe traffic is unknown");
     try {
         nvml.emplace(live.nvml_library);
@@ -30,7 +30,7 @@ GPUSCHED_INLINE void LiveController::Impl::load_nvml() {
     }
 }
 
-GPUSCHED_INLINE void LiveController::Impl::check_tables() {
+GPUSCHED_EXPORT void LiveController::Impl::check_tables() {
     for (std::size_t g = 0; nvml && g < handles.size(); ++g) {
         std::vector<NvmlProfile> found;
         double x = 0;
@@ -47,7 +47,7 @@ GPUSCHED_INLINE void LiveController::Impl::check_tables() {
     }
 }
 
-GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
+GPUSCHED_EXPORT void LiveController::Impl::probe_mig() {
     auto& f = options.flags;
     bool readable = live.mig != MigControl::none, programs = false;
     eyes = mig.get();
@@ -80,7 +80,7 @@ GPUSCHED_INLINE void LiveController::Impl::probe_mig() {
     }
 }
 
-GPUSCHED_INLINE void LiveController::Impl::probe_guards() {
+GPUSCHED_EXPORT void LiveController::Impl::probe_guards() {
     auto& f = options.flags;
     bool io = false, pin = false, mps = false;
     for (std::size_t i = 0; i < access.size(); ++i) {
@@ -115,7 +115,7 @@ GPUSCHED_INLINE void LiveController::Impl::probe_guards() {
     if (!mps) off(f.guard_mps, "guard_mps", "no MPS daemon answers");
 }
 
-GPUSCHED_INLINE void LiveController::Impl::probe_memory() {
+GPUSCHED_EXPORT void LiveController::Impl::probe_memory() {
     if (live.mig == MigControl::none || !options.flags.relax || !options.flags.mig) return;
     std::vector<detail::MemoryMeter::Source> from;
     if (by_nvml) from.push_back({"nvml", by_nvml.get()});
@@ -123,4 +123,4 @@ GPUSCHED_INLINE void LiveController::Impl::probe_memory() {
     for (const auto& line : meter.choose(options.host, from)) say(line);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,15 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/live_state.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/live_state.ipp>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE std::vector<std::int32_t> LiveController::Impl::frozen() const {
+GPUSCHED_EXPORT std::vector<std::int32_t> LiveController::Impl::frozen() const {
     std::vector<std::int32_t> out;
     for (std::size_t i = 0; runner && i < access.size(); ++i)
         if (options.host.tenants[i].is_protected && runner->state().tenants[i].frozen)
@@ -17,7 +17,7 @@ GPUSCHED_INLINE std::vector<std::int32_t> LiveController::Impl::frozen() const {
     return out;
 }
 
-GPUSCHED_INLINE void LiveController::Impl::tell_resume(ResumeVerdict verdict,
+GPUSCHED_EXPORT void LiveController::Impl::tell_resume(ResumeVerdict verdict,
                                                        const std::vector<std::string>& texts) {
     for (const auto& text : texts) say(std::string("resume ") + enum_name(verdict) + ": " + text);
     std::string record;
@@ -25,7 +25,7 @@ GPUSCHED_INLINE void LiveController::Impl::tell_resume(ResumeVerdict verdict,
     audit.write(record);
 }
 
-GPUSCHED_INLINE void LiveController::Impl::resume() {
+GPUSCHED_EXPORT void LiveController::Impl::resume() {
     const auto waiting = frozen();
     if (waiting.empty() && !released)
         return tell_resume(ResumeVerdict::not_needed, {"nothing waits for an operator"});
@@ -57,7 +57,7 @@ GPUSCHED_INLINE void LiveController::Impl::resume() {
 }
 
 /// The core believes an operator in everything, so what was true then must be true of this window as well.
-GPUSCHED_INLINE void LiveController::Impl::vouch(Observation& seen) {
+GPUSCHED_EXPORT void LiveController::Impl::vouch(Observation& seen) {
     if (!std::exchange(resume_accepted, false)) return;
     std::vector<std::string> reasons;
     for (std::size_t i = 0; i < access.size(); ++i) {
@@ -72,4 +72,4 @@ GPUSCHED_INLINE void LiveController::Impl::vouch(Observation& seen) {
     seen.operator_resume = true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

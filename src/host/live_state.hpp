@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gpusched/config.hpp>
+#include "host/live_files.hpp"
+#include "host/memory_meter.hpp"
+
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/actuator.hpp>
-#include <gpusched/host/detail/live_files.hpp>
-#include <gpusched/host/detail/memory_meter.hpp>
 #include <gpusched/host/live.hpp>
 #include <gpusched/host/mps.hpp>
 #include <gpusched/host/names.hpp>
@@ -24,7 +25,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 struct LiveController::Impl {
     struct Source {
@@ -240,18 +241,18 @@ struct LiveController::Impl {
             audit.write(record);
         }
     }
-    // What there is (live_probe.ipp).
+    // What there is (live_probe.cpp).
     void load_nvml();
     void check_tables();
     void probe_mig();
     void probe_guards();
     void probe_memory();
-    // An operator has come (live_resume.ipp).
+    // An operator has come (live_resume.cpp).
     [[nodiscard]] std::vector<std::int32_t> frozen() const;
     void tell_resume(ResumeVerdict verdict, const std::vector<std::string>& texts);
     void resume();
     void vouch(Observation& seen);
-    // Newcomers (live_admission.ipp).
+    // Newcomers (live_admission.cpp).
     [[nodiscard]] ControllerState state_for_newcomers() const;
     void start_newcomer(AdmissionAnswer& answer);
     void admit_next();
@@ -260,4 +261,4 @@ struct LiveController::Impl {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory in use of the protected tenants' instances, for the live controller.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host::detail {
+namespace gpusched::host::detail {
 
 /// Asks one of several interfaces. What it does not say is unknown, and then no instance is made smaller.
 class MemoryMeter {
@@ -101,4 +102,4 @@ class MemoryMeter {
     std::vector<Gpu> gpus_{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host::detail
+}  // namespace gpusched::host::detail

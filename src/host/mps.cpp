@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/mps.hpp>
@@ -7,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE BackendStatus mps_status(const CommandResult& result) {
+GPUSCHED_EXPORT BackendStatus mps_status(const CommandResult& result) {
     using enum BackendStatus;
     if (result.timed_out) return timeout;
     std::string text = result.output;
@@ -33,7 +32,7 @@ GPUSCHED_INLINE BackendStatus mps_status(const CommandResult& result) {
     return ok;
 }
 
-GPUSCHED_INLINE double parse_mps_percentage(std::string_view reply) {
+GPUSCHED_EXPORT double parse_mps_percentage(std::string_view reply) {
     std::string_view last;
     while (!reply.empty()) {
         auto line = take_line(reply);
@@ -43,7 +42,7 @@ GPUSCHED_INLINE double parse_mps_percentage(std::string_view reply) {
     return read_number(last, value) && value >= 0 && value <= 100 ? value : -1;
 }
 
-GPUSCHED_INLINE std::vector<std::int64_t> parse_mps_servers(std::string_view reply) {
+GPUSCHED_EXPORT std::vector<std::int64_t> parse_mps_servers(std::string_view reply) {
     std::vector<std::int64_t> servers;
     while (!reply.empty()) {
         auto line = take_line(reply);
@@ -58,10 +57,10 @@ GPUSCHED_INLINE std::vector<std::int64_t> parse_mps_servers(std::string_view rep
     return servers;
 }
 
-GPUSCHED_INLINE MpsControl::MpsControl(Programs& programs, std::string pipe_directory)
+GPUSCHED_EXPORT MpsControl::MpsControl(Programs& programs, std::string pipe_directory)
     : programs_(programs), pipe_(std::move(pipe_directory)) {}
 
-GPUSCHED_INLINE BackendStatus MpsControl::probe() {
+GPUSCHED_EXPORT BackendStatus MpsControl::probe() {
     try {
         std::string reply;
         const auto status = ask("get_default_active_thread_percentage", reply);
@@ -72,7 +71,7 @@ GPUSCHED_INLINE BackendStatus MpsControl::probe() {
     }
 }
 
-GPUSCHED_INLINE BackendStatus MpsControl::set_default_percentage(int percent) {
+GPUSCHED_EXPORT BackendStatus MpsControl::set_default_percentage(int percent) {
     using enum BackendStatus;
     const auto value = std::to_string(percent);
     std::string reply;
@@ -98,12 +97,12 @@ GPUSCHED_INLINE BackendStatus MpsControl::set_default_percentage(int percent) {
     return ok;
 }
 
-GPUSCHED_INLINE bool MpsControl::near(std::string_view reply, int percent) {
+GPUSCHED_EXPORT bool MpsControl::near(std::string_view reply, int percent) {
     const double x = parse_mps_percentage(reply);
     return x > percent - 0.6 && x < percent + 0.6;
 }
 
-GPUSCHED_INLINE BackendStatus MpsControl::ask(std::string command, std::string& reply) {
+GPUSCHED_EXPORT BackendStatus MpsControl::ask(std::string command, std::string& reply) {
     const std::vector<std::string> arguments{"env", "CUDA_MPS_PIPE_DIRECTORY=" + pipe_,
                                              "nvidia-cuda-mps-control"};
     command += '\n';
@@ -113,4 +112,4 @@ GPUSCHED_INLINE BackendStatus MpsControl::ask(std::string command, std::string& 
     return status;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

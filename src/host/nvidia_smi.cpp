@@ -1,11 +1,11 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/nvidia_smi.hpp>
 
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace smi_detail {
 
@@ -80,7 +80,7 @@ void each_row(std::string_view text, const F& each) {
 
 }  // namespace smi_detail
 
-GPUSCHED_INLINE std::vector<SmiInstance> parse_lgi(std::string_view text) {
+GPUSCHED_EXPORT std::vector<SmiInstance> parse_lgi(std::string_view text) {
     std::vector<SmiInstance> out;
     smi_detail::each_row(text, [&](smi_detail::Row& row) {
         SmiInstance i;
@@ -97,7 +97,7 @@ GPUSCHED_INLINE std::vector<SmiInstance> parse_lgi(std::string_view text) {
     return out;
 }
 
-GPUSCHED_INLINE std::vector<SmiProfile> parse_lgip(std::string_view text) {
+GPUSCHED_EXPORT std::vector<SmiProfile> parse_lgip(std::string_view text) {
     std::vector<SmiProfile> out;
     smi_detail::each_row(text, [&](smi_detail::Row& row) {
         SmiProfile p;
@@ -116,7 +116,7 @@ GPUSCHED_INLINE std::vector<SmiProfile> parse_lgip(std::string_view text) {
     return out;
 }
 
-GPUSCHED_INLINE std::vector<SmiPlacements> parse_lgipp(std::string_view text) {
+GPUSCHED_EXPORT std::vector<SmiPlacements> parse_lgipp(std::string_view text) {
     std::vector<SmiPlacements> out;
     smi_detail::each_line(text, [&](std::string_view line) {
         smi_detail::Row row(line);
@@ -139,7 +139,7 @@ GPUSCHED_INLINE std::vector<SmiPlacements> parse_lgipp(std::string_view text) {
     return out;
 }
 
-GPUSCHED_INLINE std::vector<std::int32_t> parse_created(std::string_view text) {
+GPUSCHED_EXPORT std::vector<std::int32_t> parse_created(std::string_view text) {
     std::vector<std::int32_t> out;
     smi_detail::each_line(text, [&](std::string_view line) {
         smi_detail::Row row(line);
@@ -156,7 +156,7 @@ GPUSCHED_INLINE std::vector<std::int32_t> parse_created(std::string_view text) {
 namespace smi_detail {
 
 /// The text of the first element of a name; nothing where there is none.
-inline std::optional<std::string_view> element(std::string_view xml, const std::string& name) {
+static std::optional<std::string_view> element(std::string_view xml, const std::string& name) {
     const auto open = "<" + name + ">", close = "</" + name + ">";
     const auto begin = xml.find(open);
     if (begin == std::string_view::npos) return std::nullopt;
@@ -175,7 +175,7 @@ std::optional<T> number_in(std::optional<std::string_view> text, std::string_vie
 
 }  // namespace smi_detail
 
-GPUSCHED_INLINE std::vector<SmiMemory> parse_memory(std::string_view xml) {
+GPUSCHED_EXPORT std::vector<SmiMemory> parse_memory(std::string_view xml) {
     using namespace smi_detail;
     constexpr std::string_view open = "<mig_device>", close = "</mig_device>";
     std::vector<SmiMemory> out;
@@ -197,7 +197,7 @@ GPUSCHED_INLINE std::vector<SmiMemory> parse_memory(std::string_view xml) {
     return out;
 }
 
-GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
+GPUSCHED_EXPORT BackendStatus smi_status(const CommandResult& result) {
     using enum BackendStatus;
     if (result.timed_out) return timeout;
     if (result.code == 0) return ok;
@@ -236,17 +236,17 @@ GPUSCHED_INLINE BackendStatus smi_status(const CommandResult& result) {
     }
 }
 
-GPUSCHED_INLINE SmiMig::SmiMig(Programs& programs, std::vector<HostGpu> gpus,
+GPUSCHED_EXPORT SmiMig::SmiMig(Programs& programs, std::vector<HostGpu> gpus,
                                std::vector<OwnedInstance> owned, std::vector<std::string> pci)
     : OwningMig(std::move(gpus), std::move(owned)), programs_(programs), pci_(std::move(pci)) {}
 
-GPUSCHED_INLINE BackendStatus SmiMig::read(int gpu, MigLayout& layout) {
+GPUSCHED_EXPORT BackendStatus SmiMig::read(int gpu, MigLayout& layout) {
     std::vector<SmiInstance> found;
     if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
     return layout_of(gpu, found, layout);
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::create(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus SmiMig::create(int gpu, MigInstance instance) {
     std::vector<SmiInstance> before, now;
     if (const auto status = list(gpu, before); status != BackendStatus::ok) return status;
     MigLayout there;
@@ -277,7 +277,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::create(int gpu, MigInstance instance) {
     return status == BackendStatus::ok && !ours ? BackendStatus::invalid_state : status;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::complete(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus SmiMig::complete(int gpu, MigInstance instance) {
     if (!owns(gpu, instance)) return BackendStatus::no_permission;
     std::vector<SmiInstance> found;
     if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
@@ -290,7 +290,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::complete(int gpu, MigInstance instance) {
     return BackendStatus::not_found;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::destroy(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus SmiMig::destroy(int gpu, MigInstance instance) {
     if (!owns(gpu, instance)) return BackendStatus::no_permission;
     std::vector<SmiInstance> found;
     if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
@@ -320,7 +320,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::destroy(int gpu, MigInstance instance) {
     return BackendStatus::not_found;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
+GPUSCHED_EXPORT BackendStatus SmiMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
     out.clear();
     std::vector<SmiInstance> found;
     if (const auto status = list(gpu, found); status != BackendStatus::ok) return status;
@@ -338,7 +338,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::memory_used(int gpu, std::vector<InstanceM
     return BackendStatus::ok;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::memory_shortfall(int gpu, double& mib) {
+GPUSCHED_EXPORT BackendStatus SmiMig::memory_shortfall(int gpu, double& mib) {
     const auto result = call({"-lgip"}, gpu);
     if (const auto status = smi_status(result); status != BackendStatus::ok) return status;
     bool any = false;
@@ -357,7 +357,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::memory_shortfall(int gpu, double& mib) {
     return any ? BackendStatus::ok : BackendStatus::not_supported;
 }
 
-GPUSCHED_INLINE std::optional<MigInstance> SmiMig::known(int gpu, const SmiInstance& row) const {
+GPUSCHED_EXPORT std::optional<MigInstance> SmiMig::known(int gpu, const SmiInstance& row) const {
     const int p = device(gpu).find_id(row.profile_id);
     if (p < 0 || row.start < 0 || row.start > 7 ||
         device(gpu).profiles[static_cast<std::size_t>(p)].memory_slices != row.size)
@@ -365,7 +365,7 @@ GPUSCHED_INLINE std::optional<MigInstance> SmiMig::known(int gpu, const SmiInsta
     return MigInstance{static_cast<std::uint8_t>(p), static_cast<std::uint8_t>(row.start)};
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::layout_of(int gpu, const std::vector<SmiInstance>& rows,
+GPUSCHED_EXPORT BackendStatus SmiMig::layout_of(int gpu, const std::vector<SmiInstance>& rows,
                                                 MigLayout& layout) const {
     layout = {};
     for (const auto& row : rows) {
@@ -376,7 +376,7 @@ GPUSCHED_INLINE BackendStatus SmiMig::layout_of(int gpu, const std::vector<SmiIn
     return BackendStatus::ok;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::list(int gpu, std::vector<SmiInstance>& rows) {
+GPUSCHED_EXPORT BackendStatus SmiMig::list(int gpu, std::vector<SmiInstance>& rows) {
     const auto result = call({"-lgi"}, gpu);
     const auto status = smi_status(result);
     rows.clear();
@@ -394,15 +394,15 @@ GPUSCHED_INLINE BackendStatus SmiMig::list(int gpu, std::vector<SmiInstance>& ro
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus SmiMig::command(std::vector<std::string> what, int gpu) {
+GPUSCHED_EXPORT BackendStatus SmiMig::command(std::vector<std::string> what, int gpu) {
     return smi_status(call(std::move(what), gpu));
 }
 
-GPUSCHED_INLINE std::string SmiMig::address(int gpu) const {
+GPUSCHED_EXPORT std::string SmiMig::address(int gpu) const {
     return pci_.empty() ? std::to_string(gpu) : pci_[static_cast<std::size_t>(gpu)];
 }
 
-GPUSCHED_INLINE CommandResult SmiMig::run(std::span<const std::string> arguments) {
+GPUSCHED_EXPORT CommandResult SmiMig::run(std::span<const std::string> arguments) {
     try {
         return programs_.run(arguments);
     } catch (const BackendError& e) {
@@ -410,11 +410,11 @@ GPUSCHED_INLINE CommandResult SmiMig::run(std::span<const std::string> arguments
     }
 }
 
-GPUSCHED_INLINE CommandResult SmiMig::call(std::vector<std::string> what, int gpu) {
+GPUSCHED_EXPORT CommandResult SmiMig::call(std::vector<std::string> what, int gpu) {
     std::vector<std::string> arguments{"nvidia-smi", "mig"};
     arguments.insert(arguments.end(), what.begin(), what.end());
     arguments.insert(arguments.end(), {"-i", address(gpu)});
     return run(arguments);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

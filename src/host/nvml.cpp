@@ -1,13 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/nvml_library.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/nvml_library.ipp>
 
 #include <dlfcn.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE BackendStatus nvml_status(int code) noexcept {
+GPUSCHED_EXPORT BackendStatus nvml_status(int code) noexcept {
     using enum BackendStatus;
     switch (code) {
     case 0:
@@ -42,7 +42,7 @@ GPUSCHED_INLINE BackendStatus nvml_status(int code) noexcept {
     }
 }
 
-GPUSCHED_INLINE Nvml::Nvml(const std::string& library) : impl_(std::make_unique<Impl>()) {
+GPUSCHED_EXPORT Nvml::Nvml(const std::string& library) : impl_(std::make_unique<Impl>()) {
     impl_->library = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (impl_->library == nullptr) {
         const char* const why = ::dlerror();
@@ -58,21 +58,21 @@ GPUSCHED_INLINE Nvml::Nvml(const std::string& library) : impl_(std::make_unique<
     impl_->initialised = true;
 }
 
-GPUSCHED_INLINE Nvml::~Nvml() = default;
+GPUSCHED_EXPORT Nvml::~Nvml() = default;
 
-GPUSCHED_INLINE BackendStatus Nvml::find(int index, int& gpu) {
+GPUSCHED_EXPORT BackendStatus Nvml::find(int index, int& gpu) {
     abi::Device device = nullptr;
     const auto status = Impl::call(impl_->by_index, static_cast<unsigned>(index), &device);
     return impl_->add(status, device, gpu);
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::find(const std::string& pci_bus_id, int& gpu) {
+GPUSCHED_EXPORT BackendStatus Nvml::find(const std::string& pci_bus_id, int& gpu) {
     abi::Device device = nullptr;
     const auto status = Impl::call(impl_->by_pci, pci_bus_id.c_str(), &device);
     return impl_->add(status, device, gpu);
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::mig_enabled(int gpu, bool& enabled, bool& pending) {
+GPUSCHED_EXPORT BackendStatus Nvml::mig_enabled(int gpu, bool& enabled, bool& pending) {
     unsigned now = 0, later = 0;
     const auto status = Impl::call(impl_->mig_mode, impl_->device(gpu), &now, &later);
     enabled = now == 1;
@@ -80,7 +80,7 @@ GPUSCHED_INLINE BackendStatus Nvml::mig_enabled(int gpu, bool& enabled, bool& pe
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::profiles(int gpu, std::vector<NvmlProfile>& out) {
+GPUSCHED_EXPORT BackendStatus Nvml::profiles(int gpu, std::vector<NvmlProfile>& out) {
     using enum BackendStatus;
     out.clear();
     for (unsigned k = 0; k < abi::gpu_instance_profiles; ++k) {
@@ -111,7 +111,7 @@ GPUSCHED_INLINE BackendStatus Nvml::profiles(int gpu, std::vector<NvmlProfile>& 
     return ok;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::instances(int gpu, std::vector<NvmlInstance>& out) {
+GPUSCHED_EXPORT BackendStatus Nvml::instances(int gpu, std::vector<NvmlInstance>& out) {
     using enum BackendStatus;
     out.clear();
     bool any = false;
@@ -139,7 +139,7 @@ GPUSCHED_INLINE BackendStatus Nvml::instances(int gpu, std::vector<NvmlInstance>
     return any ? ok : not_supported;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::create_gpu_instance(int gpu, int profile_id, int start, int size,
+GPUSCHED_EXPORT BackendStatus Nvml::create_gpu_instance(int gpu, int profile_id, int start, int size,
                                                         int& id) {
     const abi::Placement place{static_cast<unsigned>(start), static_cast<unsigned>(size)};
     abi::GpuInstance made = nullptr;
@@ -153,13 +153,13 @@ GPUSCHED_INLINE BackendStatus Nvml::create_gpu_instance(int gpu, int profile_id,
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::destroy_gpu_instance(int gpu, int id) {
+GPUSCHED_EXPORT BackendStatus Nvml::destroy_gpu_instance(int gpu, int id) {
     abi::GpuInstance gi = nullptr;
     const auto status = impl_->instance(gpu, id, gi);
     return status == BackendStatus::ok ? Impl::call(impl_->destroy_gi, gi) : status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::compute_instances(int gpu, int id, int& count) {
+GPUSCHED_EXPORT BackendStatus Nvml::compute_instances(int gpu, int id, int& count) {
     count = 0;
     abi::GpuInstance gi = nullptr;
     const auto status = impl_->instance(gpu, id, gi);
@@ -170,7 +170,7 @@ GPUSCHED_INLINE BackendStatus Nvml::compute_instances(int gpu, int id, int& coun
     });
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::create_compute_instance(int gpu, int id, int slices, bool media) {
+GPUSCHED_EXPORT BackendStatus Nvml::create_compute_instance(int gpu, int id, int slices, bool media) {
     using enum BackendStatus;
     abi::GpuInstance gi = nullptr;
     auto status = impl_->instance(gpu, id, gi);
@@ -190,7 +190,7 @@ GPUSCHED_INLINE BackendStatus Nvml::create_compute_instance(int gpu, int id, int
     return not_supported;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::destroy_compute_instances(int gpu, int id) {
+GPUSCHED_EXPORT BackendStatus Nvml::destroy_compute_instances(int gpu, int id) {
     abi::GpuInstance gi = nullptr;
     const auto status = impl_->instance(gpu, id, gi);
     if (status != BackendStatus::ok) return status;
@@ -198,4 +198,4 @@ GPUSCHED_INLINE BackendStatus Nvml::destroy_compute_instances(int gpu, int id) {
                                [&](abi::ComputeInstance ci) { return Impl::call(impl_->destroy_ci, ci); });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,10 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of NVML's binary interface that is used: facts of its public documentation, declared anew, so that neither
 // CUDA nor a driver is needed to build.
 #pragma once
 
-#include <gpusched/config.hpp>
-
-namespace GPUSCHED_NAMESPACE::host::nvml_abi {
+namespace gpusched::host::nvml_abi {
 
 using Return = int;
 using Device = struct DeviceOpaque*;
@@ -75,4 +74,4 @@ inline constexpr unsigned pcie_tx_bytes_field = 197, pcie_rx_bytes_field = 198;
 inline constexpr unsigned gpm_sm_util = 2, gpm_dram_util = 10;
 inline constexpr unsigned gpu_instance_profiles = 18;
 
-}  // namespace GPUSCHED_NAMESPACE::host::nvml_abi
+}  // namespace gpusched::host::nvml_abi

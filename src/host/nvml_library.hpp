@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gpusched/host/detail/nvml_abi.hpp>
+#include "host/nvml_abi.hpp"
+
 #include <gpusched/host/nvml.hpp>
 
 #include <map>
@@ -10,7 +12,7 @@
 
 #include <dlfcn.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace abi = nvml_abi;
 
@@ -124,7 +126,7 @@ struct Nvml::Impl {
     BackendStatus instance(int gpu, int id, abi::GpuInstance& out) const {
         return call(gpu_instance_by_id, device(gpu), static_cast<unsigned>(id), &out);
     }
-    /// Of the GPU instance in which a MIG device is (nvml_signals.ipp).
+    /// Of the GPU instance in which a MIG device is (nvml_signals.cpp).
     BackendStatus memory_used(abi::Device in, double& mib) const;
     /// Calls `each(instance)` for the compute instances of a GPU instance, whatever their profiles.
     template <class F>
@@ -148,4 +150,4 @@ struct Nvml::Impl {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,18 +1,17 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/host/nvml.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE NvmlMig::NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
+GPUSCHED_EXPORT NvmlMig::NvmlMig(Nvml& nvml, std::vector<HostGpu> gpus, std::vector<int> handles,
                                  std::vector<OwnedInstance> owned)
     : OwningMig(std::move(gpus), std::move(owned)), nvml_(nvml), handles_(std::move(handles)) {}
 
-GPUSCHED_INLINE BackendStatus NvmlMig::read(int gpu, MigLayout& layout) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::read(int gpu, MigLayout& layout) {
     std::vector<NvmlInstance> found;
     const auto status = nvml_.instances(handles_[static_cast<std::size_t>(gpu)], found);
     if (status != BackendStatus::ok) return status;
@@ -27,7 +26,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::read(int gpu, MigLayout& layout) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::find(int gpu, MigInstance instance, int& id) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::find(int gpu, MigInstance instance, int& id) {
     std::vector<NvmlInstance> found;
     const auto status = nvml_.instances(handles_[static_cast<std::size_t>(gpu)], found);
     if (status != BackendStatus::ok) return status;
@@ -40,7 +39,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::find(int gpu, MigInstance instance, int& 
     return BackendStatus::not_found;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::give_compute(int gpu, MigInstance instance, int id) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::give_compute(int gpu, MigInstance instance, int id) {
     const int handle = handles_[static_cast<std::size_t>(gpu)];
     int count = 0;
     const auto status = nvml_.compute_instances(handle, id, count);
@@ -49,7 +48,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::give_compute(int gpu, MigInstance instanc
     return nvml_.create_compute_instance(handle, id, profile.compute_slices, profile.media);
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
     using enum BackendStatus;
     MigLayout there;
     if (const auto status = read(gpu, there); status != ok) return status;
@@ -76,14 +75,14 @@ GPUSCHED_INLINE BackendStatus NvmlMig::create(int gpu, MigInstance instance) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::complete(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::complete(int gpu, MigInstance instance) {
     if (!owns(gpu, instance)) return BackendStatus::no_permission;
     int id = 0;
     const auto status = find(gpu, instance, id);
     return status == BackendStatus::ok ? give_compute(gpu, instance, id) : status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     using enum BackendStatus;
     if (!owns(gpu, instance)) return no_permission;
     int id = 0;
@@ -108,7 +107,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::destroy(int gpu, MigInstance instance) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::memory_used(int gpu, std::vector<InstanceMemory>& out) {
     out.clear();
     std::vector<NvmlMemory> found;
     const auto status = nvml_.memory_used(handles_[static_cast<std::size_t>(gpu)], found);
@@ -120,7 +119,7 @@ GPUSCHED_INLINE BackendStatus NvmlMig::memory_used(int gpu, std::vector<Instance
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {
+GPUSCHED_EXPORT BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {
     std::vector<NvmlProfile> found;
     const auto status = nvml_.profiles(handles_[static_cast<std::size_t>(gpu)], found);
     if (status != BackendStatus::ok) return status;
@@ -131,4 +130,4 @@ GPUSCHED_INLINE BackendStatus NvmlMig::memory_shortfall(int gpu, double& mib) {
     return found.empty() ? BackendStatus::not_supported : status;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

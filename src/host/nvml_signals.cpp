@@ -1,13 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "host/nvml_library.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/host/impl/nvml_library.ipp>
 
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE BackendStatus Nvml::pcie_bytes(int gpu, double& bytes) {
+GPUSCHED_EXPORT BackendStatus Nvml::pcie_bytes(int gpu, double& bytes) {
     abi::FieldValue values[2]{};
     values[0].field = abi::pcie_tx_bytes_field;
     values[1].field = abi::pcie_rx_bytes_field;
@@ -23,7 +23,7 @@ GPUSCHED_INLINE BackendStatus Nvml::pcie_bytes(int gpu, double& bytes) {
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::pcie_rate(int gpu, double& bytes_per_s) {
+GPUSCHED_EXPORT BackendStatus Nvml::pcie_rate(int gpu, double& bytes_per_s) {
     bytes_per_s = 0;
     for (const unsigned counter : {0u, 1u}) {
         unsigned kb = 0;
@@ -34,14 +34,14 @@ GPUSCHED_INLINE BackendStatus Nvml::pcie_rate(int gpu, double& bytes_per_s) {
     return BackendStatus::ok;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::pcie_replays(int gpu, double& count) {
+GPUSCHED_EXPORT BackendStatus Nvml::pcie_replays(int gpu, double& count) {
     unsigned value = 0;
     const auto status = Impl::call(impl_->replays, impl_->device(gpu), &value);
     count = value;
     return status;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::Impl::memory_used(abi::Device in, double& mib) const {
+GPUSCHED_EXPORT BackendStatus Nvml::Impl::memory_used(abi::Device in, double& mib) const {
     using enum BackendStatus;
     abi::MemoryV2 m{};
     m.version = abi::memory_v2_version;
@@ -57,7 +57,7 @@ GPUSCHED_INLINE BackendStatus Nvml::Impl::memory_used(abi::Device in, double& mi
     return ok;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::memory_used(int gpu, std::vector<NvmlMemory>& out) {
+GPUSCHED_EXPORT BackendStatus Nvml::memory_used(int gpu, std::vector<NvmlMemory>& out) {
     using enum BackendStatus;
     out.clear();
     const auto device = impl_->device(gpu);
@@ -84,7 +84,7 @@ GPUSCHED_INLINE BackendStatus Nvml::memory_used(int gpu, std::vector<NvmlMemory>
     return ok;
 }
 
-GPUSCHED_INLINE BackendStatus Nvml::activity(int gpu, int id, double& sm, double& dram) {
+GPUSCHED_EXPORT BackendStatus Nvml::activity(int gpu, int id, double& sm, double& dram) {
     using enum BackendStatus;
     abi::GpmSupport support{abi::gpm_version, 0};
     auto status = Impl::call(impl_->gpm_support, impl_->device(gpu), &support);
@@ -118,4 +118,4 @@ GPUSCHED_INLINE BackendStatus Nvml::activity(int gpu, int id, double& sm, double
     return ok;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

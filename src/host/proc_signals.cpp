@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/text.hpp>
@@ -8,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view text) {
+GPUSCHED_EXPORT std::vector<std::uint64_t> parse_interrupts(std::string_view text) {
     auto heading = take_line(text);
     std::vector<std::size_t> cores;
     std::size_t most = 0;
@@ -44,7 +43,7 @@ GPUSCHED_INLINE std::vector<std::uint64_t> parse_interrupts(std::string_view tex
     return counts;
 }
 
-GPUSCHED_INLINE std::vector<DiskStats> parse_diskstats(std::string_view text) {
+GPUSCHED_EXPORT std::vector<DiskStats> parse_diskstats(std::string_view text) {
     constexpr std::uint64_t sector = 512;
     std::vector<DiskStats> out;
     while (!text.empty()) {
@@ -70,7 +69,7 @@ GPUSCHED_INLINE std::vector<DiskStats> parse_diskstats(std::string_view text) {
     return out;
 }
 
-GPUSCHED_INLINE std::vector<NetStats> parse_net_dev(std::string_view text) {
+GPUSCHED_EXPORT std::vector<NetStats> parse_net_dev(std::string_view text) {
     std::vector<NetStats> out;
     for (int row = 0; !text.empty(); ++row) {
         const auto line = take_line(text);
@@ -89,7 +88,7 @@ GPUSCHED_INLINE std::vector<NetStats> parse_net_dev(std::string_view text) {
     return out;
 }
 
-GPUSCHED_INLINE std::uint64_t parse_aer_correctable(std::string_view text) {
+GPUSCHED_EXPORT std::uint64_t parse_aer_correctable(std::string_view text) {
     while (!text.empty()) {
         auto line = take_line(text);
         if (take_word(line) != "TOTAL_ERR_COR") continue;
@@ -99,13 +98,13 @@ GPUSCHED_INLINE std::uint64_t parse_aer_correctable(std::string_view text) {
     throw BackendError("aer_dev_correctable: no TOTAL_ERR_COR");
 }
 
-GPUSCHED_INLINE std::int32_t parse_numa_node(std::string_view text) noexcept {
+GPUSCHED_EXPORT std::int32_t parse_numa_node(std::string_view text) noexcept {
     std::int32_t node = -1;
     auto line = take_line(text);
     return read_number(take_word(line), node) && node >= 0 ? node : -1;
 }
 
-GPUSCHED_INLINE double pcie_bytes_per_s(std::string_view speed, std::string_view width) noexcept {
+GPUSCHED_EXPORT double pcie_bytes_per_s(std::string_view speed, std::string_view width) noexcept {
     double transfers = 0;
     int lanes = 0;
     auto line = take_line(width);
@@ -117,4 +116,4 @@ GPUSCHED_INLINE double pcie_bytes_per_s(std::string_view speed, std::string_view
     return transfers * 1e9 / 8 * part * lanes;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

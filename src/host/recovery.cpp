@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/recovery.hpp>
@@ -8,9 +7,9 @@
 #include <algorithm>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE std::vector<OwnedInstance>
+GPUSCHED_EXPORT std::vector<OwnedInstance>
 owned_instances(const Host& host, const std::optional<Journal>& journal, const std::string& boot) {
     std::vector<OwnedInstance> owned;
     const auto add = [&](const Configuration& c) {
@@ -33,19 +32,19 @@ owned_instances(const Host& host, const std::optional<Journal>& journal, const s
     return owned;
 }
 
-GPUSCHED_INLINE bool is_limit_file(std::string_view path, std::string_view folder) {
+GPUSCHED_EXPORT bool is_limit_file(std::string_view path, std::string_view folder) {
     return path.starts_with(folder) && path.substr(folder.size()).starts_with('/') &&
            path.ends_with("/io.max") && path.find("/../") == std::string_view::npos;
 }
 
-GPUSCHED_INLINE std::string boot_id(Files& files, const std::string& proc) {
+GPUSCHED_EXPORT std::string boot_id(Files& files, const std::string& proc) {
     std::string text;
     if (files.read(proc + "/sys/kernel/random/boot_id", text) != 0) return {};
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     return text;
 }
 
-GPUSCHED_INLINE Recovery recover_host(MigBackend& mig, Files& files, Programs& programs, const Host& host,
+GPUSCHED_EXPORT Recovery recover_host(MigBackend& mig, Files& files, Programs& programs, const Host& host,
                                       const std::vector<TenantAccess>& access, JournalFile& file,
                                       const std::string& boot, bool structural, double backoff_s,
                                       std::string_view cgroups) {
@@ -155,4 +154,4 @@ GPUSCHED_INLINE Recovery recover_host(MigBackend& mig, Files& files, Programs& p
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,11 +1,10 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/host/replace_instance.hpp>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE Feedback replace_instance(MigBackend& backend, const Host& host, const Configuration& before,
+GPUSCHED_EXPORT Feedback replace_instance(MigBackend& backend, const Host& host, const Configuration& before,
                                           const Configuration& after, const TenantMove& switch_over,
                                           const std::function<void(int)>& wait) {
     using enum BackendStatus;
@@ -63,7 +62,7 @@ GPUSCHED_INLINE Feedback replace_instance(MigBackend& backend, const Host& host,
     return {true, ok, true};
 }
 
-GPUSCHED_INLINE BackendStatus recover_change(MigBackend& backend, const Configuration& before,
+GPUSCHED_EXPORT BackendStatus recover_change(MigBackend& backend, const Configuration& before,
                                              const Configuration& after, bool switched,
                                              const TenantMove& switch_over,
                                              const std::function<void(int)>& wait, Configuration& stands) {
@@ -94,4 +93,4 @@ GPUSCHED_INLINE BackendStatus recover_change(MigBackend& backend, const Configur
     return status;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,12 +1,11 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/resume.hpp>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE std::string resume_obstacle(MigBackend& mig, const Host& host, const JournalTenant& entry) {
+GPUSCHED_EXPORT std::string resume_obstacle(MigBackend& mig, const Host& host, const JournalTenant& entry) {
     const auto whose = gpusched::quoted(entry.name) + ": ";
     MigLayout layout;
     const auto read = [&](const Configuration& c) {
@@ -28,7 +27,7 @@ GPUSCHED_INLINE std::string resume_obstacle(MigBackend& mig, const Host& host, c
     return {};
 }
 
-GPUSCHED_INLINE std::string resume_settle(MigBackend& mig, JournalTenant& entry,
+GPUSCHED_EXPORT std::string resume_settle(MigBackend& mig, JournalTenant& entry,
                                           const TenantMove& switch_over) {
     using enum BackendStatus;
     const auto& now = entry.now;
@@ -49,4 +48,4 @@ GPUSCHED_INLINE std::string resume_settle(MigBackend& mig, JournalTenant& entry,
     return {};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/run.hpp>
 #include <gpusched/host/tenant_access.hpp>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 namespace detail {
 
@@ -73,7 +73,7 @@ class Loop {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::int64_t run(LiveController& controller, RunRequests& requests, const RunOptions& options,
+GPUSCHED_EXPORT std::int64_t run(LiveController& controller, RunRequests& requests, const RunOptions& options,
                                  const Context& context) {
     Problems problems;
     check_fields(problems, options);
@@ -93,4 +93,4 @@ GPUSCHED_INLINE std::int64_t run(LiveController& controller, RunRequests& reques
     return loop.done();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,20 +1,19 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/host/signals.hpp>
 
 #include <algorithm>
 #include <cerrno>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, SignalSources from)
+GPUSCHED_EXPORT HostSignals::HostSignals(const Host& host, Files& files, MigBackend& mig, SignalSources from)
     : host_(host), files_(files), mig_(mig), from_(std::move(from)), io_(host.tenants.size()),
       links_(host.tenants.size()), pcie_(host.gpus.size()), replays_(host.gpus.size()),
       cores_(host.core_numa.size()), disks_(static_cast<std::size_t>(host.numa_nodes)),
       nics_(host.roots.size()), gpus_(host.gpus.size()) {}
 
-GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
+GPUSCHED_EXPORT void HostSignals::read(Observation& seen, double now_s) {
     now_s_ = now_s;
     passed_s_ = started_ && now_s > last_s_ ? now_s - last_s_ : from_.window_s;
     last_s_ = now_s;
@@ -27,7 +26,7 @@ GPUSCHED_INLINE void HostSignals::read(Observation& seen, double now_s) {
     instances(seen);
 }
 
-GPUSCHED_INLINE void HostSignals::tenant(Observation& seen, std::size_t i) {
+GPUSCHED_EXPORT void HostSignals::tenant(Observation& seen, std::size_t i) {
     auto& out = seen.tenants[i];
     out = {};
     auto& source = from_.tenants[i];
@@ -61,7 +60,7 @@ GPUSCHED_INLINE void HostSignals::tenant(Observation& seen, std::size_t i) {
     if (out.pcie_attribution != Attribution::unknown) out.pcie_bytes_per_s = out.io_bytes_per_s;
 }
 
-GPUSCHED_INLINE void HostSignals::roots(Observation& seen) {
+GPUSCHED_EXPORT void HostSignals::roots(Observation& seen) {
     for (auto& root : seen.roots) root = {0, 0};
     for (std::size_t g = 0; g < host_.gpus.size(); ++g) {
         auto& root = seen.roots[static_cast<std::size_t>(host_.gpus[g].root)];
@@ -85,7 +84,7 @@ GPUSCHED_INLINE void HostSignals::roots(Observation& seen) {
     }
 }
 
-GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
+GPUSCHED_EXPORT void HostSignals::disks(Observation& seen) {
     std::string text;
     std::vector<DiskStats> found;
     bool good = files_.read(from_.proc + "/diskstats", text) == 0;
@@ -108,7 +107,7 @@ GPUSCHED_INLINE void HostSignals::disks(Observation& seen) {
     }
 }
 
-GPUSCHED_INLINE void HostSignals::networks(Observation& seen) {
+GPUSCHED_EXPORT void HostSignals::networks(Observation& seen) {
     seen.nic_bytes_per_s.assign(host_.roots.size(), unknown_signal);
     if (from_.root_nics.empty()) return;
     std::string text;
@@ -130,7 +129,7 @@ GPUSCHED_INLINE void HostSignals::networks(Observation& seen) {
     }
 }
 
-GPUSCHED_INLINE void HostSignals::interrupts(Observation& seen) {
+GPUSCHED_EXPORT void HostSignals::interrupts(Observation& seen) {
     std::string text;
     std::vector<std::uint64_t> counts;
     try {
@@ -143,7 +142,7 @@ GPUSCHED_INLINE void HostSignals::interrupts(Observation& seen) {
             cores_[c].update(c < counts.size() ? static_cast<double>(counts[c]) : unknown_signal, now_s_);
 }
 
-GPUSCHED_INLINE void HostSignals::instances(Observation& seen) {
+GPUSCHED_EXPORT void HostSignals::instances(Observation& seen) {
     const bool look = since_look_ < 0 || ++since_look_ >= from_.layout_every;
     if (look) since_look_ = 0;
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
@@ -156,4 +155,4 @@ GPUSCHED_INLINE void HostSignals::instances(Observation& seen) {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/host/detail/descriptor.hpp>
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 // Not Boost.Process, as of 1.74: its pipes are not close-on-exec, so programs started by other threads inherit them; its
 // `wait_for` takes the SIGCHLD of the whole process over; children keep this process' signal mask and ignored signals.
@@ -28,7 +28,7 @@ namespace GPUSCHED_NAMESPACE::host {
 namespace command_detail {
 
 /// When a process was started, in ticks since the machine was; 0 for one that is not there, or has ended.
-inline std::uint64_t start_time(std::int64_t process) {
+static std::uint64_t start_time(std::int64_t process) {
     SystemFiles files;
     std::string text;
     if (files.read("/proc/" + std::to_string(process) + "/stat", text) != 0) return 0;
@@ -58,14 +58,14 @@ struct Note {
 
 }  // namespace command_detail
 
-GPUSCHED_INLINE void require_ends_of_programs() {
+GPUSCHED_EXPORT void require_ends_of_programs() {
     struct sigaction children {};
     if (::sigaction(SIGCHLD, nullptr, &children) == 0 &&
         ((children.sa_flags & SA_NOCLDWAIT) != 0 || children.sa_handler == SIG_IGN))
         throw BackendError("SIGCHLD is ignored: the ends of programs would not be seen, so none is started");
 }
 
-GPUSCHED_INLINE std::int64_t program_at_work(const std::string& note) {
+GPUSCHED_EXPORT std::int64_t program_at_work(const std::string& note) {
     SystemFiles files;
     std::string text;
     if (files.read(note, text) != 0) return 0;
@@ -79,13 +79,13 @@ GPUSCHED_INLINE std::int64_t program_at_work(const std::string& note) {
                : 0;
 }
 
-GPUSCHED_INLINE SystemCommand::SystemCommand(double limit_s, int held, std::string note)
+GPUSCHED_EXPORT SystemCommand::SystemCommand(double limit_s, int held, std::string note)
     : limit_s_(limit_s), held_(held), note_(std::move(note)) {
     if (!(limit_s > 0 && limit_s <= 600))
         throw InvalidInput(bad_value("limit_s", number_text(limit_s), "above 0, at most 600"));
 }
 
-GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
+GPUSCHED_EXPORT std::int64_t SystemCommand::left_behind() const {
     std::erase_if(left_, [](const auto& one) {
         const auto& [process, time] = one;
         ::waitpid(static_cast<pid_t>(process), nullptr, WNOHANG);
@@ -94,7 +94,7 @@ GPUSCHED_INLINE std::int64_t SystemCommand::left_behind() const {
     return left_.empty() ? 0 : left_.front().first;
 }
 
-GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> arguments,
+GPUSCHED_EXPORT CommandResult SystemCommand::run(std::span<const std::string> arguments,
                                                  std::string_view input) {
     using Clock = std::chrono::steady_clock;
     if (arguments.empty()) throw InvalidInput("arguments: none; expected a program");
@@ -195,4 +195,4 @@ GPUSCHED_INLINE CommandResult SystemCommand::run(std::span<const std::string> ar
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

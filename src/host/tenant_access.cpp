@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/host/tenant_access.hpp>
@@ -7,14 +6,14 @@
 #include <algorithm>
 #include <ctime>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
-GPUSCHED_INLINE void replace_all(std::string& text, std::string_view name, const std::string& value) {
+GPUSCHED_EXPORT void replace_all(std::string& text, std::string_view name, const std::string& value) {
     for (auto k = text.find(name); k != std::string::npos; k = text.find(name, k + value.size()))
         text.replace(k, name.size(), value);
 }
 
-GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
+GPUSCHED_EXPORT std::vector<std::string> hook_arguments(const std::vector<std::string>& program,
                                                         const Host& host, const Configuration& at) {
     const auto& device = mig_device(host.gpus[static_cast<std::size_t>(at.gpu)].device);
     const std::pair<std::string_view, std::string> values[] = {
@@ -28,7 +27,7 @@ GPUSCHED_INLINE std::vector<std::string> hook_arguments(const std::vector<std::s
     return arguments;
 }
 
-GPUSCHED_INLINE std::string hook_failure(const std::vector<std::string>& arguments,
+GPUSCHED_EXPORT std::string hook_failure(const std::vector<std::string>& arguments,
                                          const CommandResult& result) {
     std::string_view text = result.output;
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
@@ -44,7 +43,7 @@ GPUSCHED_INLINE std::string hook_failure(const std::vector<std::string>& argumen
            (text.empty() ? "" : ": " + std::string(text));
 }
 
-GPUSCHED_INLINE void pause_for(double seconds) {
+GPUSCHED_EXPORT void pause_for(double seconds) {
     if (!(seconds > 0)) return;
     const auto whole = static_cast<std::time_t>(seconds);
     std::timespec left{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
@@ -52,4 +51,4 @@ GPUSCHED_INLINE void pause_for(double seconds) {
     nanosleep(&left, nullptr);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/public_devices.hpp"
+#include "model/cordon_taint.hpp"
+#include "model/node_match.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/detail/public_devices.hpp>
-#include <gpusched/model/detail/cordon_taint.hpp>
-#include <gpusched/model/detail/node_match.hpp>
 
 #include <cstddef>
 #include <map>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -162,7 +163,7 @@ struct Renaming {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed) {
+GPUSCHED_EXPORT ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed) {
     auto result = cluster;
     detail::Renaming renaming;
     renaming.find_compared(cluster);
@@ -172,4 +173,4 @@ GPUSCHED_INLINE ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t 
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/other_snapshots.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -14,17 +15,17 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
-inline constexpr std::string_view cluster_format = "gpusched.cluster";
-inline constexpr int newest_cluster_version = 2;
+constexpr std::string_view cluster_format = "gpusched.cluster";
+constexpr int newest_cluster_version = 2;
 
 /// Of a document with mistakes of form, what the model can judge without blaming it for them: nodes, tasks and jobs
 /// that are well-formed, of the tasks only those whose node is among them (unless every node is), and their subgroups only
 /// where every job is.
-inline ClusterSpec well_formed_part(const json::Document& document, int version) {
+static ClusterSpec well_formed_part(const json::Document& document, int version) {
     ClusterSpec part;
     const auto elements = [&](std::string_view key, auto& out) {
         bool all = false;
@@ -58,12 +59,12 @@ inline ClusterSpec well_formed_part(const json::Document& document, int version)
     return part;
 }
 
-inline void require_no_other_snapshot(const std::string& where, const FoundSnapshot& found) {
+static void require_no_other_snapshot(const std::string& where, const FoundSnapshot& found) {
     if (found.is_not_of(System::unknown))
         throw InvalidInput(where + "expected a document of format 'gpusched.cluster', found " + found.told);
 }
 
-inline ClusterSpec cluster_of(const json::Document& document, Problems& problems) {
+static ClusterSpec cluster_of(const json::Document& document, Problems& problems) {
     require_no_other_snapshot(document.where(0), found_snapshot(Place(document, 0)));
     ClusterSpec spec;
     const int version = json::read_fields(document, {cluster_format, newest_cluster_version}, problems, spec);
@@ -80,37 +81,37 @@ inline ClusterSpec cluster_of(const json::Document& document, Problems& problems
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<std::string_view> task_keys() {
+GPUSCHED_EXPORT std::vector<std::string_view> task_keys() {
     std::vector<std::string_view> keys;
     visit_fields(std::type_identity<TaskSpec>{},
                  [&](const char* name, auto, const auto&...) { keys.emplace_back(name); });
     return keys;
 }
 
-GPUSCHED_INLINE ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
+GPUSCHED_EXPORT ClusterSpec cluster_from_json(std::string_view text, std::string_view source) {
     detail::require_no_other_snapshot(std::string(source) + ": ", detail::found_snapshot(text));
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
     return detail::cluster_of(document, problems);
 }
 
-GPUSCHED_INLINE ClusterSpec cluster_from_json(const json::Document& document) {
+GPUSCHED_EXPORT ClusterSpec cluster_from_json(const json::Document& document) {
     Problems problems;
     return detail::cluster_of(document, problems);
 }
 
-GPUSCHED_INLINE ClusterSpec read_cluster(const std::string& path) {
+GPUSCHED_EXPORT ClusterSpec read_cluster(const std::string& path) {
     return cluster_from_json(read_file(path), path);
 }
 
-GPUSCHED_INLINE std::string cluster_to_json(const ClusterSpec& cluster, int indent) {
+GPUSCHED_EXPORT std::string cluster_to_json(const ClusterSpec& cluster, int indent) {
     const LabelLevels levels{cluster.label_levels};
     return json::write_document(detail::cluster_format, cluster, {.indent = indent},
                                 json::version_for(cluster), levels);
 }
 
-GPUSCHED_INLINE void write_cluster(const ClusterSpec& cluster, const std::string& path) {
+GPUSCHED_EXPORT void write_cluster(const ClusterSpec& cluster, const std::string& path) {
     write_file(path, cluster_to_json(cluster));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

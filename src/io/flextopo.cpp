@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/hardware_parts.hpp"
+#include "io/yaml_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 #include <gpusched/io/flextopo.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -256,7 +257,7 @@ class FlexTopoReader {
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareReading flextopo_from_text(std::string_view text, const HardwareReadOptions& options,
+GPUSCHED_EXPORT HardwareReading flextopo_from_text(std::string_view text, const HardwareReadOptions& options,
                                                    std::string_view source_name) {
     const std::string source(source_name);
     Problems problems;
@@ -284,8 +285,8 @@ GPUSCHED_INLINE HardwareReading flextopo_from_text(std::string_view text, const 
     return {detail::finish(parts, source), std::move(notes)};
 }
 
-GPUSCHED_INLINE HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options) {
+GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options) {
     return flextopo_from_text(read_file(path), options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

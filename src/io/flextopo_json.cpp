@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kubernetes_names.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/kubernetes_names.hpp>
 #include <gpusched/io/flextopo_json.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <cstddef>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -55,13 +56,13 @@ flextopo_edge(topology::HardwareRelation relation) {
     return {};
 }
 
-inline std::string json_quoted(std::string_view text) {
+static std::string json_quoted(std::string_view text) {
     std::string out;
     json::Writer(out).write(text);
     return out;
 }
 
-inline std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
+static std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
     using K = topology::HardwareKind;
     using S = topology::HardwareStatus;
     const auto [type, prefix] = flextopo_names(vertex.kind);
@@ -81,13 +82,13 @@ inline std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
            std::string(type) + "\", \"attributes\": {" + attributes + "}}";
 }
 
-inline std::string flextopo_id(const topology::HardwareVertex& vertex) {
+static std::string flextopo_id(const topology::HardwareVertex& vertex) {
     return std::string(flextopo_names(vertex.kind).second) + std::to_string(vertex.id);
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name) {
+GPUSCHED_EXPORT std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name) {
     if (!detail::is_kubernetes_name(name))
         throw InvalidInput("name: " + gpusched::quoted(printable(name)) +
                            "; expected a name as Kubernetes accepts it");
@@ -113,4 +114,4 @@ GPUSCHED_INLINE std::string flextopo_to_json(const topology::HardwareGraph& grap
            "]}}\n";
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,10 +1,10 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/io/formats.hpp>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
-GPUSCHED_INLINE bool reads_xml() noexcept {
+GPUSCHED_EXPORT bool reads_xml() noexcept {
 #ifdef GPUSCHED_HAS_PUGIXML
     return true;
 #else
@@ -12,4 +12,4 @@ GPUSCHED_INLINE bool reads_xml() noexcept {
 #endif
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

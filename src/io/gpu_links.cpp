@@ -1,37 +1,33 @@
-#pragma once
-
-#include <gpusched/io/detail/gpu_links.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "io/gpu_links.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
-GPUSCHED_INTERNAL void GpuLinks::between(int gpu, int other, double gb_s) {
+void GpuLinks::between(int gpu, int other, double gb_s) {
     if (gpu < other)
         direct_[{gpu, other}].first += gb_s;
     else
         direct_[{other, gpu}].second += gb_s;
 }
 
-GPUSCHED_INTERNAL void GpuLinks::to_switch(int gpu, const std::string& name, double gb_s) {
-    through_[name][gpu] += gb_s;
-}
+void GpuLinks::to_switch(int gpu, const std::string& name, double gb_s) { through_[name][gpu] += gb_s; }
 
-GPUSCHED_INTERNAL std::string GpuLinks::fabric(std::string name) const {
+std::string GpuLinks::fabric(std::string name) const {
     for (auto found = above_.find(name); found != above_.end(); found = above_.find(name))
         name = found->second;
     return name;
 }
 
-GPUSCHED_INTERNAL void GpuLinks::switches(const std::string& a, const std::string& b) {
+void GpuLinks::switches(const std::string& a, const std::string& b) {
     const auto one = fabric(a), other = fabric(b);
     if (one != other) above_[std::max(one, other)] = std::min(one, other);
 }
 
-GPUSCHED_INTERNAL void GpuLinks::join(HardwareParts& parts,
-                                      const std::map<int, HardwareParts::Vertex>& gpus) const {
+void GpuLinks::join(HardwareParts& parts, const std::map<int, HardwareParts::Vertex>& gpus) const {
     std::map<std::pair<int, int>, double> total;
     for (const auto& [pair, ends] : direct_) {
         // One end may be silent; where both speak, what both say is sure.
@@ -57,4 +53,4 @@ GPUSCHED_INTERNAL void GpuLinks::join(HardwareParts& parts,
             parts.join(gpus.at(pair.first), gpus.at(pair.second), topology::HardwareRelation::nvlink, gb_s);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

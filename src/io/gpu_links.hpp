@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVLink and xGMI while a machine is read: links between GPUs, and to switches that several GPUs share.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
+#include "io/hardware_parts.hpp"
 
 #include <map>
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// Collects links, GB/s in one direction.
 class GpuLinks {
@@ -30,8 +30,4 @@ class GpuLinks {
     [[nodiscard]] std::string fabric(std::string name) const;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/gpu_links.ipp>
-#endif
+}  // namespace gpusched::io::detail

@@ -1,17 +1,18 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/other_snapshots.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/flextopo.hpp>
 #include <gpusched/io/hardware_files.hpp>
 #include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
-GPUSCHED_INLINE std::optional<HardwareFormat> hardware_format(std::string_view text) {
+GPUSCHED_EXPORT std::optional<HardwareFormat> hardware_format(std::string_view text) {
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     if (start == text.npos) return std::nullopt;
     if (text[start] == '<') {
@@ -25,7 +26,7 @@ GPUSCHED_INLINE std::optional<HardwareFormat> hardware_format(std::string_view t
     return std::nullopt;
 }
 
-GPUSCHED_INLINE HardwareReading hardware_from_text(std::string_view text, const HardwareReadOptions& options,
+GPUSCHED_EXPORT HardwareReading hardware_from_text(std::string_view text, const HardwareReadOptions& options,
                                                    std::string_view source) {
     const auto format = hardware_format(text);
     if (format == HardwareFormat::nvidia_smi) return nvidia_smi_topo_from_text(text, options, source);
@@ -39,8 +40,8 @@ GPUSCHED_INLINE HardwareReading hardware_from_text(std::string_view text, const 
                        (found.told.empty() ? "" : ", found " + found.told));
 }
 
-GPUSCHED_INLINE HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options) {
+GPUSCHED_EXPORT HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options) {
     return hardware_from_text(read_file(path), options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

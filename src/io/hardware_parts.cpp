@@ -1,7 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/hardware_parts.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,19 +9,18 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
-GPUSCHED_INTERNAL HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
+HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
     vertices_.push_back({.kind = kind, .id = id});
     return vertices_.size() - 1;
 }
 
-GPUSCHED_INTERNAL void HardwareParts::join(Vertex a, Vertex b, Relation relation, double gb_s) {
+void HardwareParts::join(Vertex a, Vertex b, Relation relation, double gb_s) {
     links_.push_back({a, b, {relation, gb_s}});
 }
 
-GPUSCHED_INTERNAL void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids,
-                                                int group_size) {
+void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids, int group_size) {
     if (core_ids.empty()) join(socket, numa, Relation::hosts);
     Vertex group = 0;
     for (std::size_t i = 0; i < core_ids.size(); ++i) {
@@ -36,7 +35,7 @@ GPUSCHED_INTERNAL void HardwareParts::add_cores(Vertex socket, Vertex numa, cons
 
 /// How many ranges of CPUs are threads of the same cores: Linux numbers first threads first, so that every NUMA node
 /// has equally long ranges, the second ones all above the first ones.
-inline int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
+static int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     std::size_t ranges = 0;
     for (const auto& [id, numa] : numa_nodes) {
         if (numa.cpus.empty() || numa.cores) continue;
@@ -59,7 +58,7 @@ inline int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     return ranges == 0 ? 1 : static_cast<int>(ranges);
 }
 
-GPUSCHED_INTERNAL std::map<int, HardwareParts::Vertex>
+std::map<int, HardwareParts::Vertex>
 HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
                               const HardwareReadOptions& options, const std::string& source,
                               Problems& problems, std::vector<std::string>& notes) {
@@ -114,11 +113,11 @@ HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
     return out;
 }
 
-GPUSCHED_INTERNAL void check_options(const HardwareReadOptions& options, Problems& problems) {
+void check_options(const HardwareReadOptions& options, Problems& problems) {
     check_fields(problems, options);
 }
 
-GPUSCHED_INTERNAL topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
+topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
     try {
         return topology::HardwareGraph::from_graph(parts);
     } catch (const InvalidInput& error) {
@@ -129,4 +128,4 @@ GPUSCHED_INTERNAL topology::HardwareGraph finish(const HardwareParts& parts, con
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine while it is read: vertices and edges that become a HardwareGraph.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/hardware_reading.hpp>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// A NUMA node as far as a text tells.
 struct NumaReading {
@@ -71,8 +71,4 @@ void check_options(const HardwareReadOptions& options, Problems& problems);
 /// The machine, with the source before what does not fit together.
 [[nodiscard]] topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source);
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/hardware_parts.ipp>
-#endif
+}  // namespace gpusched::io::detail

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/host_list.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/host_list.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +10,10 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// "01-03,7" -> 01 02 03 7; at most so many
-inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
+static bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
                          std::vector<std::string>& out) {
     while (true) {
         const auto comma = std::min(text.find(','), text.size());
@@ -39,7 +40,7 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
     }
 }
 
-GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left) {
+GPUSCHED_EXPORT std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left) {
     std::vector<std::string> out;
     while (true) {
         std::vector<std::string> names{""};
@@ -81,4 +82,4 @@ GPUSCHED_INLINE std::optional<std::vector<std::string>> host_list(std::string_vi
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of hosts as Slurm writes them.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -9,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// Most names that the lists of one text may stand for.
 inline constexpr std::size_t most_hosts = 1'000'000;
@@ -35,8 +34,4 @@ struct HostBudget {
 /// than that.
 [[nodiscard]] std::optional<std::vector<std::string>> host_list(std::string_view text, HostBudget& left);
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/host_list.ipp>
-#endif
+}  // namespace gpusched::io::detail

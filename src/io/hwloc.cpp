@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/gpu_links.hpp"
+#include "io/hardware_parts.hpp"
+#include "io/hwloc_devices.hpp"
+#include "io/hwloc_memory.hpp"
+#include "io/xml.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/detail/gpu_links.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/hwloc_devices.hpp>
-#include <gpusched/io/detail/hwloc_memory.hpp>
-#include <gpusched/io/detail/xml.hpp>
 #include <gpusched/io/hwloc.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 #ifdef GPUSCHED_HAS_PUGIXML
 
@@ -346,7 +347,7 @@ class HwlocReader {
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
+GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
                                                std::string_view source) {
     Problems problems;
     detail::check_options(options, problems);
@@ -367,15 +368,15 @@ GPUSCHED_INLINE HardwareReading hwloc_from_xml(std::string_view text, const Hard
 
 #else
 
-GPUSCHED_INLINE HardwareReading hwloc_from_xml(std::string_view, const HardwareReadOptions&,
+GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view, const HardwareReadOptions&,
                                                std::string_view source) {
     detail::no_xml(std::string(source));
 }
 
 #endif
 
-GPUSCHED_INLINE HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options) {
+GPUSCHED_EXPORT HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options) {
     return hwloc_from_xml(read_file(path), options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

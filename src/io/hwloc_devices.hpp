@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which devices in a topology of hwloc are GPUs.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// The libraries by whose devices hwloc knows GPUs, the best numbering first.
 inline constexpr std::array<std::string_view, 5> gpu_libraries{"nvml", "rsmi", "cuda", "ze", "opencl"};
@@ -51,4 +52,4 @@ inline PciKind pci_kind(std::string_view type, double link_gb_s) {
     return nvidia || (amd && link_gb_s > 0) ? PciKind::display : PciKind::other;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // NUMA nodes of hwloc where CPUs have several kinds of memory.
 #pragma once
 
+#include "io/hardware_parts.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// A NUMA node as hwloc writes it.
 struct HwlocNuma {
@@ -57,4 +59,4 @@ inline void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
     return further;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,18 +1,19 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kubernetes/kai.hpp"
+#include "io/kubernetes/reader.hpp"
+#include "io/other_snapshots.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/detail/kubernetes/kai.hpp>
-#include <gpusched/io/detail/kubernetes/reader.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/kai.hpp>
 
 #include <cstddef>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
-GPUSCHED_INLINE ClusterReading kai_snapshot_from_text(std::string_view text,
+GPUSCHED_EXPORT ClusterReading kai_snapshot_from_text(std::string_view text,
                                                       const KubernetesReadOptions& options,
                                                       std::string_view source_name) {
     const std::string source(source_name);
@@ -54,10 +55,10 @@ GPUSCHED_INLINE ClusterReading kai_snapshot_from_text(std::string_view text,
     return out;
 }
 
-GPUSCHED_INLINE ClusterReading read_kai_snapshot(const std::string& path,
+GPUSCHED_EXPORT ClusterReading read_kai_snapshot(const std::string& path,
                                                  const KubernetesReadOptions& options) {
     const auto text = read_file(path);
     return kai_snapshot_from_text(text, options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

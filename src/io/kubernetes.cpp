@@ -1,10 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kubernetes/reader.hpp"
+#include "io/other_snapshots.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/detail/kubernetes/reader.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>
@@ -13,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
-GPUSCHED_INLINE ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
+GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
                                                      const KubernetesReadOptions& options) {
     Problems problems;
     check_fields(problems, options);
@@ -48,14 +49,14 @@ GPUSCHED_INLINE ClusterReading kubernetes_from_texts(std::span<const NamedText> 
     return out;
 }
 
-GPUSCHED_INLINE ClusterReading kubernetes_from_text(std::string_view text,
+GPUSCHED_EXPORT ClusterReading kubernetes_from_text(std::string_view text,
                                                     const KubernetesReadOptions& options,
                                                     std::string_view source) {
     const NamedText one{text, std::string(source)};
     return kubernetes_from_texts({&one, 1}, options);
 }
 
-GPUSCHED_INLINE std::vector<std::string> kubernetes_files(std::span<const std::string> paths) {
+GPUSCHED_EXPORT std::vector<std::string> kubernetes_files(std::span<const std::string> paths) {
     namespace fs = std::filesystem;
     std::vector<std::string> out;
     for (const auto& path : paths) {
@@ -79,7 +80,7 @@ GPUSCHED_INLINE std::vector<std::string> kubernetes_files(std::span<const std::s
     return out;
 }
 
-GPUSCHED_INLINE ClusterReading read_kubernetes(std::span<const std::string> paths,
+GPUSCHED_EXPORT ClusterReading read_kubernetes(std::span<const std::string> paths,
                                                const KubernetesReadOptions& options) {
     const auto files = kubernetes_files(paths);
     std::vector<std::string> contents;
@@ -92,4 +93,4 @@ GPUSCHED_INLINE ClusterReading read_kubernetes(std::span<const std::string> path
     return kubernetes_from_texts(texts, options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

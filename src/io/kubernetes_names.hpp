@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names as Kubernetes accepts them.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// A pod's namespace and name. Views of the task's name and the default namespace.
 struct PodName {
@@ -76,4 +77,4 @@ inline void require_kubernetes_names(const PlanSpec& plan, std::string_view defa
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

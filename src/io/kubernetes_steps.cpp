@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kubernetes_names.hpp"
+#include "io/kubernetes_steps_script.hpp"
+#include "io/plan_text.hpp"
 
-#include <gpusched/io/detail/kubernetes_names.hpp>
-#include <gpusched/io/detail/kubernetes_steps_script.hpp>
-#include <gpusched/io/detail/plan_text.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/io/kubernetes_steps.hpp>
 
 #include <array>
@@ -12,12 +13,12 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
 /// FNV-1a in hexadecimal digits: tells one script's steps from another's.
-inline std::string fingerprint(std::string_view text) {
+static std::string fingerprint(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     std::array<char, 16> digits{};
@@ -27,7 +28,7 @@ inline std::string fingerprint(std::string_view text) {
 
 /// The nodes that pods leave and none moves to, but for those that are vacated: where replacements must not come back to while the plan
 /// is carried out.
-inline std::set<std::string> held_nodes(const PlanSpec& plan) {
+static std::set<std::string> held_nodes(const PlanSpec& plan) {
     std::set<std::string> out;
     for (const auto& move : plan.moves) out.insert(move.from);
     for (const auto& move : plan.moves) out.erase(move.to);
@@ -36,7 +37,7 @@ inline std::set<std::string> held_nodes(const PlanSpec& plan) {
 }
 
 /// The calls of the shell functions, in order.
-inline std::string kubernetes_steps(const PlanSpec& plan, std::string_view default_namespace) {
+static std::string kubernetes_steps(const PlanSpec& plan, std::string_view default_namespace) {
     // Names hold lower-case letters, digits, '-' and '.' only, so that nothing needs quoting below.
     const auto pod = [&](const std::string& task) {
         const auto name = pod_name(task, default_namespace);
@@ -72,7 +73,7 @@ inline std::string kubernetes_steps(const PlanSpec& plan, std::string_view defau
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string plan_to_kubernetes_steps(const PlanSpec& plan,
+GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                      const KubernetesStepsOptions& options) {
     detail::require_kubernetes_names(plan, options.default_namespace);
     const auto counted = [](auto count, const std::string& noun) {
@@ -115,4 +116,4 @@ set -eu
     return out + "\nsteps() {\n" + steps + "}\n\nmain \"$@\"\n";
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

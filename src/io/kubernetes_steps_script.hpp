@@ -1,11 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shell functions of a plan that is written as kubectl calls.
 #pragma once
 
-#include <gpusched/config.hpp>
-
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// Follows a head with the variables `plan` (what the plan is, one word) and `nodes`, and is followed by a function `steps`, which calls `cordon`,
 /// `evict`, `move`, `finish_wave`, `release` and `placed`, and by a call of `main`.
@@ -306,4 +305,4 @@ main() {
 }
 )sh";
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,22 +1,23 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/yaml_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
-inline constexpr std::string_view hostname_label = "kubernetes.io/hostname";
+constexpr std::string_view hostname_label = "kubernetes.io/hostname";
 
-inline TopologyLevels topology_levels(const Place& object, Problems& problems) {
+static TopologyLevels topology_levels(const Place& object, Problems& problems) {
     TopologyLevels out{.name = object["metadata"]["name"].text().value_or("")};
     const auto levels = object["spec"]["levels"];
     if (!levels.is(json::Kind::array) || levels.items().empty() || levels.items().size() > 16)
@@ -77,7 +78,7 @@ NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes,
 
 }  // namespace detail
 
-GPUSCHED_INLINE TopologyLevels topology_levels_from_text(std::string_view text,
+GPUSCHED_EXPORT TopologyLevels topology_levels_from_text(std::string_view text,
                                                          const KubernetesTopologyOptions& options,
                                                          std::string_view source_name) {
     const std::string source(source_name);
@@ -106,7 +107,7 @@ GPUSCHED_INLINE TopologyLevels topology_levels_from_text(std::string_view text,
     return levels;
 }
 
-GPUSCHED_INLINE std::vector<LabelledNode> labelled_nodes_from_text(std::string_view text,
+GPUSCHED_EXPORT std::vector<LabelledNode> labelled_nodes_from_text(std::string_view text,
                                                                    std::string_view source_name) {
     const std::string source(source_name);
     Problems problems;
@@ -137,24 +138,24 @@ GPUSCHED_INLINE std::vector<LabelledNode> labelled_nodes_from_text(std::string_v
     return out;
 }
 
-GPUSCHED_INLINE NetworkReading network_from_labels(const TopologyLevels& levels,
+GPUSCHED_EXPORT NetworkReading network_from_labels(const TopologyLevels& levels,
                                                    std::span<const LabelledNode> nodes) {
     return detail::place_by_labels(
         levels, nodes, [](const LabelledNode& node) { return node.name; },
         [](const LabelledNode& node) -> const auto& { return node.labels; });
 }
 
-GPUSCHED_INLINE NetworkReading network_from_labels(const TopologyLevels& levels, const ClusterSpec& cluster) {
+GPUSCHED_EXPORT NetworkReading network_from_labels(const TopologyLevels& levels, const ClusterSpec& cluster) {
     return detail::place_by_labels(
         levels, cluster.nodes, [](const NodeSpec& node) { return node.name; },
         [](const NodeSpec& node) -> const auto& { return node.labels; });
 }
 
-GPUSCHED_INLINE NetworkReading read_kubernetes_topology(const std::string& topology_path,
+GPUSCHED_EXPORT NetworkReading read_kubernetes_topology(const std::string& topology_path,
                                                         const std::string& nodes_path,
                                                         const KubernetesTopologyOptions& options) {
     const auto levels = topology_levels_from_text(read_file(topology_path), options, topology_path);
     return network_from_labels(levels, labelled_nodes_from_text(read_file(nodes_path), nodes_path));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

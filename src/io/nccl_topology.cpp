@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/gpu_links.hpp"
+#include "io/hardware_parts.hpp"
+#include "io/xml.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/detail/gpu_links.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/xml.hpp>
 #include <gpusched/io/nccl_topology.hpp>
 
 #include <algorithm>
@@ -13,14 +14,14 @@
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 #ifdef GPUSCHED_HAS_PUGIXML
 
 namespace detail {
 
 /// GB/s of a PCIe link, without the share of its line code.
-inline double pcie_gb_s(double gt_s, int lanes) { return gt_s * lanes / 8 * (gt_s > 5 ? 128.0 / 130 : 0.8); }
+static double pcie_gb_s(double gt_s, int lanes) { return gt_s * lanes / 8 * (gt_s > 5 ? 128.0 / 130 : 0.8); }
 
 /// What `cpu` and `pci` elements describe.
 class NcclReader {
@@ -220,7 +221,7 @@ class NcclReader {
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareReading nccl_topology_from_xml(std::string_view text,
+GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view text,
                                                        const HardwareReadOptions& options,
                                                        std::string_view source) {
     Problems problems;
@@ -241,16 +242,16 @@ GPUSCHED_INLINE HardwareReading nccl_topology_from_xml(std::string_view text,
 
 #else
 
-GPUSCHED_INLINE HardwareReading nccl_topology_from_xml(std::string_view, const HardwareReadOptions&,
+GPUSCHED_EXPORT HardwareReading nccl_topology_from_xml(std::string_view, const HardwareReadOptions&,
                                                        std::string_view source) {
     detail::no_xml(std::string(source));
 }
 
 #endif
 
-GPUSCHED_INLINE HardwareReading read_nccl_topology(const std::string& path,
+GPUSCHED_EXPORT HardwareReading read_nccl_topology(const std::string& path,
                                                    const HardwareReadOptions& options) {
     return nccl_topology_from_xml(read_file(path), options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/network_reading.hpp>
 
@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -49,11 +49,11 @@ class PathGraph {
 
 }  // namespace detail
 
-GPUSCHED_INLINE topology::NetworkTree network_tree(const NetworkReading& reading) {
+GPUSCHED_EXPORT topology::NetworkTree network_tree(const NetworkReading& reading) {
     return topology::NetworkTree::from_graph(detail::PathGraph(reading), reading.nodes.size());
 }
 
-GPUSCHED_INLINE std::size_t set_network(ClusterSpec& cluster, const NetworkReading& reading) {
+GPUSCHED_EXPORT std::size_t set_network(ClusterSpec& cluster, const NetworkReading& reading) {
     std::unordered_map<std::string_view, const NetworkReading::Node*> known;
     for (const auto& node : reading.nodes) known.emplace(node.name, &node);
     std::size_t set = 0;
@@ -66,4 +66,4 @@ GPUSCHED_INLINE std::size_t set_network(ClusterSpec& cluster, const NetworkReadi
     return set;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/hardware_parts.hpp"
+#include "io/yaml_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
 
 #include <algorithm>
@@ -13,12 +14,12 @@
 #include <set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
 /// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None when it is none or too large.
-inline std::optional<std::int64_t> quantity_milli(std::string_view text) {
+static std::optional<std::int64_t> quantity_milli(std::string_view text) {
     double value = 0;
     std::string_view suffix = text;
     if (!take_number(suffix, value) || !(value >= 0)) return std::nullopt;
@@ -35,7 +36,7 @@ inline std::optional<std::int64_t> quantity_milli(std::string_view text) {
     return std::nullopt;
 }
 
-inline std::optional<int> trailing_number(std::string_view name) {
+static std::optional<int> trailing_number(std::string_view name) {
     int number = -1;
     return read_number(trailing_digits(name), number) && number <= 1023 ? std::optional(number)
                                                                         : std::nullopt;
@@ -134,7 +135,7 @@ class NodeResourceReader {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<NodeResources> node_resource_topology_from_text(std::string_view text,
+GPUSCHED_EXPORT std::vector<NodeResources> node_resource_topology_from_text(std::string_view text,
                                                                             std::string_view source_name) {
     const std::string source(source_name);
     Problems problems;
@@ -154,11 +155,11 @@ GPUSCHED_INLINE std::vector<NodeResources> node_resource_topology_from_text(std:
     return out;
 }
 
-GPUSCHED_INLINE std::vector<NodeResources> read_node_resource_topology(const std::string& path) {
+GPUSCHED_EXPORT std::vector<NodeResources> read_node_resource_topology(const std::string& path) {
     return node_resource_topology_from_text(read_file(path), path);
 }
 
-GPUSCHED_INLINE HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options) {
+GPUSCHED_EXPORT HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options) {
     Problems problems;
     detail::check_options(options, problems);
     problems.throw_if_any();
@@ -199,4 +200,4 @@ GPUSCHED_INLINE HardwareReading machine_of(const NodeResources& node, const Hard
     return {detail::finish(parts, owner), std::move(notes)};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

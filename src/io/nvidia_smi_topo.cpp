@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/hardware_parts.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/hardware_parts.hpp>
 #include <gpusched/io/nvidia_smi_topo.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -41,7 +42,7 @@ struct SmiMatrix {
 };
 
 /// Text without the codes that underline it on a terminal.
-inline std::string without_escapes(std::string_view text) {
+static std::string without_escapes(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
@@ -55,7 +56,7 @@ inline std::string without_escapes(std::string_view text) {
 }
 
 /// The cells of a line: between tabs, or between at least so many blanks.
-inline std::vector<std::string_view> smi_cells(std::string_view line, bool tabs, std::string_view blanks) {
+static std::vector<std::string_view> smi_cells(std::string_view line, bool tabs, std::string_view blanks) {
     std::vector<std::string_view> cells;
     if (!tabs) line = trimmed(line);
     while (true) {
@@ -67,12 +68,12 @@ inline std::vector<std::string_view> smi_cells(std::string_view line, bool tabs,
     }
 }
 
-inline std::optional<int> small_number(std::string_view digits, int most) {
+static std::optional<int> small_number(std::string_view digits, int most) {
     int value = -1;
     return read_number(digits, value) && value >= 0 && value <= most ? std::optional(value) : std::nullopt;
 }
 
-inline std::optional<SmiEntry> smi_entry(std::string_view text) {
+static std::optional<SmiEntry> smi_entry(std::string_view text) {
     using Path = SmiEntry::Path;
     if (text == "X") return SmiEntry{Path::self, 0};
     if (text == "PIX") return SmiEntry{Path::pix, 0};
@@ -86,14 +87,14 @@ inline std::optional<SmiEntry> smi_entry(std::string_view text) {
     return std::nullopt;
 }
 
-inline bool is_peer_entry(std::string_view text) {
+static bool is_peer_entry(std::string_view text) {
     for (const auto* word : {"OK", "CNS", "GNS", "TNS", "NS", "U"})
         if (text == word) return true;
     return false;
 }
 
 /// `GPU7` -> 7
-inline std::optional<int> smi_gpu(std::string_view name) {
+static std::optional<int> smi_gpu(std::string_view name) {
     return name.starts_with("GPU") ? small_number(name.substr(3), 100000) : std::nullopt;
 }
 
@@ -242,7 +243,7 @@ class SmiParser {
 };
 
 /// Which devices are as close as `path` or closer, directly or through others: a number per device.
-inline std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Path path) {
+static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Path path) {
     std::vector<std::size_t> group(matrix.devices.size());
     std::iota(group.begin(), group.end(), std::size_t{0});
     for (std::size_t i = 0; i < group.size(); ++i)
@@ -254,7 +255,7 @@ inline std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Pa
 }
 
 /// NUMA nodes of GPUs for which the text has none: those with the same CPUs share one.
-inline bool infer_numa(std::vector<SmiDevice>& devices) {
+static bool infer_numa(std::vector<SmiDevice>& devices) {
     int next = 0;
     for (const auto& device : devices)
         if (device.numa) next = std::max(next, *device.numa + 1);
@@ -269,7 +270,7 @@ inline bool infer_numa(std::vector<SmiDevice>& devices) {
     return inferred;
 }
 
-inline void add_smi_gpus(const SmiMatrix& matrix, HardwareParts& parts,
+static void add_smi_gpus(const SmiMatrix& matrix, HardwareParts& parts,
                          const std::map<int, std::size_t>& numa_vertex, const HardwareReadOptions& options) {
     using Kind = topology::HardwareKind;
     using Relation = topology::HardwareRelation;
@@ -315,7 +316,7 @@ inline void add_smi_gpus(const SmiMatrix& matrix, HardwareParts& parts,
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareReading nvidia_smi_topo_from_text(std::string_view text,
+GPUSCHED_EXPORT HardwareReading nvidia_smi_topo_from_text(std::string_view text,
                                                           const HardwareReadOptions& options,
                                                           std::string_view source_name) {
     using detail::SmiEntry;
@@ -363,9 +364,9 @@ GPUSCHED_INLINE HardwareReading nvidia_smi_topo_from_text(std::string_view text,
     return {detail::finish(parts, source), std::move(notes)};
 }
 
-GPUSCHED_INLINE HardwareReading read_nvidia_smi_topo(const std::string& path,
+GPUSCHED_EXPORT HardwareReading read_nvidia_smi_topo(const std::string& path,
                                                      const HardwareReadOptions& options) {
     return nvidia_smi_topo_from_text(read_file(path), options, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

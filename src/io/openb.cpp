@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "core/csv_reader.hpp"
 
-#include <gpusched/core/detail/csv_reader.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
@@ -11,11 +12,11 @@
 #include <unordered_set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
-inline constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // what a snapshot takes
+constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // what a snapshot takes
 
 template <std::size_t Columns>
 void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen,
@@ -26,7 +27,7 @@ void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::strin
         table.report(0, gpusched::quoted(printable(name)) + " occurs twice");
 }
 
-inline std::vector<NodeSpec> openb_nodes(std::string_view text, const std::string& source,
+static std::vector<NodeSpec> openb_nodes(std::string_view text, const std::string& source,
                                          bool gpu_nodes_only, Problems& problems) {
     enum { sn, cpu_milli, memory_mib, gpu, model };
     csv::Reader<5> table(text, source, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, 5, problems);
@@ -45,7 +46,7 @@ inline std::vector<NodeSpec> openb_nodes(std::string_view text, const std::strin
     return nodes;
 }
 
-inline std::optional<PriorityClass> openb_priority_class(std::string_view qos) {
+static std::optional<PriorityClass> openb_priority_class(std::string_view qos) {
     for (const auto* name : {"LS", "LSR", "LSE", "SYSTEM", "Guaranteed"})
         if (qos == name) return PriorityClass::hp;
     for (const auto* name : {"BE", "BestEffort"})
@@ -55,7 +56,7 @@ inline std::optional<PriorityClass> openb_priority_class(std::string_view qos) {
 }
 
 /// The parts of "A|B|A" without empty ones and repetitions, in order.
-inline std::vector<std::string> openb_models(std::string_view spec) {
+static std::vector<std::string> openb_models(std::string_view spec) {
     std::vector<std::string> models;
     while (!spec.empty()) {
         const auto bar = std::min(spec.find('|'), spec.size());
@@ -67,7 +68,7 @@ inline std::vector<std::string> openb_models(std::string_view spec) {
     return models;
 }
 
-inline std::vector<TraceTask> openb_pods(std::string_view text, const std::string& source,
+static std::vector<TraceTask> openb_pods(std::string_view text, const std::string& source,
                                          Problems& problems) {
     enum {
         name,
@@ -129,7 +130,7 @@ inline std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
     return pods;
 }
 
-inline Trace openb_trace(std::string_view nodes, const std::string& node_source, std::string_view pods,
+static Trace openb_trace(std::string_view nodes, const std::string& node_source, std::string_view pods,
                          const std::string& pod_source, const OpenbOptions& options) {
     Problems problems;
     Trace trace;
@@ -141,15 +142,15 @@ inline Trace openb_trace(std::string_view nodes, const std::string& node_source,
 
 }  // namespace detail
 
-GPUSCHED_INLINE Trace read_openb(const std::string& node_csv, const std::string& pod_csv,
+GPUSCHED_EXPORT Trace read_openb(const std::string& node_csv, const std::string& pod_csv,
                                  const OpenbOptions& options) {
     const auto nodes = read_file(node_csv);
     return detail::openb_trace(nodes, node_csv, read_file(pod_csv), pod_csv, options);
 }
 
-GPUSCHED_INLINE Trace openb_from_csv(std::string_view nodes, std::string_view pods,
+GPUSCHED_EXPORT Trace openb_from_csv(std::string_view nodes, std::string_view pods,
                                      const OpenbOptions& options) {
     return detail::openb_trace(nodes, "<nodes>", pods, "<pods>", options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which import reads a document that is a cluster in the words of some system.
 #pragma once
 
+#include "io/yaml_document.hpp"
+
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 enum class System : std::uint8_t { unknown, kubernetes, kai, slurm, packed };
 
@@ -63,4 +65,4 @@ inline FoundSnapshot found_snapshot(std::string_view text) {
     return {};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

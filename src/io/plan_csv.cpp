@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/plan_text.hpp"
 
-#include <gpusched/io/detail/plan_text.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/io/plan_csv.hpp>
 
 #include <array>
@@ -8,11 +9,11 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
-inline void add_csv_row(std::string& out, std::span<const std::string_view> cells) {
+static void add_csv_row(std::string& out, std::span<const std::string_view> cells) {
     bool first = true;
     for (const auto cell : cells) {
         if (!first) out += ',';
@@ -30,7 +31,7 @@ inline void add_csv_row(std::string& out, std::span<const std::string_view> cell
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
+GPUSCHED_EXPORT std::string plan_to_csv(const PlanSpec& plan) {
     std::string out;
     const auto row = [&](const std::array<std::string_view, 9>& cells) { detail::add_csv_row(out, cells); };
     row({"step", "wave", "task", "from", "to", "gpus", "how", "chain", "for"});
@@ -46,4 +47,4 @@ GPUSCHED_INLINE std::string plan_to_csv(const PlanSpec& plan) {
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/plan_json.hpp>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// Numbers of at least 0 by the names of the parts.
 template <>
@@ -28,17 +28,17 @@ struct MarkedForm<CostParts> {
     static void write(Writer& writer, const std::map<std::string, double>& cost) { writer.write(cost); }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
-inline constexpr std::string_view plan_format = "gpusched.plan";
-inline constexpr int newest_plan_version = 2;
+constexpr std::string_view plan_format = "gpusched.plan";
+constexpr int newest_plan_version = 2;
 
 /// @param problems  those that were found before
 /// @throws InvalidInput with every problem; once the form is right, with every list of GPUs that names one twice
-inline PlanSpec plan_of(const json::Document& document, Problems& problems) {
+static PlanSpec plan_of(const json::Document& document, Problems& problems) {
     auto plan = json::read_document<PlanSpec>(document, {plan_format, newest_plan_version}, problems);
     const auto check = [&](const auto& steps, const char* field) {
         for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -56,25 +56,25 @@ inline PlanSpec plan_of(const json::Document& document, Problems& problems) {
 }
 }  // namespace detail
 
-GPUSCHED_INLINE PlanSpec plan_from_json(std::string_view text, std::string_view source) {
+GPUSCHED_EXPORT PlanSpec plan_from_json(std::string_view text, std::string_view source) {
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
     return detail::plan_of(document, problems);
 }
 
-GPUSCHED_INLINE PlanSpec plan_from_json(const json::Document& document) {
+GPUSCHED_EXPORT PlanSpec plan_from_json(const json::Document& document) {
     Problems problems;
     return detail::plan_of(document, problems);
 }
 
-GPUSCHED_INLINE PlanSpec read_plan(const std::string& path) { return plan_from_json(read_file(path), path); }
+GPUSCHED_EXPORT PlanSpec read_plan(const std::string& path) { return plan_from_json(read_file(path), path); }
 
-GPUSCHED_INLINE std::string plan_to_json(const PlanSpec& plan, int indent) {
+GPUSCHED_EXPORT std::string plan_to_json(const PlanSpec& plan, int indent) {
     return json::write_document(detail::plan_format, plan, {.indent = indent}, json::version_for(plan));
 }
 
-GPUSCHED_INLINE void write_plan(const PlanSpec& plan, const std::string& path) {
+GPUSCHED_EXPORT void write_plan(const PlanSpec& plan, const std::string& path) {
     write_file(path, plan_to_json(plan));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the text forms of a plan have in common.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// The moves in the order in which they happen.
 inline std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
@@ -26,4 +27,4 @@ inline std::string join(const std::vector<int>& numbers, const char* separator) 
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kubernetes_names.hpp"
+#include "io/plan_text.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/io/detail/kubernetes_names.hpp>
-#include <gpusched/io/detail/plan_text.hpp>
 #include <gpusched/io/pod_migration_jobs.hpp>
 #include <gpusched/json/writer.hpp>
 
@@ -11,19 +12,19 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
 /// A double-quoted YAML scalar, which JSON strings are.
-inline std::string yaml(std::string_view text) {
+static std::string yaml(std::string_view text) {
     std::string out;
     json::Writer(out).write(text);
     return out;
 }
 
 /// The class of the devices among those GPUs of the node; where these say nothing, the class that the task prefers.
-inline std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
+static std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
     if (node != nullptr) {
         auto first = node->gpu_count;
         for (const auto& group : node->devices) {
@@ -37,7 +38,7 @@ inline std::string device_class(const TaskSpec& task, const NodeSpec* node, cons
 
 /// What a reservation asks for, as lines of a resource list.
 /// @param devices the class of its devices
-inline std::string yaml_requests(const TaskSpec& task, const std::string& devices,
+static std::string yaml_requests(const TaskSpec& task, const std::string& devices,
                                  const std::string& indent) {
     std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
                       "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
@@ -54,7 +55,7 @@ inline std::string yaml_requests(const TaskSpec& task, const std::string& device
            "koordinator.sh/gpu-memory-ratio: " + percent + "\n";
 }
 
-inline std::string yaml_tolerations(const TaskSpec& task, const std::string& indent) {
+static std::string yaml_tolerations(const TaskSpec& task, const std::string& indent) {
     if (task.tolerations.empty()) return {};
     std::string out = indent + "tolerations:\n";
     for (const auto& toleration : task.tolerations) {
@@ -68,7 +69,7 @@ inline std::string yaml_tolerations(const TaskSpec& task, const std::string& ind
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
+GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
                                                        const KoordinatorOptions& options) {
     std::unordered_map<std::string_view, const TaskSpec*> tasks;
     for (const auto& task : cluster.tasks) tasks.emplace(task.name, &task);
@@ -147,4 +148,4 @@ GPUSCHED_INLINE std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

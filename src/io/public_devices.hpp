@@ -1,13 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of classes of devices that vendors gave, and that therefore do not tell whose a cluster is.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// Takes digits off the front; false where there is none.
 constexpr bool take_digits(std::string_view& text) noexcept {
@@ -58,4 +57,4 @@ constexpr bool is_public_device_class(std::string_view name) noexcept {
     return is_mig_profile(name);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

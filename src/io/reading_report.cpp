@@ -1,14 +1,14 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/io/reading_report.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
-GPUSCHED_INLINE std::string reading_report_to_text(const ReadingReport& report) {
+GPUSCHED_EXPORT std::string reading_report_to_text(const ReadingReport& report) {
     std::string out;
     const auto section = [&](Fidelity fidelity, const char* title) {
         std::size_t width = 0;
@@ -43,10 +43,10 @@ GPUSCHED_INLINE std::string reading_report_to_text(const ReadingReport& report) 
     return out;
 }
 
-GPUSCHED_INLINE std::string reading_report_to_json(const ReadingReport& report) {
+GPUSCHED_EXPORT std::string reading_report_to_json(const ReadingReport& report) {
     std::string out;
     json::Writer(out, {.indent = 1, .line_per_value = true}).write(report);
     return out + "\n";
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ReportBuilder: counts what was read how, row by row.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 class ReportBuilder {
   public:
@@ -69,4 +70,4 @@ class ReportBuilder {
     ReadingReport report_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,13 +1,14 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/other_snapshots.hpp"
+#include "io/slurm/json.hpp"
+#include "io/slurm/reader.hpp"
+#include "io/slurm/text.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
-#include <gpusched/io/detail/slurm/json.hpp>
-#include <gpusched/io/detail/slurm/reader.hpp>
-#include <gpusched/io/detail/slurm/text.hpp>
 #include <gpusched/io/slurm.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 
@@ -15,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail::slurm {
 
 /// Whether a text that is no JSON is topology.conf: its first line begins a switch or a block.
-inline bool is_topology(std::string_view text) {
+static bool is_topology(std::string_view text) {
     while (!text.empty()) {
         const auto line = upper_case(trimmed(take_line(text)));
         if (line.empty() || line.front() == '#') continue;
@@ -31,7 +32,7 @@ inline bool is_topology(std::string_view text) {
 }
 
 /// Whether a text that is no JSON is topology.yaml: it has a list of topologies.
-inline bool is_topology_list(std::string_view text) {
+static bool is_topology_list(std::string_view text) {
     while (!text.empty()) {
         auto line = trimmed(take_line(text));
         if (line.empty() || line.front() == '#' || line == "---") continue;
@@ -114,7 +115,7 @@ class Input {
 
 }  // namespace detail::slurm
 
-GPUSCHED_INLINE ClusterReading slurm_from_texts(std::span<const NamedText> texts,
+GPUSCHED_EXPORT ClusterReading slurm_from_texts(std::span<const NamedText> texts,
                                                 const SlurmReadOptions& options) {
     Problems problems;
     check_fields(problems, options);
@@ -136,13 +137,13 @@ GPUSCHED_INLINE ClusterReading slurm_from_texts(std::span<const NamedText> texts
     return out;
 }
 
-GPUSCHED_INLINE ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options,
+GPUSCHED_EXPORT ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options,
                                                std::string_view source) {
     const NamedText one{text, std::string(source)};
     return slurm_from_texts({&one, 1}, options);
 }
 
-GPUSCHED_INLINE ClusterReading read_slurm(std::span<const std::string> paths,
+GPUSCHED_EXPORT ClusterReading read_slurm(std::span<const std::string> paths,
                                           const SlurmReadOptions& options) {
     std::vector<std::string> contents;
     std::vector<NamedText> texts;
@@ -154,4 +155,4 @@ GPUSCHED_INLINE ClusterReading read_slurm(std::span<const std::string> paths,
     return slurm_from_texts(texts, options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,10 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/host_list.hpp"
+#include "io/yaml_document.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/host_list.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -137,7 +138,7 @@ class SlurmNetwork {
     HostBudget left_;
 };
 
-inline std::string lower_case(std::string_view text) {
+static std::string lower_case(std::string_view text) {
     std::string out(text);
     for (auto& c : out)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -145,7 +146,7 @@ inline std::string lower_case(std::string_view text) {
 }
 
 /// One line without comment, continuations joined: its words key=value.
-inline void slurm_line(std::string_view line, const std::string& where, SlurmNetwork& network,
+static void slurm_line(std::string_view line, const std::string& where, SlurmNetwork& network,
                        Problems& problems) {
     std::map<std::string, std::string> words;
     while (true) {
@@ -185,7 +186,7 @@ inline void slurm_line(std::string_view line, const std::string& where, SlurmNet
 }
 
 /// A host list in YAML: text, or an array of such.
-inline std::string slurm_hosts(const Place& place, Problems& problems) {
+static std::string slurm_hosts(const Place& place, Problems& problems) {
     if (!place) return {};
     if (const auto text = place.text()) return *text;
     std::string out;
@@ -199,7 +200,7 @@ inline std::string slurm_hosts(const Place& place, Problems& problems) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
+GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
     const std::string source(source_name);
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
@@ -228,7 +229,7 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_conf(std::string_view text, s
     return network.reading(source);
 }
 
-GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
+GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
                                                         const SlurmTopologyOptions& options,
                                                         std::string_view source_name) {
     const std::string source(source_name);
@@ -292,7 +293,7 @@ GPUSCHED_INLINE NetworkReading slurm_topology_from_yaml(std::string_view text,
     return reading;
 }
 
-GPUSCHED_INLINE NetworkReading read_slurm_topology(const std::string& path,
+GPUSCHED_EXPORT NetworkReading read_slurm_topology(const std::string& path,
                                                    const SlurmTopologyOptions& options) {
     const auto text = read_file(path);
     if (path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json"))
@@ -300,4 +301,4 @@ GPUSCHED_INLINE NetworkReading read_slurm_topology(const std::string& path,
     return slurm_topology_from_conf(text, path);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

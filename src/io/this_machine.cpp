@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/io/hwloc.hpp>
 #include <gpusched/io/this_machine.hpp>
@@ -13,7 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 namespace detail {
 
@@ -78,9 +78,9 @@ class HwlocLibrary {
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareReading read_this_machine(const HardwareReadOptions& options,
+GPUSCHED_EXPORT HardwareReading read_this_machine(const HardwareReadOptions& options,
                                                   const std::string& library) {
     return hwloc_from_xml(detail::HwlocLibrary(library).xml(), options, "this machine");
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // XML text as pugixml reads it, with places for messages. Include in bodies only.
 #pragma once
 
@@ -16,7 +17,7 @@
 #ifdef GPUSCHED_HAS_PUGIXML
 #include <pugixml.hpp>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// A parsed text and what it is called.
 class XmlText {
@@ -82,17 +83,17 @@ inline std::optional<double> leading_number(std::string_view text) {
     return take_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail
 
 #else
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 [[noreturn]] inline void no_xml(const std::string& source) {
     throw BackendError(source + ": this build of gpusched reads no XML: it was built without pugixml "
                                 "(Debian and Ubuntu: apt-get install libpugixml-dev)");
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail
 
 #endif

@@ -1,8 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "io/yaml_document.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 
 #include <optional>
 #include <string>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
-GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
+Place Place::operator[](std::string_view key_asked) const {
     if (!is(json::Kind::object)) return {};
     for (auto at = at_ + 1; at < (*document_)[at_].end; at = (*document_)[at].end)
         if (document_->key((*document_)[at]) == key_asked && (*document_)[at].kind != json::Kind::null)
@@ -20,7 +20,7 @@ GPUSCHED_INTERNAL Place Place::operator[](std::string_view key_asked) const {
     return {};
 }
 
-GPUSCHED_INTERNAL std::vector<Place> Place::items() const {
+std::vector<Place> Place::items() const {
     std::vector<Place> out;
     if (document_ == nullptr || (kind() != json::Kind::array && kind() != json::Kind::object)) return out;
     out.reserve((*document_)[at_].size);
@@ -29,7 +29,7 @@ GPUSCHED_INTERNAL std::vector<Place> Place::items() const {
     return out;
 }
 
-GPUSCHED_INTERNAL std::optional<std::string> Place::text() const {
+std::optional<std::string> Place::text() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == json::Kind::string) return std::string(document_->string(value));
@@ -39,7 +39,7 @@ GPUSCHED_INTERNAL std::optional<std::string> Place::text() const {
     return std::nullopt;
 }
 
-GPUSCHED_INTERNAL std::optional<double> Place::number() const {
+std::optional<double> Place::number() const {
     if (document_ == nullptr) return std::nullopt;
     const auto& value = (*document_)[at_];
     if (value.kind == json::Kind::integer) return static_cast<double>(value.integer);
@@ -62,8 +62,8 @@ GPUSCHED_INTERNAL std::optional<double> Place::number() const {
     return std::exchange(text, {});
 }
 
-GPUSCHED_INTERNAL std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
-                                                           Problems& problems) {
+std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
+                                         Problems& problems) {
     if (text.size() > largest_document)
         throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
     const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -78,7 +78,7 @@ GPUSCHED_INTERNAL std::vector<json::Document> read_objects(std::string_view text
     return out;
 }
 
-GPUSCHED_INTERNAL std::vector<Place> kubernetes_objects(const std::vector<json::Document>& documents) {
+std::vector<Place> kubernetes_objects(const std::vector<json::Document>& documents) {
     std::vector<Place> out;
     for (const auto& document : documents) {
         const Place root(document, 0);
@@ -92,4 +92,4 @@ GPUSCHED_INTERNAL std::vector<Place> kubernetes_objects(const std::vector<json::
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
+}  // namespace gpusched::io::detail

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects of Kubernetes and the like, in YAML or JSON, as JSON documents.
 // Own, because libyaml gives events and no tree: as a JSON document, every reader and its messages serve both formats.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <optional>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail {
+namespace gpusched::io::detail {
 
 /// A value in a document, or its absence.
 class Place {
@@ -53,8 +53,4 @@ class Place {
 /// The objects of a text, those in a `List` one by one; the documents must outlive them.
 [[nodiscard]] std::vector<Place> kubernetes_objects(const std::vector<json::Document>& documents);
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/yaml_document.ipp>
-#endif
+}  // namespace gpusched::io::detail

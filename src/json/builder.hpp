@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builder: from a parser's events to a Document. Include in bodies only.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::json::detail {
+namespace gpusched::json::detail {
 
 /// Takes the parser's events. Returning false stops it.
 struct Builder : DocumentBuilder {
@@ -74,4 +75,4 @@ struct Builder : DocumentBuilder {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json::detail
+}  // namespace gpusched::json::detail

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "json/builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/json/detail/builder.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <nlohmann/json.hpp>
@@ -10,9 +11,9 @@
 #include <algorithm>
 #include <charconv>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
-GPUSCHED_INLINE Document Document::parse(std::string_view text, std::string_view source, Problems& problems) {
+GPUSCHED_EXPORT Document Document::parse(std::string_view text, std::string_view source, Problems& problems) {
     Document document;
     document.source_ = source;
     if (text.size() > largest_document)
@@ -31,7 +32,7 @@ GPUSCHED_INLINE Document Document::parse(std::string_view text, std::string_view
     return document;
 }
 
-GPUSCHED_INLINE std::optional<std::uint32_t> Document::find(std::uint32_t object,
+GPUSCHED_EXPORT std::optional<std::uint32_t> Document::find(std::uint32_t object,
                                                             std::string_view key_asked) const {
     if (values_[object].kind != Kind::object) return std::nullopt;
     for (auto at = object + 1; at < values_[object].end; at = values_[at].end)
@@ -39,7 +40,7 @@ GPUSCHED_INLINE std::optional<std::uint32_t> Document::find(std::uint32_t object
     return std::nullopt;
 }
 
-GPUSCHED_INLINE std::string Document::pointer(std::uint32_t at) const {
+GPUSCHED_EXPORT std::string Document::pointer(std::uint32_t at) const {
     std::string path;
     for (std::uint32_t here = 0; here != at;) {
         std::size_t position = 0;
@@ -63,7 +64,7 @@ GPUSCHED_INLINE std::string Document::pointer(std::uint32_t at) const {
     return path;
 }
 
-GPUSCHED_INLINE Document Document::part(std::uint32_t at) const {
+GPUSCHED_EXPORT Document Document::part(std::uint32_t at) const {
     Document part;
     part.source_ = source_ + (at == 0 ? "" : ": " + pointer(at));
     part.values_.assign(values_.begin() + at, values_.begin() + values_[at].end);
@@ -73,11 +74,11 @@ GPUSCHED_INLINE Document Document::part(std::uint32_t at) const {
     return part;
 }
 
-GPUSCHED_INLINE std::string Document::where(std::uint32_t at) const {
+GPUSCHED_EXPORT std::string Document::where(std::uint32_t at) const {
     return source_ + ": " + (at == 0 ? std::string() : pointer(at) + ": ");
 }
 
-GPUSCHED_INLINE std::string Document::describe(std::uint32_t at) const {
+GPUSCHED_EXPORT std::string Document::describe(std::uint32_t at) const {
     const auto& value = values_[at];
     switch (value.kind) {
     case Kind::null:
@@ -101,4 +102,4 @@ GPUSCHED_INLINE std::string Document::describe(std::uint32_t at) const {
     return {digits, end};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

@@ -1,22 +1,22 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <nlohmann/json.hpp>
 
-namespace GPUSCHED_NAMESPACE::json::detail {
+namespace gpusched::json::detail {
 
-GPUSCHED_INLINE void append_with_point(std::string& out, double value) {
+GPUSCHED_EXPORT void append_with_point(std::string& out, double value) {
     out += nlohmann::json(value).dump();
 }
 
-GPUSCHED_INLINE void append_mended(std::string& out, std::string_view value) {
+GPUSCHED_EXPORT void append_mended(std::string& out, std::string_view value) {
     if (find_invalid_utf8(value) == std::string_view::npos) return append_quoted(out, value);
     out += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-GPUSCHED_INLINE void append_quoted(std::string& out, std::string_view value) {
+GPUSCHED_EXPORT void append_quoted(std::string& out, std::string_view value) {
     if (find_invalid_utf8(value) != std::string_view::npos)
         throw InvalidInput("JSON cannot hold " + gpusched::quoted(printable(value)) + ", which is not UTF-8");
     static constexpr char hex[] = "0123456789abcdef";
@@ -43,4 +43,4 @@ GPUSCHED_INLINE void append_quoted(std::string& out, std::string_view value) {
     out += '"';
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json::detail
+}  // namespace gpusched::json::detail

@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "json/builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/json/detail/builder.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 #include <yaml.h>
 #endif
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 #ifdef GPUSCHED_HAS_LIBYAML
 
@@ -130,7 +131,7 @@ class YamlReader {
 
 #endif
 
-GPUSCHED_INLINE bool reads_yaml() noexcept {
+GPUSCHED_EXPORT bool reads_yaml() noexcept {
 #ifdef GPUSCHED_HAS_LIBYAML
     return true;
 #else
@@ -138,7 +139,7 @@ GPUSCHED_INLINE bool reads_yaml() noexcept {
 #endif
 }
 
-GPUSCHED_INLINE std::vector<Document> Document::parse_yaml(std::string_view text, std::string_view source,
+GPUSCHED_EXPORT std::vector<Document> Document::parse_yaml(std::string_view text, std::string_view source,
                                                            Problems& problems) {
 #ifdef GPUSCHED_HAS_LIBYAML
     std::vector<Document> out;
@@ -161,7 +162,7 @@ GPUSCHED_INLINE std::vector<Document> Document::parse_yaml(std::string_view text
 #endif
 }
 
-GPUSCHED_INLINE Document Document::read(const std::string& path, Problems& problems) {
+GPUSCHED_EXPORT Document Document::read(const std::string& path, Problems& problems) {
     const auto text = read_file(path);
     if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return parse(text, path, problems);
     auto all = parse_yaml(text, path, problems);
@@ -170,4 +171,4 @@ GPUSCHED_INLINE Document Document::read(const std::string& path, Problems& probl
     return std::move(all.front());
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/evaluate.hpp>
@@ -28,9 +27,9 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
-GPUSCHED_INTERNAL bool cbc_built_in() noexcept {
+bool cbc_built_in() noexcept {
 #ifdef GPUSCHED_HAS_CBC
     return true;
 #else
@@ -137,7 +136,7 @@ class CbcTurn {
     bool within_, first_ = false;
 };
 
-inline Solution cbc_attempt(const Model& model, const SolveOptions& options, const Context& context) {
+static Solution cbc_attempt(const Model& model, const SolveOptions& options, const Context& context) {
     Solution result{.solver = "cbc"};
     const double sign = model.sense == Sense::maximise ? -1 : 1;
     Budget budget(context, options.time_limit);
@@ -284,9 +283,8 @@ inline Solution cbc_attempt(const Model& model, const SolveOptions& options, con
 }
 #endif
 
-GPUSCHED_INTERNAL Solution solve_with_cbc([[maybe_unused]] const Model& model,
-                                          [[maybe_unused]] const SolveOptions& options,
-                                          [[maybe_unused]] const Context& context) {
+Solution solve_with_cbc([[maybe_unused]] const Model& model, [[maybe_unused]] const SolveOptions& options,
+                        [[maybe_unused]] const Context& context) {
 #ifdef GPUSCHED_HAS_CBC
     Budget budget(context, options.time_limit);
     auto attempt = options;
@@ -331,4 +329,4 @@ GPUSCHED_INTERNAL Solution solve_with_cbc([[maybe_unused]] const Model& model,
 #endif
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

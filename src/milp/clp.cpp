@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/clp.hpp>
 
@@ -12,12 +12,12 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 #ifdef GPUSCHED_HAS_CLP
 namespace detail {
 
-inline ClpSimplex::Status to_clp(LpPosition position) {
+static ClpSimplex::Status to_clp(LpPosition position) {
     switch (position) {
     case LpPosition::basic:
         return ClpSimplex::basic;
@@ -32,7 +32,7 @@ inline ClpSimplex::Status to_clp(LpPosition position) {
     }
     throw InternalError("unknown position in a basis");
 }
-inline LpPosition from_clp(ClpSimplex::Status status) {
+static LpPosition from_clp(ClpSimplex::Status status) {
     switch (status) {
     case ClpSimplex::basic:
         return LpPosition::basic;
@@ -103,12 +103,12 @@ class Clp final : public LpSolver {
 
 }  // namespace detail
 
-GPUSCHED_INLINE const LpSolver* clp() noexcept {
+GPUSCHED_EXPORT const LpSolver* clp() noexcept {
     static const detail::Clp solver;
     return &solver;
 }
 #else
-GPUSCHED_INLINE const LpSolver* clp() noexcept { return nullptr; }
+GPUSCHED_EXPORT const LpSolver* clp() noexcept { return nullptr; }
 #endif
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

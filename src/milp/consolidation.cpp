@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "milp/consolidation_builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/detail/consolidation_builder.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -12,9 +13,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
+GPUSCHED_EXPORT ConsolidationModel consolidation(const Cluster& cluster,
                                                  const ConsolidationOptions& options) {
     Problems problems;
     check_fields(problems, options);
@@ -31,7 +32,7 @@ GPUSCHED_INLINE ConsolidationModel consolidation(const Cluster& cluster,
     return detail::ConsolidationBuilder(cluster, options).build();
 }
 
-GPUSCHED_INLINE std::vector<NodeId> ConsolidationModel::decode(std::span<const double> values) const {
+GPUSCHED_EXPORT std::vector<NodeId> ConsolidationModel::decode(std::span<const double> values) const {
     require_values(*this, values);
     auto placement = home;
     const auto& x = index("x");
@@ -60,7 +61,7 @@ GPUSCHED_INLINE std::vector<NodeId> ConsolidationModel::decode(std::span<const d
     return placement;
 }
 
-GPUSCHED_INLINE std::vector<double> ConsolidationModel::encode(const std::vector<NodeId>& placement) const {
+GPUSCHED_EXPORT std::vector<double> ConsolidationModel::encode(const std::vector<NodeId>& placement) const {
     if (placement.size() != task_count)
         throw InvalidInput(
             bad_value("entries of placement", std::to_string(placement.size()), std::to_string(task_count)));
@@ -100,7 +101,7 @@ GPUSCHED_INLINE std::vector<double> ConsolidationModel::encode(const std::vector
     return values;
 }
 
-GPUSCHED_INLINE std::int64_t ConsolidationModel::occupied(const std::vector<NodeId>& placement) const {
+GPUSCHED_EXPORT std::int64_t ConsolidationModel::occupied(const std::vector<NodeId>& placement) const {
     std::vector<NodeId> used;
     for (const auto& members : classes)
         for (const auto task : members) used.push_back(placement.at(gpusched::index(task)));
@@ -109,10 +110,10 @@ GPUSCHED_INLINE std::int64_t ConsolidationModel::occupied(const std::vector<Node
     return std::unique(used.begin(), used.end()) - used.begin();
 }
 
-GPUSCHED_INLINE std::int64_t ConsolidationModel::moves(const std::vector<NodeId>& placement) const {
+GPUSCHED_EXPORT std::int64_t ConsolidationModel::moves(const std::vector<NodeId>& placement) const {
     std::int64_t count = 0;
     for (std::size_t i = 0; i < task_count; ++i) count += placement.at(i) != home[i] ? 1 : 0;
     return count;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the consolidation model.
 #pragma once
 
+#include "milp/extra_capacities.hpp"
+
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/detail/extra_capacities.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -13,7 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 /// What the model needs to know about a cluster.
 class ConsolidationBuilder {
@@ -389,4 +391,4 @@ class ConsolidationBuilder {
     bool any_memory_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

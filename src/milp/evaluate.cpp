@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE double objective_value(const Model& model, std::span<const double> x) {
+GPUSCHED_EXPORT double objective_value(const Model& model, std::span<const double> x) {
     if (x.size() != model.objective.size())
         throw InvalidInput(
             bad_value("entries of x", std::to_string(x.size()), std::to_string(model.columns())));
@@ -19,7 +19,7 @@ GPUSCHED_INLINE double objective_value(const Model& model, std::span<const doubl
     return value;
 }
 
-GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> x) {
+GPUSCHED_EXPORT Evaluation evaluate(const Model& model, std::span<const double> x) {
     const auto columns = static_cast<std::size_t>(model.columns());
     Evaluation result;
     result.objective = objective_value(model, x);
@@ -48,4 +48,4 @@ GPUSCHED_INLINE Evaluation evaluate(const Model& model, std::span<const double> 
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What nodes have beyond GPUs, cores and memory, as capacities of linear rows: named resources and devices by class.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 /// One kind of thing that tasks ask for and nodes have. Devices are counted for every list of classes that some task accepts:
 /// whoever accepts no other classes than these takes its devices from them. Which class each gets is relaxed.
@@ -81,4 +82,4 @@ class ExtraCapacity {
     std::vector<std::uint32_t> classes_;  // empty = a resource
 };
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

@@ -1,5 +1,4 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/milp/solver.hpp>
@@ -13,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 #ifdef GPUSCHED_HAS_HIGHS
 /// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each call
@@ -38,7 +37,7 @@ class HighsThreads {
 };
 #endif
 
-GPUSCHED_INTERNAL bool highs_built_in() noexcept {
+bool highs_built_in() noexcept {
 #ifdef GPUSCHED_HAS_HIGHS
     return true;
 #else
@@ -46,9 +45,8 @@ GPUSCHED_INTERNAL bool highs_built_in() noexcept {
 #endif
 }
 
-GPUSCHED_INTERNAL Solution solve_with_highs([[maybe_unused]] const Model& model,
-                                            [[maybe_unused]] const SolveOptions& options,
-                                            [[maybe_unused]] const Context& context) {
+Solution solve_with_highs([[maybe_unused]] const Model& model, [[maybe_unused]] const SolveOptions& options,
+                          [[maybe_unused]] const Context& context) {
 #ifdef GPUSCHED_HAS_HIGHS
     Solution result{.solver = "highs"};
     const double sign = model.sense == Sense::maximise ? -1 : 1;
@@ -156,4 +154,4 @@ GPUSCHED_INTERNAL Solution solve_with_highs([[maybe_unused]] const Model& model,
 #endif
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

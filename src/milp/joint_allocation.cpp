@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pod_room.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/model/detail/pod_room.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -16,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE double spread_entropy(const std::vector<int>& pods) {
+GPUSCHED_EXPORT double spread_entropy(const std::vector<int>& pods) {
     const double total = std::accumulate(pods.begin(), pods.end(), 0.0);
     double entropy = 0;
     for (const int n : pods)
@@ -32,7 +33,7 @@ constexpr std::int64_t most_slots = 1'000'000'000;
 
 /// Tasks for which nodes have the same room.
 /// @param loans some Standby task runs: what it lends is free to LP tasks alone
-inline auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
+static auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto i = index(task);
@@ -42,7 +43,7 @@ inline auto shape_key(const Cluster& cluster, TaskId task, bool loans) {
                       loans && cluster.may_borrow(task));
 }
 
-inline bool any_loans(const Cluster& cluster) {
+static bool any_loans(const Cluster& cluster) {
     const auto& t = cluster.inventory().tasks;
     const auto tasks = cluster.tasks();
     return std::any_of(tasks.begin(), tasks.end(),
@@ -50,7 +51,7 @@ inline bool any_loans(const Cluster& cluster) {
 }
 
 /// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a `large`.
-inline int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
+static int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto s = index(small), l = index(large);
@@ -80,7 +81,7 @@ inline int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loa
 
 }  // namespace joint_detail
 
-GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<const JobOfSample> jobs,
+GPUSCHED_EXPORT JointProblem joint_problem(const Cluster& cluster, std::span<const JobOfSample> jobs,
                                            std::optional<Level> level) {
     const auto& inv = cluster.inventory();
     const Level at = level.value_or(inv.deepest_level());
@@ -143,7 +144,7 @@ GPUSCHED_INLINE JointProblem joint_problem(const Cluster& cluster, std::span<con
     return problem;
 }
 
-GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
+GPUSCHED_EXPORT JointModel joint_allocation(const JointProblem& problem) {
     Problems problems;
     const auto J = static_cast<int>(problem.jobs.size()), S = static_cast<int>(problem.switches.size()),
                K = static_cast<int>(problem.shapes.size());
@@ -246,7 +247,7 @@ GPUSCHED_INLINE JointModel joint_allocation(const JointProblem& problem) {
     return {model.finish(), problem, worth};
 }
 
-GPUSCHED_INLINE JointAllocation JointModel::decode(std::span<const double> values) const {
+GPUSCHED_EXPORT JointAllocation JointModel::decode(std::span<const double> values) const {
     require_values(*this, values);
     const auto& z = index("z");
     JointAllocation result(problem.jobs.size(), std::vector<int>(problem.switches.size(), 0));
@@ -258,7 +259,7 @@ GPUSCHED_INLINE JointAllocation JointModel::decode(std::span<const double> value
     return result;
 }
 
-GPUSCHED_INLINE std::vector<double> JointModel::encode(const JointAllocation& allocation) const {
+GPUSCHED_EXPORT std::vector<double> JointModel::encode(const JointAllocation& allocation) const {
     const auto& z = index("z");
     std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
     if (allocation.size() != problem.jobs.size())
@@ -286,4 +287,4 @@ GPUSCHED_INLINE std::vector<double> JointModel::encode(const JointAllocation& al
     return values;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

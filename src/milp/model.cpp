@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/milp/model.hpp>
@@ -10,34 +10,34 @@
 #include <cmath>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE IndexMap::IndexMap(std::string name_, std::vector<int> extents_)
+GPUSCHED_EXPORT IndexMap::IndexMap(std::string name_, std::vector<int> extents_)
     : name(std::move(name_)), extents(std::move(extents_)) {
     std::size_t size = 1;
     for (const int extent : extents) size *= static_cast<std::size_t>(extent);
     columns.assign(size, absent);
 }
 
-GPUSCHED_INLINE int Model::integer_columns() const noexcept {
+GPUSCHED_EXPORT int Model::integer_columns() const noexcept {
     return static_cast<int>(std::count(integer.begin(), integer.end(), std::uint8_t{1}));
 }
 
-GPUSCHED_INLINE const IndexMap& Model::index(std::string_view map) const {
+GPUSCHED_EXPORT const IndexMap& Model::index(std::string_view map) const {
     for (const auto& candidate : indices)
         if (candidate.name == map) return candidate;
     throw InvalidInput("index: there is no index map " + gpusched::quoted(map) + " in model " +
                        gpusched::quoted(name));
 }
 
-GPUSCHED_INLINE int Model::rows_in(std::string_view group) const noexcept {
+GPUSCHED_EXPORT int Model::rows_in(std::string_view group) const noexcept {
     for (std::size_t g = 0; g < group_names.size(); ++g)
         if (group_names[g] == group)
             return static_cast<int>(std::count(row_group.begin(), row_group.end(), static_cast<int>(g)));
     return 0;
 }
 
-GPUSCHED_INLINE void validate(const Model& model) {
+GPUSCHED_EXPORT void validate(const Model& model) {
     Problems problems;
     const auto rows = model.row_lower.size(), columns = model.objective.size();
     const auto size = [&](const char* field, std::size_t is, std::size_t expected) {
@@ -116,7 +116,7 @@ GPUSCHED_INLINE void validate(const Model& model) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE int ModelBuilder::column(std::string name, double lower, double upper, double objective,
+GPUSCHED_EXPORT int ModelBuilder::column(std::string name, double lower, double upper, double objective,
                                          bool integer) {
     model_.column_names.push_back(std::move(name));
     model_.column_lower.push_back(lower);
@@ -126,7 +126,7 @@ GPUSCHED_INLINE int ModelBuilder::column(std::string name, double lower, double 
     return model_.columns() - 1;
 }
 
-GPUSCHED_INLINE int ModelBuilder::row(std::string_view group, std::string name, double lower,
+GPUSCHED_EXPORT int ModelBuilder::row(std::string_view group, std::string name, double lower,
                                       std::span<const Entry> entries, double upper) {
     auto& groups = model_.group_names;
     // Rows of a group mostly come one after the other.
@@ -151,16 +151,16 @@ GPUSCHED_INLINE int ModelBuilder::row(std::string_view group, std::string name, 
     return model_.rows() - 1;
 }
 
-GPUSCHED_INLINE void ModelBuilder::fix(int column, double lower, double upper) {
+GPUSCHED_EXPORT void ModelBuilder::fix(int column, double lower, double upper) {
     model_.column_lower[static_cast<std::size_t>(column)] = lower;
     model_.column_upper[static_cast<std::size_t>(column)] = upper;
 }
 
-GPUSCHED_INLINE void ModelBuilder::add_objective(int column, double value) {
+GPUSCHED_EXPORT void ModelBuilder::add_objective(int column, double value) {
     model_.objective[static_cast<std::size_t>(column)] += value;
 }
 
-GPUSCHED_INLINE Model ModelBuilder::finish() {
+GPUSCHED_EXPORT Model ModelBuilder::finish() {
     using ByColumns = Eigen::SparseMatrix<double>;
     using ByRows = Eigen::SparseMatrix<double, Eigen::RowMajor>;
     const ByColumns by_columns = Eigen::Map<const ByRows>(
@@ -184,7 +184,7 @@ GPUSCHED_INLINE Model ModelBuilder::finish() {
     return std::exchange(model_, Model{});
 }
 
-GPUSCHED_INLINE void require_values(const Model& model, std::span<const double> x) {
+GPUSCHED_EXPORT void require_values(const Model& model, std::span<const double> x) {
     if (x.size() != static_cast<std::size_t>(model.columns()))
         throw InvalidInput(
             bad_value("entries of values", std::to_string(x.size()), std::to_string(model.columns())));
@@ -193,12 +193,12 @@ GPUSCHED_INLINE void require_values(const Model& model, std::span<const double> 
             throw InvalidInput(bad_value("values", number_text(value), "finite numbers"));
 }
 
-GPUSCHED_INLINE Model lp_relaxation(Model model) {
+GPUSCHED_EXPORT Model lp_relaxation(Model model) {
     std::fill(model.integer.begin(), model.integer.end(), std::uint8_t{0});
     return model;
 }
 
-GPUSCHED_INLINE LpProblem lp_problem(const Model& model) {
+GPUSCHED_EXPORT LpProblem lp_problem(const Model& model) {
     LpProblem lp;
     lp.column_start.assign(model.column_start.begin(), model.column_start.end());
     lp.row_index = model.row_index;
@@ -213,7 +213,7 @@ GPUSCHED_INLINE LpProblem lp_problem(const Model& model) {
     return lp;
 }
 
-GPUSCHED_INLINE ElasticModel elastic(const Model& model, const std::vector<std::string>& groups) {
+GPUSCHED_EXPORT ElasticModel elastic(const Model& model, const std::vector<std::string>& groups) {
     std::vector<bool> soft(model.group_names.size(), groups.empty());
     for (const auto& group : groups) {
         const auto at = std::find(model.group_names.begin(), model.group_names.end(), group);
@@ -253,7 +253,7 @@ GPUSCHED_INLINE ElasticModel elastic(const Model& model, const std::vector<std::
     return result;
 }
 
-GPUSCHED_INLINE std::vector<GroupViolation> violated_groups(const ElasticModel& model,
+GPUSCHED_EXPORT std::vector<GroupViolation> violated_groups(const ElasticModel& model,
                                                             std::span<const double> x, double tolerance) {
     if (x.size() != static_cast<std::size_t>(model.columns()))
         throw InvalidInput(
@@ -282,4 +282,4 @@ GPUSCHED_INLINE std::vector<GroupViolation> violated_groups(const ElasticModel& 
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

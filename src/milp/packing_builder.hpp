@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of one step of priority packing.
 #pragma once
 
-#include <gpusched/milp/detail/extra_capacities.hpp>
+#include "milp/extra_capacities.hpp"
+
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/largest_gpu_count.hpp>
@@ -15,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 /// The priorities of pending tasks, highest first.
 inline std::vector<std::int64_t> pending_priorities(const Cluster& cluster) {
@@ -239,4 +241,4 @@ class PackingBuilder {
     IndexMap x_, card_, used_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cards of a node fractions go onto.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 /// A card as fractions see it, in thousandths.
 struct PackingCard {
@@ -93,4 +92,4 @@ class PackingCards {
     int steps_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "milp/packing_builder.hpp"
+#include "milp/packing_cards.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/packing_builder.hpp>
-#include <gpusched/milp/detail/packing_cards.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 
 #include <algorithm>
@@ -12,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 namespace detail {
 
 /// Other clusters may have fewer nodes, tasks or cards than the model speaks of.
-inline void require_cluster(const PackingModel& model, const Cluster& cluster) {
+static void require_cluster(const PackingModel& model, const Cluster& cluster) {
     const auto nodes = cluster.node_slots();
     const auto extents = [&](const char* name) { return model.index(name).extents; };
     const auto I = static_cast<int>(model.tasks.size()), N = static_cast<int>(nodes);
@@ -38,9 +39,9 @@ inline void require_cluster(const PackingModel& model, const Cluster& cluster) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const PackingOptions& options) { require_fields(options); }
+GPUSCHED_EXPORT void validate(const PackingOptions& options) { require_fields(options); }
 
-GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
+GPUSCHED_EXPORT PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                            const std::vector<std::int64_t>& placed,
                                            const PackingOptions& options) {
     validate(options);
@@ -58,7 +59,7 @@ GPUSCHED_INLINE PackingModel packing_model(const Cluster& cluster, std::int64_t 
     return detail::PackingBuilder(cluster, options).build(priority, placed);
 }
 
-GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
+GPUSCHED_EXPORT std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
                                                          std::span<const double> values) const {
     detail::require_cluster(*this, cluster);
     require_values(*this, values);
@@ -78,7 +79,7 @@ GPUSCHED_INLINE std::vector<NodeId> PackingModel::decode(const Cluster& cluster,
     return placement;
 }
 
-GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
+GPUSCHED_EXPORT std::vector<double> PackingModel::encode(const Cluster& cluster,
                                                          const std::vector<NodeId>& placement) const {
     detail::require_cluster(*this, cluster);
     if (placement.size() != cluster.task_slots())
@@ -151,7 +152,7 @@ GPUSCHED_INLINE std::vector<double> PackingModel::encode(const Cluster& cluster,
     return values;
 }
 
-GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
+GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
                                                const AnySolver& solver, const Context& context) {
     validate(options);
     PackingResult result;
@@ -197,9 +198,9 @@ GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const Pac
     return result;
 }
 
-GPUSCHED_INLINE PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
+GPUSCHED_EXPORT PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
                                                const std::string& solver, const Context& context) {
     return priority_packing(cluster, options, find_solver(solver), context);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/milp/evaluate.hpp>
@@ -10,11 +10,11 @@
 #include <cmath>
 #include <limits>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE void validate(const SolveOptions& options) { require_fields(options); }
+GPUSCHED_EXPORT void validate(const SolveOptions& options) { require_fields(options); }
 
-GPUSCHED_INLINE void validate(const SolveOptions& options, const Model& model) {
+GPUSCHED_EXPORT void validate(const SolveOptions& options, const Model& model) {
     Problems problems;
     check_fields(problems, options);
     if (!options.start.empty() && options.start.size() != static_cast<std::size_t>(model.columns()))
@@ -28,14 +28,14 @@ GPUSCHED_INLINE void validate(const SolveOptions& options, const Model& model) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::vector<std::string> available_solvers() {
+GPUSCHED_EXPORT std::vector<std::string> available_solvers() {
     std::vector<std::string> names;
     if (detail::highs_built_in()) names.emplace_back("highs");
     if (detail::cbc_built_in()) names.emplace_back("cbc");
     return names;
 }
 
-GPUSCHED_INLINE AnySolver find_solver(const std::string& name) {
+GPUSCHED_EXPORT AnySolver find_solver(const std::string& name) {
     const auto cbc = [] { return AnySolver("cbc", &detail::solve_with_cbc); };
     const auto highs = [] { return AnySolver("highs", &detail::solve_with_highs); };
     if (name == "cbc") return cbc();
@@ -50,7 +50,7 @@ GPUSCHED_INLINE AnySolver find_solver(const std::string& name) {
 
 namespace detail {
 
-GPUSCHED_INTERNAL std::string contradiction(const Model& model) {
+std::string contradiction(const Model& model) {
     for (std::size_t j = 0; j < model.integer.size(); ++j)
         if (model.integer[j] != 0 &&
             std::floor(model.column_upper[j] + 1e-9) < std::ceil(model.column_lower[j] - 1e-9))
@@ -67,14 +67,14 @@ GPUSCHED_INTERNAL std::string contradiction(const Model& model) {
 }
 
 /// The objective gets better along a column without end, as far as its bounds go.
-inline bool endless(const Model& model, std::size_t j) {
+static bool endless(const Model& model, std::size_t j) {
     const double c = model.sense == Sense::minimise ? -model.objective[j] : model.objective[j];
     return (c > 0 && model.column_upper[j] == infinity) || (c < 0 && model.column_lower[j] == -infinity);
 }
 
 /// Directions in which the solutions of the relaxation go on without end and the objective gets better by 1. A feasible model with
 /// rational numbers is unbounded exactly where there is one.
-inline Model ray(const Model& model) {
+static Model ray(const Model& model) {
     auto result = model;
     result.name += " (ray)";
     result.offset = 0;
@@ -112,7 +112,7 @@ inline Model ray(const Model& model) {
 
 /// Solvers mix up infeasible and unbounded, or give up on what is unbounded. Two questions without an objective tell which: is
 /// there a solution, and is there a direction without end?
-inline Solution told_apart(const Model& model, Solution solution, const SolveOptions& options,
+static Solution told_apart(const Model& model, Solution solution, const SolveOptions& options,
                            const AnySolver& solver, const Context& context, Budget& budget) {
     const bool stopped =
         solution.status == Status::failed || (solution.status == Status::time_limit && !options.time_limit);
@@ -153,7 +153,7 @@ inline Solution told_apart(const Model& model, Solution solution, const SolveOpt
 
 }  // namespace detail
 
-GPUSCHED_INLINE Solution checked(const Model& model, Solution solution, double tolerance) {
+GPUSCHED_EXPORT Solution checked(const Model& model, Solution solution, double tolerance) {
     const auto fail = [&](std::string why) {
         solution.status = Status::failed;
         solution.message = std::move(why);
@@ -224,7 +224,7 @@ GPUSCHED_INLINE Solution checked(const Model& model, Solution solution, double t
     return solution;
 }
 
-GPUSCHED_INLINE Solution solve(const Model& model, const SolveOptions& options, const AnySolver& solver,
+GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, const AnySolver& solver,
                                const Context& context) {
     validate(model);
     validate(options, model);
@@ -247,12 +247,12 @@ GPUSCHED_INLINE Solution solve(const Model& model, const SolveOptions& options, 
     return solution;
 }
 
-GPUSCHED_INLINE Solution solve(const Model& model, const SolveOptions& options, const std::string& solver,
+GPUSCHED_EXPORT Solution solve(const Model& model, const SolveOptions& options, const std::string& solver,
                                const Context& context) {
     return solve(model, options, find_solver(solver), context);
 }
 
-GPUSCHED_INLINE std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
+GPUSCHED_EXPORT std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
                                                             const SolveOptions& options,
                                                             const Context& context) {
     validate(options);
@@ -295,4 +295,4 @@ GPUSCHED_INLINE std::vector<std::string> conflicting_groups(const Model& model, 
     return kept;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

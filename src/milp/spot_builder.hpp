@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the spot scheduling model, and tells what happens to a task in a schedule.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp::detail {
+namespace gpusched::milp::detail {
 
 /// Levels of a task: 0 = never started, f + 1 = its progress is checkpoint f (0 = the start).
 inline int spot_levels(const SpotTask& task) {
@@ -338,4 +339,4 @@ class SpotBuilder {
     std::int64_t largest_ = 0;  // of the denominator
 };
 
-}  // namespace GPUSCHED_NAMESPACE::milp::detail
+}  // namespace gpusched::milp::detail

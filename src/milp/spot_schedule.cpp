@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "milp/spot_builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/detail/spot_builder.hpp>
 #include <gpusched/milp/spot_schedule.hpp>
 
 #include <algorithm>
@@ -12,9 +13,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
-GPUSCHED_INLINE void validate(const SpotProblem& problem) {
+GPUSCHED_EXPORT void validate(const SpotProblem& problem) {
     Problems problems;
     // What the model's sizes allow for.
     constexpr int most = 1'000'000;
@@ -40,7 +41,7 @@ GPUSCHED_INLINE void validate(const SpotProblem& problem) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
+GPUSCHED_EXPORT SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
                                      SpotMode mode) {
     validate(problem);
     const auto histories = detail::spot_histories(problem, schedule);
@@ -63,12 +64,12 @@ GPUSCHED_INLINE SpotValue spot_value(const SpotProblem& problem, const SpotSched
     return value;
 }
 
-GPUSCHED_INLINE SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode) {
+GPUSCHED_EXPORT SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode) {
     validate(problem);
     return {detail::SpotBuilder(problem, mode).build(), problem, mode};
 }
 
-GPUSCHED_INLINE SpotSchedule SpotModel::decode(std::span<const double> values) const {
+GPUSCHED_EXPORT SpotSchedule SpotModel::decode(std::span<const double> values) const {
     require_values(*this, values);
     const auto& x = index("x");
     SpotSchedule result;
@@ -85,7 +86,7 @@ GPUSCHED_INLINE SpotSchedule SpotModel::decode(std::span<const double> values) c
     return result;
 }
 
-GPUSCHED_INLINE std::vector<double> SpotModel::encode(const SpotSchedule& schedule) const {
+GPUSCHED_EXPORT std::vector<double> SpotModel::encode(const SpotSchedule& schedule) const {
     const auto histories = detail::spot_histories(problem, schedule);
     const auto total = spot_value(problem, schedule, mode);
     std::vector<double> values(static_cast<std::size_t>(columns()), 0.0);
@@ -131,4 +132,4 @@ GPUSCHED_INLINE std::vector<double> SpotModel::encode(const SpotSchedule& schedu
     return values;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/milp/matrix.hpp>
@@ -14,18 +14,18 @@
 #include <unordered_set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 namespace detail {
 
 /// The shortest text that reads back to the same number.
-inline std::string exact_text(double value) {
+static std::string exact_text(double value) {
     std::array<char, 32> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
     return {text.data(), end};
 }
 
-inline std::string file_name(std::string_view name) {
+static std::string file_name(std::string_view name) {
     constexpr std::string_view plain = "_.,()'#@~$";
     constexpr std::array words{
         "free",     "inf",  "infinity", "st",       "st.",      "s.t.",     "subject",  "such",    "bound",
@@ -85,7 +85,7 @@ class FoldedText {
     std::size_t width_ = 0;
 };
 
-inline void add_term(FoldedText& line, double value, const std::string& name) {
+static void add_term(FoldedText& line, double value, const std::string& name) {
     line.add(value < 0 ? "-" : "+");
     line.add(exact_text(std::abs(value)));
     line.add(name);
@@ -93,7 +93,7 @@ inline void add_term(FoldedText& line, double value, const std::string& name) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<std::string> file_names(const std::vector<std::string>& names) {
+GPUSCHED_EXPORT std::vector<std::string> file_names(const std::vector<std::string>& names) {
     std::vector<std::string> result;
     std::unordered_set<std::string> taken;
     result.reserve(names.size());
@@ -108,7 +108,7 @@ GPUSCHED_INLINE std::vector<std::string> file_names(const std::vector<std::strin
     return result;
 }
 
-GPUSCHED_INLINE std::string to_mps(const Model& model) {
+GPUSCHED_EXPORT std::string to_mps(const Model& model) {
     validate(model);
     using detail::exact_text;
     auto all = model.column_names;
@@ -191,7 +191,7 @@ GPUSCHED_INLINE std::string to_mps(const Model& model) {
     return out + "ENDATA\n";
 }
 
-GPUSCHED_INLINE std::string to_lp(const Model& model) {
+GPUSCHED_EXPORT std::string to_lp(const Model& model) {
     validate(model);
     using detail::exact_text;
     auto all = model.column_names;
@@ -268,10 +268,10 @@ GPUSCHED_INLINE std::string to_lp(const Model& model) {
     return out + "End\n";
 }
 
-GPUSCHED_INLINE void write_mps(const Model& model, const std::string& path) {
+GPUSCHED_EXPORT void write_mps(const Model& model, const std::string& path) {
     write_file(path, to_mps(model));
 }
 
-GPUSCHED_INLINE void write_lp(const Model& model, const std::string& path) { write_file(path, to_lp(model)); }
+GPUSCHED_EXPORT void write_lp(const Model& model, const std::string& path) { write_file(path, to_lp(model)); }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/placement_order.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/model/detail/placement_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 
@@ -101,7 +102,7 @@ struct PlanExecutor {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
+GPUSCHED_EXPORT Cluster apply(const Cluster& cluster, const Plan& plan) {
     validate(plan, cluster);
     detail::PlanExecutor executor{cluster};
     for (const auto task : plan.evictions) executor.evict(task);
@@ -118,4 +119,4 @@ GPUSCHED_INLINE Cluster apply(const Cluster& cluster, const Plan& plan) {
     return std::move(executor.cluster);
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps which disruption budgets every task is in: for whole snapshots, and as budgets and tasks come, change and go.
 #pragma once
 
-#include <gpusched/model/detail/shared_values.hpp>
+#include "model/shared_values.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Tasks that are in the same budgets share one list of them. Checks nothing: whoever calls has. A budget of tasks that it
 /// names costs O(those); one of groups O(tasks), since nothing else says who lists a group.
@@ -192,4 +194,4 @@ class BudgetEditor {
     std::map<std::string, List, std::less<>> of_group_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of one disruption budget as written.
 #pragma once
 
+#include "model/check_extras.hpp"
+
 #include <gpusched/core/name_table.hpp>
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/model/detail/check_extras.hpp>
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// @param number its place in the input, for a budget without a name
 /// @param tasks  the names that there are
@@ -37,4 +39,4 @@ inline void check_budget(const BudgetSpec& budget, std::size_t number, const Nam
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of named resources, devices beside whole GPUs and node affinity as written.
 #pragma once
+
+#include "model/node_match.hpp"
+#include "model/owner.hpp"
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/quantity.hpp>
-#include <gpusched/model/detail/node_match.hpp>
-#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 inline void check_name(const Owner& owner, const char* what, const std::string& name, Problems& problems) {
     if (name.empty()) problems.add(owner + ": " + what + " has an empty name");
@@ -112,4 +114,4 @@ inline void check_node_affinity(const Owner& owner, const std::vector<NodeTerm>&
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of one node, task or job as data, whatever else there is: ranges, texts, and what does not go together.
 #pragma once
 
+#include "model/check_extras.hpp"
+#include "model/check_subgroups.hpp"
+#include "model/cores.hpp"
+#include "model/owner.hpp"
+
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/model/detail/check_extras.hpp>
-#include <gpusched/model/detail/check_subgroups.hpp>
-#include <gpusched/model/detail/cores.hpp>
-#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <optional>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 inline constexpr int deepest_level = 15;
 
@@ -222,4 +224,4 @@ class SpecChecks {
     Problems& problems_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

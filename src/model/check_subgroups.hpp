@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of subgroups: those that a job lists, and the one that a task names.
 #pragma once
 
+#include "model/check_extras.hpp"
+#include "model/owner.hpp"
+
 #include <gpusched/core/checks.hpp>
-#include <gpusched/model/detail/check_extras.hpp>
-#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 #include <string_view>
 #include <unordered_set>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Those that a job lists, whatever else there is.
 inline void check_subgroups(const JobSpec& job, Problems& problems) {
@@ -59,4 +61,4 @@ inline void check_subgroups_stay(const Inventory& inventory, JobId job, const Jo
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

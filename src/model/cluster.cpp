@@ -1,17 +1,18 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/check_specs.hpp"
+#include "model/cores.hpp"
+#include "model/eligibility.hpp"
+#include "model/group_counts.hpp"
+#include "model/held_gpus.hpp"
+#include "model/inventory_editor.hpp"
+#include "model/name_order.hpp"
+#include "model/resource_columns.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/cores.hpp>
-#include <gpusched/model/detail/eligibility.hpp>
-#include <gpusched/model/detail/held_gpus.hpp>
-#include <gpusched/model/detail/inventory_editor.hpp>
-#include <gpusched/model/detail/name_order.hpp>
-#include <gpusched/model/detail/resource_columns.hpp>
 #include <gpusched/model/event_log.hpp>
-#include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
 #include <iterator>
@@ -21,38 +22,38 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE NodeId Cluster::find_node(std::string_view name) const {
+GPUSCHED_EXPORT NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
     throw InvalidInput("unknown node " + gpusched::quoted(name) +
                        did_you_mean(name, inventory_->nodes.names));
 }
 
-GPUSCHED_INLINE TaskId Cluster::find_task(std::string_view name) const {
+GPUSCHED_EXPORT TaskId Cluster::find_task(std::string_view name) const {
     if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
     throw InvalidInput("unknown task " + gpusched::quoted(name) +
                        did_you_mean(name, inventory_->tasks.names));
 }
 
-GPUSCHED_INLINE bool Cluster::is_movable(TaskId task) const noexcept {
+GPUSCHED_EXPORT bool Cluster::is_movable(TaskId task) const noexcept {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
     return is_placed(task) && !t.locked[i] && !t.daemon[i] && !t.standby[i] &&
            t.how(task) != Mobility::none && !inventory_->task_affinities[t.affinities[i]].cpu_local;
 }
 
-GPUSCHED_INLINE Cluster::Cluster(std::nullptr_t) {}
-GPUSCHED_INLINE Cluster::Cluster() : Cluster(build({})) {}
-GPUSCHED_INLINE Cluster::Cluster(const Cluster& other) = default;
-GPUSCHED_INLINE Cluster::Cluster(Cluster&& other) noexcept = default;
-GPUSCHED_INLINE Cluster& Cluster::operator=(const Cluster& other) = default;
-GPUSCHED_INLINE Cluster& Cluster::operator=(Cluster&& other) noexcept = default;
-GPUSCHED_INLINE Cluster::~Cluster() = default;
+GPUSCHED_EXPORT Cluster::Cluster(std::nullptr_t) {}
+GPUSCHED_EXPORT Cluster::Cluster() : Cluster(build({})) {}
+GPUSCHED_EXPORT Cluster::Cluster(const Cluster& other) = default;
+GPUSCHED_EXPORT Cluster::Cluster(Cluster&& other) noexcept = default;
+GPUSCHED_EXPORT Cluster& Cluster::operator=(const Cluster& other) = default;
+GPUSCHED_EXPORT Cluster& Cluster::operator=(Cluster&& other) noexcept = default;
+GPUSCHED_EXPORT Cluster::~Cluster() = default;
 
 // Building -------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec, IdOrder order) {
+GPUSCHED_EXPORT Cluster Cluster::build(const ClusterSpec& spec, IdOrder order) {
     if (order == IdOrder::by_name && !detail::is_numbered_as_listed(spec)) {
         auto cluster = build(detail::in_name_order(spec), IdOrder::as_listed);
         cluster.inventory_->listed = detail::listed_order(spec, *cluster.inventory_);
@@ -69,7 +70,7 @@ GPUSCHED_INLINE Cluster Cluster::build(const ClusterSpec& spec, IdOrder order) {
     return cluster;
 }
 
-GPUSCHED_INLINE void Cluster::set_capacities() {
+GPUSCHED_EXPORT void Cluster::set_capacities() {
     place_.resize(task_slots());
     resize_node_arrays(0);
     for (const auto node : nodes()) set_capacity(node);
@@ -77,7 +78,7 @@ GPUSCHED_INLINE void Cluster::set_capacities() {
 }
 
 // Makes room for all nodes, GPUs, named resources and devices of the inventory.
-GPUSCHED_INLINE void Cluster::resize_node_arrays(std::size_t columns_before) {
+GPUSCHED_EXPORT void Cluster::resize_node_arrays(std::size_t columns_before) {
     const auto columns = inventory_->resource_names.size();
     usage_.resize(node_slots());
     gpu_.resize(inventory_->gpu_slots);
@@ -90,7 +91,7 @@ GPUSCHED_INLINE void Cluster::resize_node_arrays(std::size_t columns_before) {
 }
 
 // Everything on the node is free.
-GPUSCHED_INLINE void Cluster::set_capacity(NodeId node) {
+GPUSCHED_EXPORT void Cluster::set_capacity(NodeId node) {
     const auto& n = inventory_->nodes;
     const auto i = index(node);
     auto& u = usage_[i];
@@ -112,7 +113,7 @@ GPUSCHED_INLINE void Cluster::set_capacity(NodeId node) {
                  [&](int device) { gpu_[n.first_gpu[i] + static_cast<std::size_t>(device)] = {}; });
 }
 
-GPUSCHED_INLINE void Cluster::add_group_tables() {
+GPUSCHED_EXPORT void Cluster::add_group_tables() {
     groups_ = {};
     group_tables_.clear();
     second_tables_.clear();
@@ -126,7 +127,7 @@ GPUSCHED_INLINE void Cluster::add_group_tables() {
     }
 }
 
-GPUSCHED_INLINE void Cluster::add_second_table(std::uint32_t set) {
+GPUSCHED_EXPORT void Cluster::add_second_table(std::uint32_t set) {
     const auto kind = inventory_->group_sets[set].kind;
     if (kind != GroupKind::avoid && kind != GroupKind::spread) return;
     if (second_tables_.size() <= set) {
@@ -138,14 +139,14 @@ GPUSCHED_INLINE void Cluster::add_second_table(std::uint32_t set) {
 }
 
 // The node that the task says it runs on.
-GPUSCHED_INLINE std::optional<NodeId> Cluster::find_home(const TaskSpec& task, Problems& problems) const {
+GPUSCHED_EXPORT std::optional<NodeId> Cluster::find_home(const TaskSpec& task, Problems& problems) const {
     if (const auto found = inventory_->nodes.names.find(*task.node)) return make_id<NodeId>(*found);
     problems.add(detail::Owner("task", task.name) + ": runs on unknown node " + gpusched::quoted(*task.node) +
                  (problems.full() ? "" : did_you_mean(*task.node, inventory_->nodes.names)));
     return std::nullopt;
 }
 
-GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
+GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems& problems) {
     std::vector<TaskId> unknown;  // tasks on GPUs that are not said
     // Backwards, because lists grow at the front: afterwards every node lists its tasks by id.
     for (std::size_t i = spec.tasks.size(); i-- > 0;) {
@@ -196,7 +197,7 @@ GPUSCHED_INLINE void Cluster::place_initially(const ClusterSpec& spec, Problems&
     }
 }
 
-GPUSCHED_INLINE void Cluster::assign_unknown(const std::vector<TaskId>& tasks, const ClusterSpec& spec,
+GPUSCHED_EXPORT void Cluster::assign_unknown(const std::vector<TaskId>& tasks, const ClusterSpec& spec,
                                              Problems& problems) {
     for (const auto task : tasks) {
         const auto& said = spec.tasks[index(task)];
@@ -212,7 +213,7 @@ GPUSCHED_INLINE void Cluster::assign_unknown(const std::vector<TaskId>& tasks, c
 namespace detail {
 
 /// One message per level that tasks name but no node's network reaches.
-inline void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::string>& found) {
+static void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::string>& found) {
     const auto& t = inventory.tasks;
     std::map<Level, std::pair<std::size_t, std::size_t>> named;  // first task, how many
     for (std::size_t i = 0; i < t.names.size(); ++i) {
@@ -242,7 +243,7 @@ inline void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
+GPUSCHED_EXPORT std::vector<std::string> Cluster::warnings() const {
     std::vector<std::string> found;
     for (const auto task : tasks())
         if (is_placed(task))
@@ -256,29 +257,7 @@ GPUSCHED_INLINE std::vector<std::string> Cluster::warnings() const {
 
 // Changes --------------------------------------------------------------------------------------------------
 
-inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
-    const auto count = [&](std::uint32_t table, DomainId domain) __attribute__((always_inline)) {
-        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
-    };
-    if (inventory_->memberships(task).empty()) return;
-    for (const auto& m : inventory_->limit_memberships(task)) {
-        const auto& set = inventory_->group_sets[m.set];
-        auto domain = none<DomainId>;
-        if (set.level < first_label_level) [[likely]]
-            domain = inventory_->domain(set.level, node);
-        else if (domain = inventory_->domain_at(set.level, node); domain == none<DomainId>)
-            continue;
-        count(group_tables_[m.set], domain);
-        if (!set.uniform && m.limit != Membership::no_limit) {
-            const auto which =
-                std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
-            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
-        }
-    }
-    if (!inventory_->selection_memberships(task).empty()) count_selection(task, node, sign);
-}
-
-GPUSCHED_INLINE void Cluster::count_selection(TaskId task, NodeId node, int sign) {
+GPUSCHED_EXPORT void Cluster::count_selection(TaskId task, NodeId node, int sign) {
     const auto count = [&](std::uint32_t table, DomainId domain) {
         sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
     };
@@ -297,7 +276,7 @@ GPUSCHED_INLINE void Cluster::count_selection(TaskId task, NodeId node, int sign
 }
 
 // A domain goes from one number of members to the next, and `fewest_` with it where it was the last with that number.
-GPUSCHED_INLINE void Cluster::count_spread(std::uint32_t set, NodeId node, int sign) {
+GPUSCHED_EXPORT void Cluster::count_spread(std::uint32_t set, NodeId node, int sign) {
     const auto& rule = inventory_->spread_rules[inventory_->group_sets[set].rule];
     const auto domain = inventory_->domain_at(rule.level, node);
     const auto members = groups_.count(group_tables_[set], domain);
@@ -319,14 +298,14 @@ GPUSCHED_INLINE void Cluster::count_spread(std::uint32_t set, NodeId node, int s
 }
 
 // How many domains each rule of spreads counts.
-GPUSCHED_INLINE std::vector<std::uint32_t> Cluster::spread_domains() const {
+GPUSCHED_EXPORT std::vector<std::uint32_t> Cluster::spread_domains() const {
     std::vector<std::uint32_t> domains;
     for (const auto& rule : inventory_->spread_rules) domains.push_back(rule.domains);
     return domains;
 }
 
 // The fewest members of each spread again whose rule counts other domains than before.
-GPUSCHED_INLINE void Cluster::find_fewest(std::span<const std::uint32_t> domains_before) {
+GPUSCHED_EXPORT void Cluster::find_fewest(std::span<const std::uint32_t> domains_before) {
     const auto& rules = inventory_->spread_rules;
     GPUSCHED_ASSERT(domains_before.size() == rules.size());
     const auto changed = [&](std::size_t rule) { return rules[rule].domains != domains_before[rule]; };
@@ -343,7 +322,7 @@ GPUSCHED_INLINE void Cluster::find_fewest(std::span<const std::uint32_t> domains
     }
 }
 
-GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
+GPUSCHED_EXPORT void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int sign) {
     const auto& t = inventory_->tasks;
     const auto i = index(task);
     GPUSCHED_ASSERT(i < place_.size());
@@ -386,7 +365,7 @@ GPUSCHED_INLINE void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     count_groups(task, node, sign);
 }
 
-GPUSCHED_INLINE void Cluster::use_extras(const Extras& extras, NodeId node, GpuMask devices, int sign) {
+GPUSCHED_EXPORT void Cluster::use_extras(const Extras& extras, NodeId node, GpuMask devices, int sign) {
     GPUSCHED_ASSERT(gpusched::gpu_count(devices) == extras.device_count);
     auto* const left = resources_.data() + index(node) * inventory_->resource_names.size();
     for (const auto& [resource, amount] : extras.resources) left[resource] -= sign * amount;
@@ -401,7 +380,7 @@ GPUSCHED_INLINE void Cluster::use_extras(const Extras& extras, NodeId node, GpuM
     });
 }
 
-GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
+GPUSCHED_EXPORT void Cluster::link(TaskId task, NodeId node, TaskId previous) {
     auto& p = place_[index(task)];
     p.node = node;
     p.previous = previous;
@@ -412,7 +391,7 @@ GPUSCHED_INLINE void Cluster::link(TaskId task, NodeId node, TaskId previous) {
     usage_[index(node)].occupants += inventory_->tasks.is(TaskTrait::daemon, task) ? 0u : 1u;
 }
 
-GPUSCHED_INLINE void Cluster::unlink(TaskId task) {
+GPUSCHED_EXPORT void Cluster::unlink(TaskId task) {
     auto& p = place_[index(task)];
     (p.previous == none<TaskId> ? usage_[index(p.node)].first_task : place_[index(p.previous)].next) = p.next;
     if (p.next != none<TaskId>) place_[index(p.next)].previous = p.previous;
@@ -420,7 +399,7 @@ GPUSCHED_INLINE void Cluster::unlink(TaskId task) {
     p = {};
 }
 
-GPUSCHED_INLINE void Cluster::place(TaskId task, NodeId node, GpuMask gpus, TaskId previous) {
+GPUSCHED_EXPORT void Cluster::place(TaskId task, NodeId node, GpuMask gpus, TaskId previous) {
     if (const auto old = node_of(task); old != none<NodeId>) {
         use(task, old, gpus_of(task), -1);
         unlink(task);
@@ -431,7 +410,7 @@ GPUSCHED_INLINE void Cluster::place(TaskId task, NodeId node, GpuMask gpus, Task
     place_[index(task)].gpus = gpus;
 }
 
-GPUSCHED_INLINE void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
+GPUSCHED_EXPORT void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
     GPUSCHED_ASSERT(index(task) < place_.size());
     GPUSCHED_ASSERT(node == none<NodeId> || index(node) < usage_.size());
     const auto& p = place_[index(task)];
@@ -439,17 +418,17 @@ GPUSCHED_INLINE void Cluster::assign(TaskId task, NodeId node, GpuMask gpus) {
     place(task, node, gpus, none<TaskId>);
 }
 
-GPUSCHED_INLINE void Cluster::reserve(TaskId task, NodeId node, GpuMask gpus) {
+GPUSCHED_EXPORT void Cluster::reserve(TaskId task, NodeId node, GpuMask gpus) {
     log_.push_back({gpus, task, node, none<TaskId>, Change::Kind::reserve});
     use(task, node, gpus, +1);
 }
 
-GPUSCHED_INLINE void Cluster::unreserve(TaskId task, NodeId node, GpuMask gpus) {
+GPUSCHED_EXPORT void Cluster::unreserve(TaskId task, NodeId node, GpuMask gpus) {
     log_.push_back({gpus, task, node, none<TaskId>, Change::Kind::unreserve});
     use(task, node, gpus, -1);
 }
 
-GPUSCHED_INLINE void Cluster::undo() {
+GPUSCHED_EXPORT void Cluster::undo() {
     GPUSCHED_ASSERT(!log_.empty());
     const auto change = log_.back();
     log_.pop_back();
@@ -466,7 +445,7 @@ GPUSCHED_INLINE void Cluster::undo() {
     }
 }
 
-GPUSCHED_INLINE void Cluster::commit() {
+GPUSCHED_EXPORT void Cluster::commit() {
     if (events_) publish_open_changes();
     std::vector<Reservation> given_back;
     for (const auto& change : log_)
@@ -486,7 +465,7 @@ GPUSCHED_INLINE void Cluster::commit() {
     log_.clear();
 }
 
-GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcept {
+GPUSCHED_EXPORT bool Cluster::same_placement(const Cluster& other) const noexcept {
     return inventory_ == other.inventory_ &&
            std::equal(place_.begin(), place_.end(), other.place_.begin(), other.place_.end(),
                       [](const Place& a, const Place& b) {
@@ -494,4 +473,4 @@ GPUSCHED_INLINE bool Cluster::same_placement(const Cluster& other) const noexcep
                       });
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

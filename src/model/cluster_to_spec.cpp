@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/eligibility.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/eligibility.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
+GPUSCHED_EXPORT NodeSpec Cluster::node_spec(NodeId node) const {
     const auto i = index(node);
     const auto& n = inventory_->nodes;
     const auto& attributes = inventory_->node_attributes[n.attributes[i]];
@@ -42,7 +43,7 @@ GPUSCHED_INLINE NodeSpec Cluster::node_spec(NodeId node) const {
     return out;
 }
 
-GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
+GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
     const auto& inv = *inventory_;
     const auto i = index(task);
     const auto& t = inv.tasks;
@@ -96,7 +97,7 @@ GPUSCHED_INLINE TaskSpec Cluster::task_spec(TaskId task) const {
     return out;
 }
 
-GPUSCHED_INLINE JobSpec Cluster::job_spec(JobId job) const {
+GPUSCHED_EXPORT JobSpec Cluster::job_spec(JobId job) const {
     const auto j = index(job);
     JobSpec out{inventory_->job_names[j], inventory_->job_min_members[j], std::nullopt, {}};
     for (const auto id : inventory_->subgroups_of(job))
@@ -106,7 +107,7 @@ GPUSCHED_INLINE JobSpec Cluster::job_spec(JobId job) const {
     return out;
 }
 
-GPUSCHED_INLINE BudgetSpec Cluster::budget_spec(std::uint32_t budget) const {
+GPUSCHED_EXPORT BudgetSpec Cluster::budget_spec(std::uint32_t budget) const {
     const auto& b = inventory_->budgets[budget];
     BudgetSpec out{.name = inventory_->budget_names[budget],
                    .tasks = {},
@@ -128,7 +129,7 @@ void for_each_listed(const std::vector<std::uint32_t>& listed, std::size_t slots
 
 }  // namespace detail
 
-GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
+GPUSCHED_EXPORT ClusterSpec Cluster::to_spec() const {
     const auto& inv = *inventory_;
     ClusterSpec spec;
     spec.now = inv.now;
@@ -148,4 +149,4 @@ GPUSCHED_INLINE ClusterSpec Cluster::to_spec() const {
     return spec;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the cores that tasks list.
 #pragma once
 
+#include "model/owner.hpp"
+
 #include <gpusched/core/checks.hpp>
-#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 inline void check_core_list(const Owner& owner, std::vector<int> cores, Problems& problems) {
     std::sort(cores.begin(), cores.end());
@@ -60,4 +62,4 @@ inline void check_cores_in_use(const ClusterSpec& spec, const Inventory& invento
                                            gpusched::quoted(tasks[i]->name));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Demand: what a task would take from a node, whether or not it is in a cluster yet.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 struct Demand {
     const std::string& name;
@@ -33,4 +34,4 @@ struct Demand {
           extras(inventory.extras[t.extras[i]]) {}
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

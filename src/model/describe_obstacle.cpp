@@ -1,19 +1,20 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/eligibility.hpp"
+#include "model/node_match.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/model/detail/eligibility.hpp>
-#include <gpusched/model/detail/node_match.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 
-inline std::string describe_model(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_model(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto model = inv.nodes.gpu_model[index(node)];
     std::string text = model == none<GpuModelId>
@@ -28,7 +29,7 @@ inline std::string describe_model(const Cluster& cluster, TaskId task, NodeId no
     return text;
 }
 
-inline std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_label(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
     for (const auto& [key, value] : inv.node_selector(task)) {
@@ -41,7 +42,7 @@ inline std::string describe_label(const Cluster& cluster, TaskId task, NodeId no
     return {};
 }
 
-inline std::string describe_taint(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_taint(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& tolerations = inv.requirements[inv.tasks.requirement[index(task)]].tolerations;
     for (const auto& taint : inv.node_classes[inv.nodes.node_class[index(node)]].taints)
@@ -51,19 +52,19 @@ inline std::string describe_taint(const Cluster& cluster, TaskId task, NodeId no
     return {};
 }
 
-inline std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
+static std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
     return std::string(what) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
            " is free (" + std::to_string(needs - free) + " short)";
 }
 
-inline std::string describe_match(const NodeMatch& match) {
+static std::string describe_match(const NodeMatch& match) {
     std::string text = match.key + " " + enum_name(match.op);
     for (std::size_t i = 0; i < match.values.size(); ++i)
         text += (i == 0 ? " " : ", ") + gpusched::quoted(match.values[i]);
     return text;
 }
 
-inline std::string describe_node_affinity(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_node_affinity(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
     const auto& affinity = inv.node_affinity(task);
@@ -85,7 +86,7 @@ inline std::string describe_node_affinity(const Cluster& cluster, TaskId task, N
     return text;
 }
 
-inline std::string describe_resource(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_resource(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
         if (const auto free = cluster.resource_free(node, resource); amount > free)
@@ -93,7 +94,7 @@ inline std::string describe_resource(const Cluster& cluster, TaskId task, NodeId
     return {};
 }
 
-inline std::string describe_devices(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_devices(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
     std::string text = "devices: needs " + std::to_string(extras.device_count) + " of one class";
@@ -108,7 +109,7 @@ inline std::string describe_devices(const Cluster& cluster, TaskId task, NodeId 
     return text + " are free";
 }
 
-inline std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId node, Obstacle obstacle) {
+static std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId node, Obstacle obstacle) {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     const auto lent = cluster.lent_to(task);
@@ -132,7 +133,7 @@ inline std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId nod
            " thousandths free, but none has that much left";
 }
 
-inline std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
     const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
@@ -147,7 +148,7 @@ inline std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId
     return text + ", but at most " + std::to_string(most) + " are free there";
 }
 
-inline std::string describe_place(const Inventory& inv, Level level, NodeId node) {
+static std::string describe_place(const Inventory& inv, Level level, NodeId node) {
     if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
     if (level < first_label_level)
         return "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) + " of level " +
@@ -157,12 +158,12 @@ inline std::string describe_place(const Inventory& inv, Level level, NodeId node
            gpusched::quoted(label.key);
 }
 
-inline std::string describe_no_domain(const Inventory& inv, Level level) {
+static std::string describe_no_domain(const Inventory& inv, Level level) {
     return "the node has no label " +
            gpusched::quoted(inv.label_levels[static_cast<std::size_t>(level - first_label_level)].key);
 }
 
-inline std::string describe_selection(const Cluster& cluster, NodeId node, const GroupConflict& conflict) {
+static std::string describe_selection(const Cluster& cluster, NodeId node, const GroupConflict& conflict) {
     const auto& inv = cluster.inventory();
     const auto& set = inv.group_sets[conflict.set];
     const auto obstacle = std::string(enum_name(conflict.obstacle)) + ": ";
@@ -196,7 +197,7 @@ inline std::string describe_selection(const Cluster& cluster, NodeId node, const
                           " eligible domains");
 }
 
-inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
+static std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto conflict = find_group_conflict(cluster, task, node);
     const auto place = [&](Level level) { return describe_place(inv, level, node); };
@@ -217,7 +218,7 @@ inline std::string describe_groups(const Cluster& cluster, TaskId task, NodeId n
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& t = cluster.inventory().tasks;
     auto obstacle = find_obstacle(cluster, task, node);
     if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(cluster, task, node);
@@ -262,4 +263,4 @@ GPUSCHED_INLINE std::string describe_obstacle(const Cluster& cluster, TaskId tas
     return {};
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

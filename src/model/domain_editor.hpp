@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lets single nodes join and leave the domains of the network.
 #pragma once
 
+#include "model/owner.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/detail/owner.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <cstddef>
@@ -13,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Keeps, per level, which domains there are, what each lies under and how many nodes it has. A domain that its last node
 /// leaves is gone, and its number is given away again.
@@ -189,4 +191,4 @@ class DomainEditor {
     std::vector<std::uint32_t> depths_;  // how many nodes have a path of that length
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

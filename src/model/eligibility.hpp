@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a task asks of a node besides resources, one condition at a time.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 inline bool accepts_model(const Requirement& requirement, const NodeClass& node_class) {
     const auto& models = requirement.gpu_models;
@@ -27,4 +28,4 @@ inline bool tolerates_taints(const Requirement& requirement, const NodeClass& no
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/event_log.hpp>
@@ -9,17 +9,17 @@
 #include <tuple>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE EventLog::EventLog(std::size_t window) : id_(Inventory::next_serial()) {
+GPUSCHED_EXPORT EventLog::EventLog(std::size_t window) : id_(Inventory::next_serial()) {
     require_range("window", window, 1, std::size_t{1} << 30);
     ring_.resize(std::bit_ceil(window));
 }
 
-GPUSCHED_INLINE void Cluster::keep_events(std::size_t window) { events_.emplace(window); }
+GPUSCHED_EXPORT void Cluster::keep_events(std::size_t window) { events_.emplace(window); }
 
 // Publishes what the changes that can be undone come to.
-GPUSCHED_INLINE void Cluster::publish_open_changes() {
+GPUSCHED_EXPORT void Cluster::publish_open_changes() {
     const auto key = [&](std::uint32_t i) {
         const auto& c = log_[i];
         return c.kind == Change::Kind::assign ? std::tuple(0, c.task, NodeId{0}, GpuMask{0})
@@ -56,4 +56,4 @@ GPUSCHED_INLINE void Cluster::publish_open_changes() {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

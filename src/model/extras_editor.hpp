@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what few nodes and tasks have beyond CPU, memory and whole GPUs: named resources, other devices, single nodes.
 #pragma once
 
+#include "model/check_extras.hpp"
+#include "model/node_sets.hpp"
+#include "model/resource_columns.hpp"
+#include "model/shared_values.hpp"
+#include "model/table_rows.hpp"
+
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/model/detail/check_extras.hpp>
-#include <gpusched/model/detail/node_sets.hpp>
-#include <gpusched/model/detail/resource_columns.hpp>
-#include <gpusched/model/detail/shared_values.hpp>
-#include <gpusched/model/detail/table_rows.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -17,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// What the task asks for beyond CPU, memory and whole GPUs, but for single nodes. Names that the inventory has not are left out.
 [[nodiscard]] inline Extras extras_of(const TaskSpec& task, const Inventory& inventory) {
@@ -187,4 +189,4 @@ class ExtrasEditor {
     NamedNodes named_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

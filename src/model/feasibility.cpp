@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/eligibility.hpp"
+#include "model/node_match.hpp"
+#include "model/selection_conflict.hpp"
 
-#include <gpusched/model/detail/eligibility.hpp>
-#include <gpusched/model/detail/node_match.hpp>
-#include <gpusched/model/detail/selection_conflict.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+GPUSCHED_EXPORT Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     if (!inv.nodes.receives(node)) return Obstacle::cordoned;
     if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
@@ -20,7 +21,7 @@ GPUSCHED_INLINE Obstacle find_obstacle(const Cluster& cluster, TaskId task, Node
     return find_group_obstacle(cluster, task, node);
 }
 
-GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+GPUSCHED_EXPORT Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
     const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
@@ -31,7 +32,7 @@ GPUSCHED_INLINE Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
 }
 
-GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+GPUSCHED_EXPORT GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.gpu_count[i] == 0) return 0;
@@ -53,7 +54,7 @@ GPUSCHED_INLINE GpuMask candidate_gpus(const Cluster& cluster, TaskId task, Node
 
 namespace detail {
 
-GPUSCHED_INTERNAL Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
     for (const auto& [resource, amount] : extras.resources)
@@ -64,7 +65,7 @@ GPUSCHED_INTERNAL Obstacle find_extras_obstacle(const Cluster& cluster, TaskId t
 
 }  // namespace detail
 
-GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+GPUSCHED_EXPORT Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     if (inv.tasks.gpu_count[index(task)] < 2) return {};  // one GPU is always local to itself
     const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
@@ -76,7 +77,7 @@ GPUSCHED_INLINE Localities guaranteed_localities(const Cluster& cluster, TaskId 
     return {{masks.data(), masks.data() + masks.size()}, false};
 }
 
-GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+GPUSCHED_EXPORT Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.lent_to(task))) return Obstacle::cpu;
@@ -101,15 +102,15 @@ GPUSCHED_INLINE Obstacle find_resource_obstacle(const Cluster& cluster, TaskId t
                : Obstacle::hardware;
 }
 
-GPUSCHED_INLINE Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
                                              Obstacle ignored) noexcept {
     return detail::find_group_conflict(cluster, task, node, ignored).obstacle;
 }
 
 namespace detail {
 
-GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
-                                                    Obstacle ignored) noexcept {
+GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                  Obstacle ignored) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = cluster.node_of(task);
     for (const auto& m : inv.anti_affinity_memberships(task)) {
@@ -149,7 +150,7 @@ GPUSCHED_INTERNAL GroupConflict find_group_conflict(const Cluster& cluster, Task
 
 }  // namespace detail
 
-GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
+GPUSCHED_EXPORT bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
     const auto& inv = cluster.inventory();
     if (inv.tasks.is(TaskTrait::extras, task)) {
         const auto devices = gpus & cluster.devices(node);
@@ -166,4 +167,4 @@ GPUSCHED_INLINE bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, 
                                               [&](GpuMask mask) { return (gpus & ~mask) == 0; });
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

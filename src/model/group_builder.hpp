@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the sets of tasks that group constraints bind, and which tasks belong to which.
 #pragma once
 
-#include <gpusched/model/detail/group_selection.hpp>
+#include "model/group_selection.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Makes the sets of groups and the profiles of all tasks from the tables of tasks and jobs. Which sets there are depends
 /// on all tasks: every member of a group belongs at every level that any member names.
@@ -148,4 +150,4 @@ class GroupBuilder {
     std::map<std::vector<std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> profile_ids_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

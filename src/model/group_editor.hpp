@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lets single tasks join and leave the sets of groups, as long as the sets themselves stay as they are.
 #pragma once
+
+#include "model/group_builder.hpp"
+#include "model/structural_hash.hpp"
 
 #include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
-#include <gpusched/model/detail/group_builder.hpp>
-#include <gpusched/model/detail/structural_hash.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -20,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Which sets a group has depends on all its members. A task that brings a group of its own, or joins one whose levels
 /// and limits are there already, costs O(its memberships); any other needs `GroupBuilder` to start again.
@@ -348,4 +350,4 @@ class GroupEditor {
     std::vector<Membership> joined_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

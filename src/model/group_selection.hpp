@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sets of groups of kinds avoid, near and spread: which terms make which, and which a task belongs to.
 #pragma once
 
-#include <gpusched/model/detail/shared_values.hpp>
-#include <gpusched/model/detail/spread_nodes.hpp>
+#include "model/shared_values.hpp"
+#include "model/spread_nodes.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <tuple>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Finds sets by what a term says. A set has as members the tasks that its group selects, and besides the tasks whose terms
 /// name it.
@@ -159,4 +161,4 @@ class GroupSelection {
     SharedValues<SpreadRule> spread_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,17 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which GPUs and other devices a running task holds: as said, or assigned where that is not known.
 #pragma once
 
+#include "model/demand.hpp"
+#include "model/owner.hpp"
+
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/demand.hpp>
 #include <gpusched/model/detail/device_sets.hpp>
-#include <gpusched/model/detail/owner.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// The GPUs and other devices that the task says it holds on the node; nothing after a problem.
 inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
@@ -112,4 +114,4 @@ inline void check_devices_held_once(const Cluster& cluster, NodeId node, Problem
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

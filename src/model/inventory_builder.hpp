@@ -1,18 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes an inventory out of data: checks every value, interns names, and shares what is written alike.
 #pragma once
 
+#include "model/budget_editor.hpp"
+#include "model/check_budget.hpp"
+#include "model/check_specs.hpp"
+#include "model/check_subgroups.hpp"
+#include "model/extras_editor.hpp"
+#include "model/group_builder.hpp"
+#include "model/label_domains.hpp"
+#include "model/owner.hpp"
+#include "model/shared_values.hpp"
+#include "model/subgroup_editor.hpp"
+#include "model/table_rows.hpp"
+
 #include <gpusched/core/checks.hpp>
-#include <gpusched/model/detail/budget_editor.hpp>
-#include <gpusched/model/detail/check_budget.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/check_subgroups.hpp>
-#include <gpusched/model/detail/extras_editor.hpp>
-#include <gpusched/model/detail/group_builder.hpp>
-#include <gpusched/model/detail/label_domains.hpp>
-#include <gpusched/model/detail/owner.hpp>
-#include <gpusched/model/detail/shared_values.hpp>
-#include <gpusched/model/detail/subgroup_editor.hpp>
-#include <gpusched/model/detail/table_rows.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -27,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 struct InventoryBuilder {
     const ClusterSpec& spec;
@@ -228,4 +230,4 @@ struct InventoryBuilder {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

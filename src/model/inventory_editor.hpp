@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes the tables of nodes, tasks and jobs by one item, at the cost of that item.
 #pragma once
 
-#include <gpusched/model/detail/budget_editor.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/domain_editor.hpp>
-#include <gpusched/model/detail/extras_editor.hpp>
-#include <gpusched/model/detail/group_editor.hpp>
-#include <gpusched/model/detail/label_domains.hpp>
-#include <gpusched/model/detail/shared_values.hpp>
-#include <gpusched/model/detail/subgroup_editor.hpp>
-#include <gpusched/model/detail/table_rows.hpp>
+#include "model/budget_editor.hpp"
+#include "model/check_specs.hpp"
+#include "model/domain_editor.hpp"
+#include "model/extras_editor.hpp"
+#include "model/group_editor.hpp"
+#include "model/label_domains.hpp"
+#include "model/shared_values.hpp"
+#include "model/subgroup_editor.hpp"
+#include "model/table_rows.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -20,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// The look-ups and reference counts that changes need, made from the tables of an inventory when it changes for
 /// the first time. Checks nothing: whoever calls has.
@@ -421,4 +423,4 @@ class InventoryEditor {
     std::uint32_t no_wishes_ = 0;  // what a task without any has
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

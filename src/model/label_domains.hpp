@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lets single nodes join and leave the domains of levels that are labels.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Keeps, per label level, which values there are and how many nodes have each. A value that its last node leaves is gone, and
 /// its number is given away again.
@@ -104,4 +105,4 @@ class LabelDomains {
     std::vector<Values> levels_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/check_specs.hpp"
+#include "model/cores.hpp"
+#include "model/group_counts.hpp"
+#include "model/held_gpus.hpp"
+#include "model/inventory_editor.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/cores.hpp>
-#include <gpusched/model/detail/held_gpus.hpp>
-#include <gpusched/model/detail/inventory_editor.hpp>
 #include <gpusched/model/event_log.hpp>
-#include <gpusched/model/impl/domain_counts.ipp>
 
 #include <algorithm>
 #include <atomic>
@@ -19,26 +20,26 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 // Handles ----------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE bool Cluster::has(NodeHandle node) const noexcept {
+GPUSCHED_EXPORT bool Cluster::has(NodeHandle node) const noexcept {
     return contains(node.id) && handle(node.id) == node;
 }
-GPUSCHED_INLINE bool Cluster::has(TaskHandle task) const noexcept {
+GPUSCHED_EXPORT bool Cluster::has(TaskHandle task) const noexcept {
     return contains(task.id) && handle(task.id) == task;
 }
-GPUSCHED_INLINE bool Cluster::has(JobHandle job) const noexcept {
+GPUSCHED_EXPORT bool Cluster::has(JobHandle job) const noexcept {
     return index(job.id) < inventory_->job_names.size() && !inventory_->job_names[index(job.id)].empty() &&
            handle(job.id) == job;
 }
 
 namespace detail {
 
-inline const char* kind_of(NodeId) { return "node"; }
-inline const char* kind_of(TaskId) { return "task"; }
-inline const char* kind_of(JobId) { return "job"; }
+static const char* kind_of(NodeId) { return "node"; }
+static const char* kind_of(TaskId) { return "task"; }
+static const char* kind_of(JobId) { return "job"; }
 
 }  // namespace detail
 
@@ -50,21 +51,21 @@ void Cluster::require_current(Handle<Id> handle) const {
                        std::to_string(handle.generation) + ": it has left the cluster");
 }
 
-GPUSCHED_INLINE void Cluster::require_no_what_if() const {
+GPUSCHED_EXPORT void Cluster::require_no_what_if() const {
     if (!log_.empty())
         throw InvalidInput("membership cannot change while " + std::to_string(log_.size()) +
                            " changes can be undone; commit or roll back first");
 }
 
 // Whoever follows the cluster hears of the task, and of the node that it runs on or has left.
-GPUSCHED_INLINE void Cluster::publish(EventKind kind, TaskHandle task, NodeId node) {
+GPUSCHED_EXPORT void Cluster::publish(EventKind kind, TaskHandle task, NodeId node) {
     if (events_)
         events_->publish(
             {.kind = kind, .node = node == none<NodeId> ? NodeHandle{} : handle(node), .task = task});
 }
 
 // The inventory, of which no copy of this cluster sees a change.
-GPUSCHED_INLINE Inventory& Cluster::edit() {
+GPUSCHED_EXPORT Inventory& Cluster::edit() {
     if (inventory_.use_count() > 1) {
         inventory_ = std::make_shared<Inventory>(*inventory_);
         ++inventory_->changes.copies;
@@ -75,7 +76,7 @@ GPUSCHED_INLINE Inventory& Cluster::edit() {
     return *inventory_;
 }
 
-GPUSCHED_INLINE detail::InventoryEditor& Cluster::editor() {
+GPUSCHED_EXPORT detail::InventoryEditor& Cluster::editor() {
     auto& inventory = edit();
     if (!editor_) {
         editor_.emplace(inventory);
@@ -85,7 +86,7 @@ GPUSCHED_INLINE detail::InventoryEditor& Cluster::editor() {
 }
 
 // The sets that the task is in, with how many tables of limits each has; for `drop_tables` once it has left them.
-GPUSCHED_INLINE void Cluster::remember_sets(TaskId task) {
+GPUSCHED_EXPORT void Cluster::remember_sets(TaskId task) {
     left_.clear();
     for (const auto& m : inventory_->memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
@@ -93,7 +94,7 @@ GPUSCHED_INLINE void Cluster::remember_sets(TaskId task) {
     }
 }
 
-GPUSCHED_INLINE void Cluster::drop_tables() {
+GPUSCHED_EXPORT void Cluster::drop_tables() {
     for (const auto& [set, limits] : left_) {
         if (inventory_->group_sets[set].members > 0) continue;
         for (std::uint32_t l = 0; l <= limits; ++l) groups_.remove_table(group_tables_[set] + l);
@@ -105,7 +106,7 @@ GPUSCHED_INLINE void Cluster::drop_tables() {
 }
 
 // Counts the members of all groups again, but for one task: their sets have other numbers now.
-GPUSCHED_INLINE void Cluster::recount_groups(TaskId except) {
+GPUSCHED_EXPORT void Cluster::recount_groups(TaskId except) {
     add_group_tables();
     for (const auto task : tasks())
         if (task != except && is_placed(task)) count_groups(task, node_of(task), +1);
@@ -113,7 +114,7 @@ GPUSCHED_INLINE void Cluster::recount_groups(TaskId except) {
 }
 
 // Makes room in the counters of groups for the task, which has new memberships and is not counted.
-GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
+GPUSCHED_EXPORT void Cluster::join_groups(TaskId task) {
     if (editor_->regroup()) return recount_groups(task);
     for (const auto& m : inventory_->memberships(task)) {
         const auto& set = inventory_->group_sets[m.set];
@@ -135,7 +136,7 @@ GPUSCHED_INLINE void Cluster::join_groups(TaskId task) {
 namespace detail {
 
 // Reports named resources that no node has had so far, and the task asks for.
-inline void check_unknown_resources(const Inventory& inventory, const TaskSpec& task, NodeId node,
+static void check_unknown_resources(const Inventory& inventory, const TaskSpec& task, NodeId node,
                                     Problems& problems) {
     for (const auto& [resource, amount] : task.resources)
         if (amount > 0 && !inventory.resource_names.find(resource))
@@ -147,7 +148,7 @@ inline void check_unknown_resources(const Inventory& inventory, const TaskSpec& 
 }  // namespace detail
 
 // Reports what of the node's capacity the task, which is not there yet, would exceed.
-GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node, GpuMask gpus,
+GPUSCHED_EXPORT void Cluster::check_room(const detail::Demand& task, NodeId node, GpuMask gpus,
                                          Problems& problems) const {
     const auto& u = usage(node);
     const bool consumes = !task.standby, claims = task.standby || !task.lp;
@@ -184,7 +185,7 @@ GPUSCHED_INLINE void Cluster::check_room(const detail::Demand& task, NodeId node
 
 // Reports devices that tasks hold, or room is reserved on, and that would not be there any more or not be of a class that
 // the task accepts.
-GPUSCHED_INLINE void Cluster::check_devices(const NodeSpec& to, NodeId node, Problems& problems) const {
+GPUSCHED_EXPORT void Cluster::check_devices(const NodeSpec& to, NodeId node, Problems& problems) const {
     if (devices(node) == 0)
         return;  // GPUs that tasks hold are checked elsewhere, and no class can come to be wrong
     std::vector<std::string_view> classes;  // of the devices after the whole GPUs
@@ -215,7 +216,7 @@ GPUSCHED_INLINE void Cluster::check_devices(const NodeSpec& to, NodeId node, Pro
 }
 
 // Reports cores of the node that the task would use and others there use wholly.
-GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
+GPUSCHED_EXPORT void Cluster::check_cores(TaskSpec task, NodeId node, Problems& problems) const {
     if (!task.cpu_local || !task.cores) return;
     task.node = name(node);
     ClusterSpec here;
@@ -230,7 +231,7 @@ GPUSCHED_INLINE void Cluster::check_cores(TaskSpec task, NodeId node, Problems& 
 
 // Nodes ------------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE NodeHandle Cluster::add_node(const NodeSpec& node) {
+GPUSCHED_EXPORT NodeHandle Cluster::add_node(const NodeSpec& node) {
     require_no_what_if();
     Problems problems;
     const detail::SpecChecks check(problems);
@@ -252,7 +253,7 @@ GPUSCHED_INLINE NodeHandle Cluster::add_node(const NodeSpec& node) {
     return handle(id);
 }
 
-GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
+GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     require_no_what_if();
     require_current(node);
     const auto id = node.id;
@@ -329,7 +330,7 @@ GPUSCHED_INLINE void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     if (events_) events_->publish({.kind = EventKind::node_updated, .node = node});
 }
 
-GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
+GPUSCHED_EXPORT void Cluster::remove_node(NodeHandle node) {
     require_no_what_if();
     require_current(node);
     const auto id = node.id;
@@ -352,7 +353,7 @@ GPUSCHED_INLINE void Cluster::remove_node(NodeHandle node) {
     if (events_) events_->publish({.kind = EventKind::node_removed, .node = node});
 }
 
-GPUSCHED_INLINE Level Cluster::add_label_level(const std::string& key) {
+GPUSCHED_EXPORT Level Cluster::add_label_level(const std::string& key) {
     require_no_what_if();
     const auto& levels = inventory_->label_levels;
     const auto found =
@@ -368,7 +369,7 @@ GPUSCHED_INLINE Level Cluster::add_label_level(const std::string& key) {
 
 // Jobs -------------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {
+GPUSCHED_EXPORT JobHandle Cluster::add_job(const JobSpec& job) {
     require_no_what_if();
     Problems problems;
     detail::SpecChecks(problems).job(job, inventory_->job_names.size());
@@ -384,7 +385,7 @@ GPUSCHED_INLINE JobHandle Cluster::add_job(const JobSpec& job) {
     return handle(id);
 }
 
-GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
+GPUSCHED_EXPORT void Cluster::update_job(JobHandle job, const JobSpec& to) {
     require_no_what_if();
     require_current(job);
     Problems problems;
@@ -400,7 +401,7 @@ GPUSCHED_INLINE void Cluster::update_job(JobHandle job, const JobSpec& to) {
     if (events_) events_->publish({.kind = EventKind::job_updated, .job = job});
 }
 
-GPUSCHED_INLINE void Cluster::remove_job(JobHandle job) {
+GPUSCHED_EXPORT void Cluster::remove_job(JobHandle job) {
     require_no_what_if();
     require_current(job);
     if (const auto size = inventory_->job_size[index(job.id)]; size > 0)
@@ -412,7 +413,7 @@ GPUSCHED_INLINE void Cluster::remove_job(JobHandle job) {
 
 // Tasks ------------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
+GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
     require_no_what_if();
     Problems problems;
     const detail::SpecChecks check(problems);
@@ -447,7 +448,7 @@ GPUSCHED_INLINE TaskHandle Cluster::add_task(const TaskSpec& task) {
     return handle(id);
 }
 
-GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
+GPUSCHED_EXPORT void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     require_no_what_if();
     require_current(task);
     const auto id = task.id;
@@ -496,7 +497,7 @@ GPUSCHED_INLINE void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
     publish(EventKind::task_updated, task, node);
 }
 
-GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
+GPUSCHED_EXPORT void Cluster::remove_task(TaskHandle task) {
     require_no_what_if();
     require_current(task);
     const auto id = task.id;
@@ -515,7 +516,7 @@ GPUSCHED_INLINE void Cluster::remove_task(TaskHandle task) {
     if (budgets_changed && events_) events_->publish({.kind = EventKind::budgets});
 }
 
-GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
+GPUSCHED_EXPORT void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpus) {
     require_no_what_if();
     require_current(task);
     require_current(node);
@@ -543,7 +544,7 @@ GPUSCHED_INLINE void Cluster::bind(TaskHandle task, NodeHandle node, GpuMask gpu
         events_->publish({.kind = EventKind::bound, .from = from, .node = node, .task = task});
 }
 
-GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
+GPUSCHED_EXPORT void Cluster::unbind(TaskHandle task) {
     require_no_what_if();
     require_current(task);
     const auto i = index(task.id);
@@ -556,7 +557,7 @@ GPUSCHED_INLINE void Cluster::unbind(TaskHandle task) {
     if (node != none<NodeId>) publish(EventKind::unbound, task, node);
 }
 
-GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
+GPUSCHED_EXPORT void Cluster::set_now(std::int64_t now) {
     require_no_what_if();
     Problems problems;
     check_range(problems, "now", now, any_signed_amount.low, any_signed_amount.high, "cluster");
@@ -567,4 +568,4 @@ GPUSCHED_INLINE void Cluster::set_now(std::int64_t now) {
     if (events_) events_->publish({.kind = EventKind::time});
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

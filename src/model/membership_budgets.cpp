@@ -1,18 +1,19 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/check_budget.hpp"
+#include "model/check_specs.hpp"
+#include "model/inventory_editor.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/check_budget.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/inventory_editor.hpp>
 #include <gpusched/model/event_log.hpp>
 
 #include <cstdint>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE void Cluster::add_budget(const BudgetSpec& budget) {
+GPUSCHED_EXPORT void Cluster::add_budget(const BudgetSpec& budget) {
     require_no_what_if();
     Problems problems;
     detail::check_budget(budget, inventory_->budgets.size(), inventory_->tasks.names, problems);
@@ -23,7 +24,7 @@ GPUSCHED_INLINE void Cluster::add_budget(const BudgetSpec& budget) {
     if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
-GPUSCHED_INLINE void Cluster::update_budget(const BudgetSpec& to) {
+GPUSCHED_EXPORT void Cluster::update_budget(const BudgetSpec& to) {
     require_no_what_if();
     const auto found = find_budget(to.name);
     Problems problems;
@@ -33,17 +34,17 @@ GPUSCHED_INLINE void Cluster::update_budget(const BudgetSpec& to) {
     if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
-GPUSCHED_INLINE void Cluster::remove_budget(std::string_view name) {
+GPUSCHED_EXPORT void Cluster::remove_budget(std::string_view name) {
     require_no_what_if();
     const auto found = find_budget(name);
     editor().remove_budget(found);
     if (events_) events_->publish({.kind = EventKind::budgets});
 }
 
-GPUSCHED_INLINE std::uint32_t Cluster::find_budget(std::string_view name) const {
+GPUSCHED_EXPORT std::uint32_t Cluster::find_budget(std::string_view name) const {
     if (const auto found = inventory_->budget_names.find(name)) return *found;
     throw InvalidInput("unknown budget " + gpusched::quoted(name) +
                        did_you_mean(name, inventory_->budget_names));
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

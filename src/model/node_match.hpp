@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a node satisfies a task's node affinity, as kube-scheduler evaluates it.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// An integer as Kubernetes reads it: a sign is allowed, white space is not.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
@@ -71,4 +72,4 @@ inline bool holds(const Labels& selector, const Labels& labels) {
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

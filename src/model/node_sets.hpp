@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes what singles out nodes from a task's selector and affinity, and finds those nodes.
 #pragma once
 
-#include <gpusched/model/detail/node_match.hpp>
+#include "model/node_match.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Labels that give each node a value of its own.
 inline bool singles_out(const NodeMatch& match) {
@@ -196,4 +198,4 @@ class NamedNodes {
     std::map<std::string, Sets> by_hostname_, by_name_;  // sets that name it
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owner: what a value belongs to, for messages.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// A node, task or job that is being checked. Put into words only where there is a problem: nearly all values are good, and
 /// there are millions of them. The name must outlive it.
@@ -51,4 +52,4 @@ class PartOwner {
     std::string_view kind_, name_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

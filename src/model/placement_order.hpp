@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placements one after the other, in an order in which each is possible.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// May the task be placed later where `obstacle` is in the way now? Others may come that it wants near, or that fill the domains
 /// to which it spreads. Nothing else gets better by placing more.
@@ -43,4 +44,4 @@ inline bool can_be_placed(Cluster& cluster, std::span<const Placement> placement
         .empty();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_list.hpp>
 #include <gpusched/core/nearest_names.hpp>
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
-GPUSCHED_INLINE PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
+GPUSCHED_EXPORT PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
                                  std::map<std::string, double> stats) {
     PlanSpec spec;
     spec.stats = std::move(stats);
@@ -82,7 +82,7 @@ struct PlanResolver {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
+GPUSCHED_EXPORT void validate(const Plan& plan, const Cluster& cluster) {
     Problems problems;
     const auto known = [&](const std::string& owner, const char* field, auto id, std::size_t slots) {
         if (cluster.contains(id)) return true;
@@ -127,7 +127,7 @@ GPUSCHED_INLINE void validate(const Plan& plan, const Cluster& cluster) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
+GPUSCHED_EXPORT Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     detail::PlanResolver get{cluster, Problems{}};
     Plan plan;
     plan.waves = get.wave("plan", "waves", spec.waves);
@@ -165,4 +165,4 @@ GPUSCHED_INLINE Plan resolve(const PlanSpec& spec, const Cluster& cluster) {
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

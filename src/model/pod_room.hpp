@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many copies of a pod fit on a node, by arithmetic.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// For how many pods with these extras the node has named resources, at most `most`.
 inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, NodeId node,
@@ -76,4 +77,4 @@ inline bool needs_trial(const Cluster& cluster, TaskId task) {
            });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

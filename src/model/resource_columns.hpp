@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of named resources by node: one row per node, one column per name.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Gives `table`, of `before` columns, the columns before .. after - 1, all 0.
 inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std::size_t after,
@@ -21,4 +20,4 @@ inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std
     table = std::move(wider);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

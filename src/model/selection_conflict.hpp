@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether groups that a task avoids, wants near or spreads keep it off a node, as kube-scheduler decides it.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// One membership of a task that looks at a node. The task's own old copy does not count.
 struct SelectionView {
@@ -90,4 +91,4 @@ struct SelectionView {
     return may_be_lonely ? GroupConflict{} : lonely;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // SharedValues: equal values share one index, which is used again when nobody refers to it any more.
 #pragma once
 
+#include "model/structural_hash.hpp"
+
 #include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/model/detail/free_slots.hpp>
-#include <gpusched/model/detail/structural_hash.hpp>
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Looks up and counts references to the values of a table that lives elsewhere. The table only grows; what nobody refers
 /// to is emptied and its index given away again, first in, first out. O(size of the value) expected per call; values that come and go
@@ -86,4 +88,4 @@ class SharedValues {
     FreeSlots free_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes, and how many domains, the rule of a spread counts.
 #pragma once
 
-#include <gpusched/model/detail/eligibility.hpp>
-#include <gpusched/model/detail/node_match.hpp>
+#include "model/eligibility.hpp"
+#include "model/node_match.hpp"
+
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// What the task asks for with one of its terms; the nodes are still to be found.
 inline SpreadRule spread_rule_of(const Inventory& inventory, TaskId task, const Spread& term) {
@@ -60,4 +62,4 @@ inline void forget_node(const Inventory& inventory, SpreadRule& rule, NodeId nod
     if (--rule.nodes_in[index(inventory.domain_at(rule.level, node))] == 0) --rule.domains;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What makes two parts of specs the same one, and a hash of it, for interning. Here rather than beside the types, which everybody
 // includes.
 #pragma once
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 // The members that count. Of `NodeDevices`, `NodeSet` and `SpreadRule` the others are derived from them.
 inline auto identity(const Taint& x) { return std::tie(x.key, x.value, x.effect); }
@@ -104,4 +105,4 @@ class StructuralHash {
     std::uint64_t state_ = 0x2545F4914F6CDD1Du;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the subgroups of jobs and who is in them: for whole snapshots, and as jobs and tasks come, change and go.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Ids of subgroups are slots: one that a job keeps stays where it is. Checks nothing: whoever calls has.
 class SubgroupEditor {
@@ -65,4 +66,4 @@ class SubgroupEditor {
     Inventory& out_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of the tables of nodes and tasks: what of a checked item goes where. Used when a whole snapshot is built and
 // when one node or task comes or changes.
 #pragma once
 
+#include "model/check_specs.hpp"
+#include "model/cordon_taint.hpp"
+
 #include <gpusched/core/gpu_list.hpp>
-#include <gpusched/model/detail/check_specs.hpp>
-#include <gpusched/model/detail/cordon_taint.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// Label keys that some task selects on: the others make no difference between nodes.
 using LabelKeys = std::set<std::string, std::less<>>;
@@ -198,4 +200,4 @@ inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
     if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose cores are where.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// The cores that a task lists, each once; nothing = it lists none.
 inline const std::optional<std::vector<int>>& listed_cores(const Cluster& cluster, TaskId task) {
@@ -87,4 +88,4 @@ std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, N
     return firm + std::max({lent, borrowed, lent_by_list + borrowed_by_list - both_by_list});
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an eviction costs, by the caller's function or the default.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// @throws InvalidInput when the caller's function answers less than 0 or more than `largest_cost`
 inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
@@ -19,4 +20,4 @@ inline std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t no
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/preemption/detail/node_answer.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <memory>
@@ -10,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
-GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
+GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
     validate(options);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
@@ -112,4 +113,4 @@ GPUSCHED_INLINE Explanation explain(const Cluster& cluster, TaskId task, const O
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

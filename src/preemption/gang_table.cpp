@@ -1,10 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/gang_table.hpp"
 
-#include <gpusched/preemption/detail/gang_table.hpp>
+#include <gpusched/config.hpp>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
-GPUSCHED_INLINE void GangTable::read(const Cluster& cluster) {
+GPUSCHED_EXPORT void GangTable::read(const Cluster& cluster) {
     const auto& inv = cluster.inventory();
     gangs_ = 0;
     first_.assign(inv.job_names.size(), none<TaskId>);
@@ -20,7 +21,7 @@ GPUSCHED_INLINE void GangTable::read(const Cluster& cluster) {
             link(inv, job, task);
 }
 
-GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
+void GangTable::update(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     if (job_.size() < cluster.task_slots()) {
         job_.resize(cluster.task_slots(), none<JobId>);
@@ -43,11 +44,11 @@ GPUSCHED_INTERNAL void GangTable::update(const Cluster& cluster, TaskId task) {
     if (job != none<JobId>) link(inv, job, task);
 }
 
-GPUSCHED_INTERNAL void GangTable::evict(TaskId task) {
+void GangTable::evict(TaskId task) {
     if (job_of(task) != none<JobId>) unlink(task);
 }
 
-GPUSCHED_INTERNAL void GangTable::link(const Inventory& inventory, JobId job, TaskId task) {
+void GangTable::link(const Inventory& inventory, JobId job, TaskId task) {
     const auto t = index(task);
     auto& first = first_[index(job)];
     job_[t] = job;
@@ -65,7 +66,7 @@ GPUSCHED_INTERNAL void GangTable::link(const Inventory& inventory, JobId job, Ta
     ++in_subgroup_[index(subgroup)];
 }
 
-GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
+void GangTable::unlink(TaskId task) {
     const auto t = index(task);
     const auto job = index(job_[t]);
     (before_[t] == none<TaskId> ? first_[job] : next_[index(before_[t])]) = next_[t];
@@ -78,4 +79,4 @@ GPUSCHED_INTERNAL void GangTable::unlink(TaskId task) {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // GangTable: which tasks of every job run, kept in step with a cluster.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// The running tasks of every job, as linked lists: who comes or goes is taken in without a look at the others, and without
 /// allocating once every slot was seen.
@@ -77,8 +77,4 @@ class GangTable {
     std::size_t gangs_ = 0;  // jobs with more than one member
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/gang_table.ipp>
-#endif
+}  // namespace gpusched::preemption::detail

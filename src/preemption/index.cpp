@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
+#include "preemption/placement_check.hpp"
+#include "preemption/replace_victims.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/model/follower.hpp>
-#include <gpusched/preemption/detail/node_answer.hpp>
-#include <gpusched/preemption/detail/placement_check.hpp>
-#include <gpusched/preemption/detail/replace_victims.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 namespace detail {
 
 // Everything about a preemptor that answers depend on, given the index's options.
@@ -25,7 +26,7 @@ using ShapeKey =
     std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
                std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
 
-inline ShapeKey shape_key(const Inventory& inventory, const Request& r) {
+static ShapeKey shape_key(const Inventory& inventory, const Request& r) {
     return {r.requirement,
             Inventory::since(inventory.requirement_since, r.requirement),
             r.extras,
@@ -340,7 +341,7 @@ struct PreemptionIndex::State {
     }
 };
 
-GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t most_shapes) {
+GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(Options options, std::size_t most_shapes) {
     validate(options);
     Problems problems;
     if (!detail::traits_of(options.policy).indexed)
@@ -359,20 +360,20 @@ GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
     s.objective = detail::traits_of(s.options.policy).objective;
     s.decision.victims.reserve(detail::most_victims);
 }
-GPUSCHED_INLINE PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;
-GPUSCHED_INLINE PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) noexcept = default;
-GPUSCHED_INLINE PreemptionIndex::~PreemptionIndex() = default;
+GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;
+GPUSCHED_EXPORT PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) noexcept = default;
+GPUSCHED_EXPORT PreemptionIndex::~PreemptionIndex() = default;
 
-GPUSCHED_INLINE bool PreemptionIndex::proven() const noexcept {
+GPUSCHED_EXPORT bool PreemptionIndex::proven() const noexcept {
     return state_->problem.proven() && state_->proven_before;
 }
-GPUSCHED_INLINE std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
+GPUSCHED_EXPORT std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
 
-GPUSCHED_INLINE void PreemptionIndex::catch_up(const Cluster& cluster) {
+GPUSCHED_EXPORT void PreemptionIndex::catch_up(const Cluster& cluster) {
     if (cluster.events() != nullptr) state_->position.catch_up(*state_, cluster);
 }
 
-GPUSCHED_INLINE const Decision* PreemptionIndex::decide(const Cluster& cluster, TaskId preemptor) {
+GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, TaskId preemptor) {
     auto& s = *state_;
     if (cluster.events() == nullptr) {
         auto result = preempt(cluster, preemptor, s.options);
@@ -416,4 +417,4 @@ GPUSCHED_INLINE const Decision* PreemptionIndex::decide(const Cluster& cluster, 
     return &s.decision;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

@@ -1,10 +1,10 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/preemption/named.hpp>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
-GPUSCHED_INLINE const Registry<VictimPolicy>& victim_policies() {
+GPUSCHED_EXPORT const Registry<VictimPolicy>& victim_policies() {
     static const auto all = [] {
         Registry<VictimPolicy> r("policy");
         for (const auto& row : enum_names(Policy{})) r.add(row.name, [policy = row.value] { return policy; });
@@ -13,4 +13,4 @@ GPUSCHED_INLINE const Registry<VictimPolicy>& victim_policies() {
     return all;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

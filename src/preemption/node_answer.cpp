@@ -1,15 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
+#include "preemption/vacated_nodes.hpp"
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/detail/node_answer.hpp>
-#include <gpusched/preemption/detail/vacated_nodes.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 template <class Set>
 Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, const Request& request,
@@ -35,9 +35,8 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     throw InternalError("no search belongs to the victim policy " + std::string(traits.name));
 }
 
-GPUSCHED_INTERNAL void NodeQuestion::read(const Cluster& cluster, const Request& request,
-                                          const CostFunction& cost, NodeId node, const GangTable* gangs,
-                                          GpuMask healthy) {
+void NodeQuestion::read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
+                        const GangTable* gangs, GpuMask healthy) {
     cluster_ = &cluster;
     request_ = &request;
     has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
@@ -49,32 +48,30 @@ GPUSCHED_INTERNAL void NodeQuestion::read(const Cluster& cluster, const Request&
     (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
 }
 
-GPUSCHED_INTERNAL void NodeQuestion::forget() noexcept {
+void NodeQuestion::forget() noexcept {
     problem_.forget();
     if (many_ != nullptr) many_->problem.forget();
 }
 
-GPUSCHED_INTERNAL void NodeQuestion::watch(Budget* budget) noexcept {
+void NodeQuestion::watch(Budget* budget) noexcept {
     budget_ = budget;
     search_.watch(budget);
     if (many_ != nullptr) many_->search.watch(budget);
 }
 
-GPUSCHED_INTERNAL int NodeQuestion::size() const noexcept {
-    return has_many_ ? many_->problem.size() : problem_.size();
-}
+int NodeQuestion::size() const noexcept { return has_many_ ? many_->problem.size() : problem_.size(); }
 
-GPUSCHED_INTERNAL std::uint8_t NodeQuestion::locality_now() const {
+std::uint8_t NodeQuestion::locality_now() const {
     return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
 }
 
-GPUSCHED_INTERNAL Answer NodeQuestion::best(const Options& options) {
+Answer NodeQuestion::best(const Options& options) {
     if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
     auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
     return {{static_cast<const Candidate&>(found), 0}, std::move(found.victims)};
 }
 
-GPUSCHED_INTERNAL void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
+void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     const auto list = [&](const auto& node, auto& search, auto found) {
         search.minimal_sets(node, *request_, found);
         for (const auto& set : found) {
@@ -92,12 +89,12 @@ GPUSCHED_INTERNAL void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId
     std::sort(sets.begin(), sets.end());
 }
 
-GPUSCHED_INTERNAL Shortage NodeQuestion::shortage(bool when_all_have_left) const {
+Shortage NodeQuestion::shortage(bool when_all_have_left) const {
     if (has_many_) return many_->problem.shortage(when_all_have_left ? many_->problem.all() : ManyVictims{});
     return problem_.shortage(when_all_have_left ? problem_.all() : 0);
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
+std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
     std::int64_t since = INT64_MAX;
     const auto& started = cluster_->inventory().tasks.start_time;
     const auto look = [&](const auto& node, const auto& victims) {
@@ -117,7 +114,7 @@ GPUSCHED_INTERNAL std::int64_t NodeQuestion::longest_running(const Answer& answe
     return since;
 }
 
-GPUSCHED_INTERNAL void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
+void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
@@ -150,12 +147,12 @@ GPUSCHED_INTERNAL void NodeQuestion::decide(const Answer& answer, bool spot, Dec
     d.cost = answer.cost;
 }
 
-GPUSCHED_INTERNAL std::int64_t NodeQuestion::steps() const noexcept {
+std::int64_t NodeQuestion::steps() const noexcept {
     return search_.steps() + (many_ == nullptr ? 0 : many_->search.steps());
 }
 
-GPUSCHED_INTERNAL bool NodeQuestion::proven() const noexcept {
+bool NodeQuestion::proven() const noexcept {
     return search_.proven() && (many_ == nullptr || many_->search.proven());
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one node answers under a policy, however many potential victims it has, and the decision made of it.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/preemption/detail/search.hpp>
+#include "preemption/search.hpp"
+
 #include <gpusched/preemption/preempt.hpp>
 
 #include <memory>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// A candidate with its victims: of the two sets, the one that the node needs.
 struct Answer : Choice<VictimSet> {
@@ -73,8 +74,4 @@ class NodeQuestion {
     Budget* budget_ = nullptr;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/node_answer.ipp>
-#endif
+}  // namespace gpusched::preemption::detail

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gpusched/preemption/detail/cost.hpp>
-#include <gpusched/preemption/detail/node_problem.hpp>
+#include "preemption/cost.hpp"
+#include "preemption/node_problem.hpp"
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// Could the preemptor's place be lost because the task leaves another node? Where it spreads, what others hold counts.
 inline bool is_spread_over(const Cluster& cluster, TaskId task, TaskId other) noexcept {
@@ -234,4 +235,4 @@ Set NodeProblem<Set>::with_back(Argument set, int i, First&& first) const {
     return left;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,11 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_problem.hpp"
+#include "preemption/cores.hpp"
+#include "preemption/node_bind.hpp"
+#include "preemption/node_read.hpp"
 
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/detail/cores.hpp>
-#include <gpusched/preemption/detail/node_problem.hpp>
-#include <gpusched/preemption/impl/node_bind.ipp>
-#include <gpusched/preemption/impl/node_read.ipp>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 template <class Set>
 bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
@@ -393,9 +393,7 @@ Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     return missing;
 }
 
-#ifndef GPUSCHED_HEADER_ONLY
 template class NodeProblem<VictimSet>;
 template class NodeProblem<ManyVictims>;
-#endif
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

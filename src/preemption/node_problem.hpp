@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // NodeProblem: one node as seen by one preemptor: potential victims as bits, and what the node offers without them.
 #pragma once
 
-#include <gpusched/config.hpp>
+#include "preemption/gang_table.hpp"
+#include "preemption/request.hpp"
+#include "preemption/victim_set.hpp"
+
 #include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/detail/gang_table.hpp>
-#include <gpusched/preemption/detail/request.hpp>
-#include <gpusched/preemption/detail/victim_set.hpp>
 
 #include <array>
 #include <cstdint>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 struct Victim {
     TaskId task = none<TaskId>;
@@ -238,13 +239,7 @@ class NodeProblem {
     mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
     const Cluster* scratch_of_ = nullptr;
 };
-#ifndef GPUSCHED_HEADER_ONLY
 extern template class NodeProblem<VictimSet>;
 extern template class NodeProblem<ManyVictims>;
-#endif
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/node_problem.ipp>
-#endif
+}  // namespace gpusched::preemption::detail

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gpusched/preemption/detail/cost.hpp>
-#include <gpusched/preemption/detail/node_problem.hpp>
+#include "preemption/cost.hpp"
+#include "preemption/node_problem.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 template <class Set>
 bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
@@ -117,4 +118,4 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/detail/device_sets.hpp>
@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
-GPUSCHED_INLINE OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Options options,
+GPUSCHED_EXPORT OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Options options,
                                                    std::size_t most_shapes)
     : cluster_(snapshot), index_([&] {
           if (const auto now = std::exchange(options.now, std::nullopt)) cluster_.set_now(*now);
@@ -21,13 +21,13 @@ GPUSCHED_INLINE OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Opti
     cluster_.keep_events();
 }
 
-GPUSCHED_INLINE void OnlinePreemption::require_idle() const {
+GPUSCHED_EXPORT void OnlinePreemption::require_idle() const {
     if (deciding_)
         throw InvalidInput("preemption: a decision is being made; expected events and further "
                            "questions after it, not from its cost function or another thread");
 }
 
-GPUSCHED_INLINE void OnlinePreemption::require_fit(TaskId task, NodeId node, GpuMask gpus) const {
+GPUSCHED_EXPORT void OnlinePreemption::require_fit(TaskId task, NodeId node, GpuMask gpus) const {
     const auto& inventory = cluster_.inventory();
     const auto wanted = int{inventory.tasks.gpu_count[gpusched::index(task)]};
     const auto devices = gpus & cluster_.devices(node);
@@ -46,20 +46,20 @@ GPUSCHED_INLINE void OnlinePreemption::require_fit(TaskId task, NodeId node, Gpu
                            ": has failed; expected one that runs");
 }
 
-GPUSCHED_INLINE void OnlinePreemption::place(TaskId task, NodeId node, GpuMask gpus) {
+GPUSCHED_EXPORT void OnlinePreemption::place(TaskId task, NodeId node, GpuMask gpus) {
     require_idle();
     require_fit(task, node, gpus);
     cluster_.assign(task, node, gpus);
     cluster_.commit();
 }
 
-GPUSCHED_INLINE void OnlinePreemption::remove(TaskId task) {
+GPUSCHED_EXPORT void OnlinePreemption::remove(TaskId task) {
     require_idle();
     if (cluster_.is_placed(task)) cluster_.remove(task);
     cluster_.commit();
 }
 
-GPUSCHED_INLINE void OnlinePreemption::fail_gpu(NodeId node, int gpu, bool failed) {
+GPUSCHED_EXPORT void OnlinePreemption::fail_gpu(NodeId node, int gpu, bool failed) {
     require_idle();
     if (gpu < 0 || gpu >= cluster_.gpu_count(node))
         throw InvalidInput(bad_value("gpu", std::to_string(gpu),
@@ -72,7 +72,7 @@ GPUSCHED_INLINE void OnlinePreemption::fail_gpu(NodeId node, int gpu, bool faile
     cluster_.update_node(cluster_.handle(node), spec);
 }
 
-GPUSCHED_INLINE void OnlinePreemption::fail_node(NodeId node, bool failed) {
+GPUSCHED_EXPORT void OnlinePreemption::fail_node(NodeId node, bool failed) {
     require_idle();
     if (failed)
         while (!cluster_.tasks_on(node).empty()) cluster_.remove(*cluster_.tasks_on(node).begin());
@@ -91,12 +91,12 @@ GPUSCHED_INLINE void OnlinePreemption::fail_node(NodeId node, bool failed) {
     if (!failed) failed_.erase(node);
 }
 
-GPUSCHED_INLINE void OnlinePreemption::set_now(std::int64_t now) {
+GPUSCHED_EXPORT void OnlinePreemption::set_now(std::int64_t now) {
     require_idle();
     cluster_.set_now(now);
 }
 
-GPUSCHED_INLINE void OnlinePreemption::apply(const Decision& decision, TaskId preemptor) {
+GPUSCHED_EXPORT void OnlinePreemption::apply(const Decision& decision, TaskId preemptor) {
     require_idle();
     require_fit(preemptor, decision.node, decision.gpus);
     for (const auto& again : decision.replaced) require_fit(again.task, again.node, again.gpus);
@@ -107,7 +107,7 @@ GPUSCHED_INLINE void OnlinePreemption::apply(const Decision& decision, TaskId pr
     cluster_.commit();
 }
 
-GPUSCHED_INLINE const Decision* OnlinePreemption::decide(TaskId preemptor) {
+GPUSCHED_EXPORT const Decision* OnlinePreemption::decide(TaskId preemptor) {
     require_idle();
     const struct Deciding {
         bool& flag;
@@ -119,4 +119,4 @@ GPUSCHED_INLINE const Decision* OnlinePreemption::decide(TaskId preemptor) {
     return index_.decide(cluster_, preemptor);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

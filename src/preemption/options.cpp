@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/cost.hpp"
 
-#include <gpusched/preemption/detail/cost.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
-GPUSCHED_INLINE void validate(const Options& options) {
+GPUSCHED_EXPORT void validate(const Options& options) {
     Problems problems;
     gpusched::detail::check_enumerator(problems, "policy", options.policy.named(), {});
     check_fields(problems, options);
@@ -42,14 +43,14 @@ GPUSCHED_INLINE void validate(const Options& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+GPUSCHED_EXPORT std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto saved = t.last_checkpoint_time[index(task)];
     const auto since = saved == TaskTable::no_time ? t.start_time[index(task)] : saved;
     return now <= since ? 0 : now - since;
 }
 
-GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+GPUSCHED_EXPORT std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
     const auto& inv = cluster.inventory();
     auto size = cluster.gpu_milli(task);
     if (inv.tasks.is(TaskTrait::extras, task))
@@ -57,7 +58,7 @@ GPUSCHED_INLINE std::int64_t lost_work(const Cluster& cluster, TaskId task, std:
     return size * unsaved_s(cluster, task, now);
 }
 
-GPUSCHED_INLINE std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
+GPUSCHED_EXPORT std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept {
     const auto& inv = cluster.inventory();
     const auto job = inv.tasks.job[index(task)];
     if (job == none<JobId> || !cluster.is_placed(task)) return lost_work(cluster, task, now);
@@ -77,18 +78,18 @@ GPUSCHED_INLINE std::int64_t gang_lost_work(const Cluster& cluster, TaskId task,
     return alone ? lost_work(cluster, task, now) : sum;
 }
 
-GPUSCHED_INLINE double priority_weight(std::int64_t priority) noexcept {
+GPUSCHED_EXPORT double priority_weight(std::int64_t priority) noexcept {
     return detail::PriorityWeight(priority).value();
 }
 
-GPUSCHED_INLINE double score(double weights, double topology, double alpha) noexcept {
+GPUSCHED_EXPORT double score(double weights, double topology, double alpha) noexcept {
     return (weights >= 1 ? alpha / weights : alpha * (2 - weights)) + (1 - alpha) * topology;
 }
 
-GPUSCHED_INLINE double paper_score(std::int64_t priority_sum, double topology, double alpha) noexcept {
+GPUSCHED_EXPORT double paper_score(std::int64_t priority_sum, double topology, double alpha) noexcept {
     const auto sum = static_cast<double>(priority_sum);
     return priority_sum >= 1 ? alpha / sum + (1 - alpha) * topology
                              : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

@@ -1,9 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/placement_check.hpp"
+#include "preemption/gang_table.hpp"
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/detail/gang_table.hpp>
-#include <gpusched/preemption/detail/placement_check.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
 /// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
 /// @param first the number of its first core
-inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
+static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
                                const Decision& decision, std::size_t numa, int first) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -68,7 +68,7 @@ inline std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
 
 /// Are the victims whole gangs or beyond `min_members`, their subgroups' too, none elsewhere but of whole gangs, no gang of the preemptors whole, and
 /// within the budgets?
-inline bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
+static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();
     const auto& victims = decision.victims;  // ascending
@@ -119,8 +119,8 @@ inline bool victims_may_leave(const Cluster& cluster, const Request& request, co
     return true;
 }
 
-GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& request,
-                                       const Decision& decision, GpuMask healthy, const GangTable* gangs) {
+bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
+                     GpuMask healthy, const GangTable* gangs) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     const auto node = decision.node;
@@ -202,8 +202,8 @@ GPUSCHED_INTERNAL bool placement_holds(const Cluster& cluster, const Request& re
     return find_group_obstacle(after, request.task, node) == Obstacle::none;
 }
 
-GPUSCHED_INTERNAL void require_placement(const Cluster& cluster, const Request& request,
-                                         const Decision& decision, GpuMask healthy, const GangTable* gangs) {
+void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
+                       GpuMask healthy, const GangTable* gangs) {
     if (!placement_holds(cluster, request, decision, healthy, gangs))
         throw InternalError("preemption: the placement of task " +
                             gpusched::quoted(cluster.name(request.task)) + " on node " +
@@ -212,4 +212,4 @@ GPUSCHED_INTERNAL void require_placement(const Cluster& cluster, const Request& 
                             "changed the cluster, this is an error of gpusched: please report it");
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last check before anybody is evicted. It shares no code with the searches.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/preemption/detail/request.hpp>
+#include "preemption/request.hpp"
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 struct Decision;
 
@@ -24,8 +24,4 @@ void require_placement(const Cluster& cluster, const Request& request, const Dec
                        GpuMask healthy, const GangTable* gangs = nullptr);
 
 }  // namespace detail
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/placement_check.ipp>
-#endif
+}  // namespace gpusched::preemption

@@ -1,12 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
+#include "preemption/placement_check.hpp"
+#include "preemption/replace_victims.hpp"
+#include "preemption/spot_ranking.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/natural_order.hpp>
-#include <gpusched/preemption/detail/node_answer.hpp>
-#include <gpusched/preemption/detail/placement_check.hpp>
-#include <gpusched/preemption/detail/replace_victims.hpp>
-#include <gpusched/preemption/detail/spot_ranking.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -15,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 namespace detail {
 
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
-inline auto importance(const NodeQuestion& node, const Answer& answer) {
+static auto importance(const NodeQuestion& node, const Answer& answer) {
     // Kubernetes raises priorities, so that no victim more is an improvement.
     constexpr auto raised = std::int64_t{1} << 31;
     return std::tuple(answer.over_budget, answer.max_priority, answer.priority_sum + raised * answer.count,
@@ -28,7 +29,7 @@ inline auto importance(const NodeQuestion& node, const Answer& answer) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Options& options,
+GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Options& options,
                                const Context& context) {
     validate(options);
     Budget budget(context, options.time_limit);
@@ -127,7 +128,7 @@ GPUSCHED_INLINE Result preempt(const Cluster& cluster, TaskId task, const Option
     return result;
 }
 
-GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
+GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
                                                 const MinimalSetsOptions& looked_at, const Context& context) {
     const Options options{.policy = looked_at.policy,
                           .qos = looked_at.qos,
@@ -159,7 +160,7 @@ GPUSCHED_INLINE MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     return result;
 }
 
-GPUSCHED_INLINE Plan to_plan(const Decision& decision, TaskId task) {
+GPUSCHED_EXPORT Plan to_plan(const Decision& decision, TaskId task) {
     Plan plan;
     plan.evictions = decision.victims;
     plan.placements.push_back({task, decision.node, decision.gpus});
@@ -168,4 +169,4 @@ GPUSCHED_INLINE Plan to_plan(const Decision& decision, TaskId task) {
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

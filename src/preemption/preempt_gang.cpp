@@ -1,16 +1,17 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/exact_packing.hpp"
+#include "model/placement_order.hpp"
+#include "preemption/cost.hpp"
+#include "preemption/node_answer.hpp"
+#include "preemption/placement_check.hpp"
+#include "preemption/replace_victims.hpp"
+#include "preemption/vacated_nodes.hpp"
 
-#include <gpusched/allocation/detail/exact_packing.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/model/detail/placement_order.hpp>
-#include <gpusched/preemption/detail/cost.hpp>
-#include <gpusched/preemption/detail/node_answer.hpp>
-#include <gpusched/preemption/detail/placement_check.hpp>
-#include <gpusched/preemption/detail/replace_victims.hpp>
-#include <gpusched/preemption/detail/vacated_nodes.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 namespace detail {
 
 // What evictions lose.
@@ -32,7 +33,7 @@ struct Losses {
 };
 
 // The deepest network level at which the pod's job, or the pod itself, must be together.
-inline std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
+static std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     std::optional<Level> deepest;
     for (const auto& m : inv.affinity_memberships(pod)) {
         const auto& set = inv.group_sets[m.set];
@@ -355,7 +356,7 @@ class GangSearch {
 
 }  // namespace detail
 
-GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
+GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const TaskId> pods,
                                         const Options& options, GangObjective objective,
                                         const Context& context) {
     validate(options);
@@ -402,7 +403,7 @@ GPUSCHED_INLINE GangResult preempt_gang(const Cluster& cluster, std::span<const 
     return result;
 }
 
-GPUSCHED_INLINE Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods) {
+GPUSCHED_EXPORT Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods) {
     Plan plan;
     plan.evictions = decision.victims;
     plan.vacated_nodes = decision.vacated_nodes;
@@ -412,4 +413,4 @@ GPUSCHED_INLINE Plan to_plan(const GangDecision& decision, std::span<const TaskI
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

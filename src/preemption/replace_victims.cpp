@@ -1,10 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/replace_victims.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
 #include <gpusched/allocation/rankers/packing.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/preemption/detail/replace_victims.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <algorithm>
@@ -13,11 +13,10 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
-GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& cluster,
-                                                             std::span<const TaskId> victims,
-                                                             std::span<const Placement> placed) {
+std::vector<Placement> place_victims_again(const Cluster& cluster, std::span<const TaskId> victims,
+                                           std::span<const Placement> placed) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
     Cluster after(cluster);
@@ -93,7 +92,7 @@ GPUSCHED_INTERNAL std::vector<Placement> place_victims_again(const Cluster& clus
     return replaced;
 }
 
-GPUSCHED_INTERNAL void replace_victims(const Cluster& cluster, TaskId preemptor, Decision& decision) {
+void replace_victims(const Cluster& cluster, TaskId preemptor, Decision& decision) {
     if (decision.victims.empty()) return;
     const Placement placed{preemptor, decision.node, decision.gpus};
     decision.replaced = place_victims_again(cluster, decision.victims, {&placed, 1});
@@ -103,4 +102,4 @@ GPUSCHED_INTERNAL void replace_victims(const Cluster& cluster, TaskId preemptor,
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

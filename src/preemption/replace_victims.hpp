@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Victims that find room elsewhere, placed again once everybody has left and the preemptors run.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 struct Decision;
 
@@ -28,8 +28,4 @@ namespace detail {
 void replace_victims(const Cluster& cluster, TaskId preemptor, Decision& decision);
 
 }  // namespace detail
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/replace_victims.ipp>
-#endif
+}  // namespace gpusched::preemption

@@ -1,15 +1,14 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/request.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/preemption/detail/request.hpp>
 
 #include <algorithm>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
-GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Options& options,
-                                   const Request* alike) {
+Request::Request(const Cluster& cluster, TaskId id, const Options& options, const Request* alike) {
     const auto& inv = cluster.inventory();
     const auto i = index(id);
     if (!cluster.contains(id))
@@ -74,7 +73,7 @@ GPUSCHED_INTERNAL Request::Request(const Cluster& cluster, TaskId id, const Opti
         table = std::make_shared<const std::vector<std::array<std::uint8_t, 256>>>(std::move(made));
 }
 
-GPUSCHED_INTERNAL std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
+std::uint8_t Request::locality(const HardwareMasks* hardware, GpuMask free) const noexcept {
     if (gpu_count(free) < gpus) return infeasible;
     if (gpus < 2) return 0;
     if (hardware != nullptr) {
@@ -88,7 +87,7 @@ GPUSCHED_INTERNAL std::uint8_t Request::locality(const HardwareMasks* hardware, 
 }
 
 /// Is `other` one of those that `task` wants near? Nobody is evicted for a task that wants it to stay.
-inline bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) noexcept {
+static bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) noexcept {
     const auto& inv = cluster.inventory();
     const auto own = inv.selection_memberships(task), others = inv.selection_memberships(other);
     return std::any_of(own.begin(), own.end(), [&](const Membership& m) {
@@ -98,7 +97,7 @@ inline bool is_wanted_near(const Cluster& cluster, TaskId task, TaskId other) no
     });
 }
 
-GPUSCHED_INTERNAL bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept {
+bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept {
     if (request.spared != nullptr && request.spared[index(task)] != 0) return true;
     if (request.wants_near && is_wanted_near(cluster, request.task, task)) return true;
     const auto& inv = cluster.inventory();
@@ -108,4 +107,4 @@ GPUSCHED_INTERNAL bool is_kept(const Cluster& cluster, const Request& request, T
                        [&](std::uint32_t b) { return request.allowed_down(inv, b) == 0; });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Request: what a preemptor asks of a node, resolved once per decision.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// How many members a set of at most 16 has. Not std::popcount, which without a processor flag is a call.
 [[nodiscard]] constexpr int bits_of(std::uint32_t sixteen) noexcept {
@@ -106,8 +106,4 @@ struct Request {
     return !may_be_kept || !is_kept(cluster, request, task);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/request.ipp>
-#endif
+}  // namespace gpusched::preemption::detail

@@ -1,8 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/search.hpp"
+#include "preemption/search_linear.hpp"
 
 #include <gpusched/core/budget.hpp>
-#include <gpusched/preemption/detail/search.hpp>
-#include <gpusched/preemption/impl/search_linear.ipp>
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,9 @@
 #include <tuple>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
-GPUSCHED_INTERNAL int compare(const Candidate& a, const Candidate& b, Objective objective,
-                              bool across) noexcept {
+int compare(const Candidate& a, const Candidate& b, Objective objective, bool across) noexcept {
     const auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
     const auto fewer = order(a.count, b.count);
     const auto lower = order(a.max_priority, b.max_priority);
@@ -444,9 +443,7 @@ void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vec
     if (all_earn(chosen, without)) list(at + 1, chosen, left, without, sets);
 }
 
-#ifndef GPUSCHED_HEADER_ONLY
 template class Search<VictimSet>;
 template class Search<ManyVictims>;
-#endif
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

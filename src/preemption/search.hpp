@@ -1,18 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search for one node's victims: exact by bit masks, and as published.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/preemption/detail/node_problem.hpp>
+#include "preemption/node_problem.hpp"
+
 #include <gpusched/preemption/policy.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 class Budget;
 }
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// What evictions on a node lead to. The default is nothing.
 struct Candidate {
@@ -113,13 +114,7 @@ class Search {
     bool proven_ = true;
     Budget* budget_ = nullptr;
 };
-#ifndef GPUSCHED_HEADER_ONLY
 extern template class Search<VictimSet>;
 extern template class Search<ManyVictims>;
-#endif
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/search.ipp>
-#endif
+}  // namespace gpusched::preemption::detail

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gpusched/preemption/detail/search.hpp>
+#include "preemption/search.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 template <class Set>
 template <class Before>
@@ -144,4 +145,4 @@ Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, cons
     return or_exact(node, request, std::move(found), Objective::fewest);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of nodes for a task that evicts nobody, by the policies of spot tasks.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// ASI's three criteria, the first that differs counts, more is better (section 4.2 of the ASI paper).
 /// @param borrows is it a spot task that is to be placed?
@@ -20,4 +21,4 @@ namespace GPUSCHED_NAMESPACE::preemption::detail {
             allocation::EvictionHistory::rank(cluster, borrows, node)};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

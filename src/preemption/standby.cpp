@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/standby.hpp>
 
@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
-GPUSCHED_INLINE void validate(const EvictionModel& model) {
+GPUSCHED_EXPORT void validate(const EvictionModel& model) {
     Problems problems;
     for (std::size_t i = 0; i < model.shutdown_ms.size(); ++i)
         check_at_least(problems, "shutdown_ms[" + std::to_string(i) + "]", model.shutdown_ms[i],
@@ -18,7 +18,7 @@ GPUSCHED_INLINE void validate(const EvictionModel& model) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms, Rng& rng) const {
+GPUSCHED_EXPORT EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms, Rng& rng) const {
     require_range("now_ms", now_ms, -detail::latest_ms, detail::latest_ms);
     const auto segment = static_cast<std::size_t>(rng.below(shutdown_ms.size() - 1));
     const auto takes = rng.between(shutdown_ms[segment], shutdown_ms[segment + 1]);
@@ -29,33 +29,33 @@ GPUSCHED_INLINE EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms,
 
 // The lease --------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE StandbyLease::StandbyLease(TaskId owner, NodeId node, GpuMask gpus, EvictionModel model)
+GPUSCHED_EXPORT StandbyLease::StandbyLease(TaskId owner, NodeId node, GpuMask gpus, EvictionModel model)
     : owner_(owner), node_(node), gpus_(gpus), model_(model) {
     validate(model);
     if (gpus == 0) throw InvalidInput("gpus: none; expected at least one GPU");
 }
 
-GPUSCHED_INLINE GpuMask StandbyLease::lent() const noexcept {
+GPUSCHED_EXPORT GpuMask StandbyLease::lent() const noexcept {
     if (state_ != StandbyState::standby) return 0;
     GpuMask free = gpus_;
     for (const auto& b : borrowers_) free = static_cast<GpuMask>(free & ~b.gpus);
     return free;
 }
 
-GPUSCHED_INLINE void StandbyLease::pass(std::int64_t now_ms) {
+GPUSCHED_EXPORT void StandbyLease::pass(std::int64_t now_ms) {
     require_range("now_ms", now_ms, -detail::latest_ms, detail::latest_ms);
     if (now_ms < now_ms_)
         throw InvalidInput(bad_value("now_ms", number_text(now_ms), "at least " + number_text(now_ms_)));
     now_ms_ = now_ms;
 }
 
-GPUSCHED_INLINE void StandbyLease::lend(std::int64_t now_ms) {
+GPUSCHED_EXPORT void StandbyLease::lend(std::int64_t now_ms) {
     if (state_ != StandbyState::active) throw InvalidInput(bad_value("state", enum_name(state_), "active"));
     pass(now_ms);
     state_ = StandbyState::standby;
 }
 
-GPUSCHED_INLINE bool StandbyLease::borrow(TaskId task, PriorityClass priority_class, GpuMask gpus,
+GPUSCHED_EXPORT bool StandbyLease::borrow(TaskId task, PriorityClass priority_class, GpuMask gpus,
                                           std::int64_t now_ms) {
     if (task == owner_) throw InvalidInput(bad_value("task", "the owner", "another task"));
     if (priority_class != PriorityClass::lp || gpus == 0 || (gpus & ~lent()) != 0) return false;
@@ -64,13 +64,13 @@ GPUSCHED_INLINE bool StandbyLease::borrow(TaskId task, PriorityClass priority_cl
     return true;
 }
 
-GPUSCHED_INLINE void StandbyLease::give_back(TaskId task, std::int64_t now_ms) {
+GPUSCHED_EXPORT void StandbyLease::give_back(TaskId task, std::int64_t now_ms) {
     pass(now_ms);
     std::erase_if(borrowers_, [&](const Borrower& b) { return b.task == task; });
     if (state_ == StandbyState::resuming && borrowers_.empty()) state_ = StandbyState::active;
 }
 
-GPUSCHED_INLINE std::int64_t StandbyLease::resume(std::int64_t now_ms, Rng& rng) {
+GPUSCHED_EXPORT std::int64_t StandbyLease::resume(std::int64_t now_ms, Rng& rng) {
     if (state_ != StandbyState::standby) throw InvalidInput(bad_value("state", enum_name(state_), "standby"));
     pass(now_ms);
     auto ready = now_ms;
@@ -82,7 +82,7 @@ GPUSCHED_INLINE std::int64_t StandbyLease::resume(std::int64_t now_ms, Rng& rng)
     return ready;
 }
 
-GPUSCHED_INLINE std::vector<StandbyLease::Borrower> StandbyLease::advance(std::int64_t now_ms) {
+GPUSCHED_EXPORT std::vector<StandbyLease::Borrower> StandbyLease::advance(std::int64_t now_ms) {
     pass(now_ms);
     std::vector<Borrower> gone;
     std::erase_if(borrowers_, [&](const Borrower& b) {
@@ -94,4 +94,4 @@ GPUSCHED_INLINE std::vector<StandbyLease::Borrower> StandbyLease::advance(std::i
     return gone;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

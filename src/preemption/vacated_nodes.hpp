@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes a decision leaves to daemons alone.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// Nodes that hold tasks other than daemons now, all of them victims, and where none is placed.
 /// @param is_taken whether a task other than a daemon is placed on the node
@@ -32,4 +32,4 @@ void list_vacated_nodes(const Cluster& cluster, std::span<const TaskId> victims,
     vacated.erase(kept, vacated.end());
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

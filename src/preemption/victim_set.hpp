@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of a node's potential victims: 64 bits where that is enough, as it nearly always is, else as many as it takes.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <gpusched/core/detail/small_vector.hpp>
 
@@ -13,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption::detail {
+namespace gpusched::preemption::detail {
 
 /// A set of a node's potential victims: bit i is victim i.
 using VictimSet = std::uint64_t;
@@ -139,4 +138,4 @@ void make_places(std::vector<T>& list, int count) {
     if (list.size() < static_cast<std::size_t>(count)) list.resize(static_cast<std::size_t>(count));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption::detail
+}  // namespace gpusched::preemption::detail

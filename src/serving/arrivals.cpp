@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/serving/arrivals.hpp>
@@ -9,9 +9,9 @@
 #include <numbers>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE double expected_rate(const DailyCurve& curve, double time_s) {
+GPUSCHED_EXPORT double expected_rate(const DailyCurve& curve, double time_s) {
     Problems problems;
     check_fields(problems, curve);
     if (!std::isfinite(time_s)) problems.add(bad_value("time_s", number_text(time_s), "a number"));
@@ -21,7 +21,7 @@ GPUSCHED_INLINE double expected_rate(const DailyCurve& curve, double time_s) {
            (1 + curve.swing * std::cos(2 * std::numbers::pi * (hour - curve.peak_hour) / 24));
 }
 
-GPUSCHED_INLINE std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace, const DailyCurve& curve) {
+GPUSCHED_EXPORT std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace, const DailyCurve& curve) {
     Problems problems;
     check_fields(problems, curve);
     bool rising = true, known = true;
@@ -71,4 +71,4 @@ GPUSCHED_INLINE std::vector<Arrival> daily_arrivals(std::span<const Arrival> tra
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One replica with continuous batching: prompts go first, requests that decode take their steps together.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// What requests of one kind take on a replica.
 struct KindTimes {
@@ -138,4 +139,4 @@ inline double percentile_of(const std::vector<double>& sorted, double percent) {
     return sorted[static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9))) - 1];
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

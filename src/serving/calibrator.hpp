@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Throughputs of a request: measured where they were, estimates calibrated by what was measured otherwise.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// The type that all stages of a deployment have, or -1.
 inline int single_type(const Deployment& deployment) {
@@ -228,4 +229,4 @@ class Calibrator {
     std::vector<std::vector<std::vector<double>>> best_;  ///< [model][type][workload]: requests/s per GPU
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

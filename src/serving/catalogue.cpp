@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/catalogue.hpp>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
+GPUSCHED_EXPORT void validate(const std::vector<GpuType>& gpus) {
     Problems problems;
     std::set<std::string> names;
     for (const auto& gpu : gpus) {
@@ -23,7 +23,7 @@ GPUSCHED_INLINE void validate(const std::vector<GpuType>& gpus) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::vector<GpuType> paper_gpus() {
+GPUSCHED_EXPORT std::vector<GpuType> paper_gpus() {
     const std::string source = "arXiv 2502.00722, Table 1";
     return {{"A6000", 91, 960, 48, 60, 0.625, 8, 0.83, source},
             {"A40", 150, 696, 48, 60, 0.625, 8, 0.55, source},
@@ -33,7 +33,7 @@ GPUSCHED_INLINE std::vector<GpuType> paper_gpus() {
             {"4090", 83, 1008, 24, 60, 0.625, 8, 0.53, source}};
 }
 
-GPUSCHED_INLINE std::vector<GpuType> paper_gpus_dense() {
+GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
     auto gpus = paper_gpus();
     const char* const parts[] = {"A6000", "A40", "L40", "A100-80GB", "H100", "RTX4090"};
     for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -46,7 +46,7 @@ GPUSCHED_INLINE std::vector<GpuType> paper_gpus_dense() {
     return gpus;
 }
 
-GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
+GPUSCHED_EXPORT std::vector<GpuType> gpu_catalogue() {
     // Links are one direction: half of what data sheets print for NVLink; PCIe 3 / 4 x16 are 16 / 32 GB/s.
     const auto none = std::optional<double>{};
     return {{"V100", 125, 900, 16, 150, 1.25, 8, none,
@@ -66,7 +66,7 @@ GPUSCHED_INLINE std::vector<GpuType> gpu_catalogue() {
             {"MI300X", 1307, 5300, 192, 448, 50, 8, none, "hmc-tech.com; emergentmind.com"}};
 }
 
-GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
+GPUSCHED_EXPORT GpuType gpu_type(std::string_view name) {
     std::vector<std::string> known;
     for (const auto& gpu : gpu_catalogue()) {
         if (gpu.name == name) return gpu;
@@ -75,11 +75,11 @@ GPUSCHED_INLINE GpuType gpu_type(std::string_view name) {
     throw InvalidInput(bad_name("GPU type", name, known));
 }
 
-GPUSCHED_INLINE std::optional<GpuType> find_gpu_type(std::string_view name) {
+GPUSCHED_EXPORT std::optional<GpuType> find_gpu_type(std::string_view name) {
     for (const auto& all : {gpu_catalogue(), paper_gpus_dense()})
         for (const auto& gpu : all)
             if (gpu.name == name) return gpu;
     return std::nullopt;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/rates.hpp>
@@ -10,12 +10,12 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
 /// What all kinds of requests must keep: the targets of the call, and of the kinds' own the shortest.
-inline LatencyTargets shortest_targets(const ServingRequest& request, const LatencyTargets& call) {
+static LatencyTargets shortest_targets(const ServingRequest& request, const LatencyTargets& call) {
     LatencyTargets shortest;
     for (const auto& served : request.models)
         for (const auto& workload : served.workloads)
@@ -29,7 +29,7 @@ inline LatencyTargets shortest_targets(const ServingRequest& request, const Late
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<CurvePoint> curve(const ServingRequest& request, const std::vector<double>& rates,
+GPUSCHED_EXPORT std::vector<CurvePoint> curve(const ServingRequest& request, const std::vector<double>& rates,
                                               const std::vector<LatencyTargets>& targets,
                                               const PlannerOptions& options, const milp::AnySolver& solver,
                                               const Context& context) {
@@ -57,4 +57,4 @@ GPUSCHED_INLINE std::vector<CurvePoint> curve(const ServingRequest& request, con
     return points;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/deployment.hpp>
@@ -9,9 +9,9 @@
 #include <numeric>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE std::vector<int> split_layers(int layers, std::span<const double> memory) {
+GPUSCHED_EXPORT std::vector<int> split_layers(int layers, std::span<const double> memory) {
     const auto stages = static_cast<int>(memory.size());
     require_range("stages", stages, 1, layers);
     for (const auto size : memory) require_range("memory", size, 1e-9, 1e18);
@@ -36,7 +36,7 @@ GPUSCHED_INLINE std::vector<int> split_layers(int layers, std::span<const double
     return split;
 }
 
-GPUSCHED_INLINE std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
+GPUSCHED_EXPORT std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
                                               const Deployment& deployment, double memory_fraction) {
     std::vector<double> tokens;
     for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
@@ -55,7 +55,7 @@ GPUSCHED_INLINE std::vector<double> kv_tokens(const LanguageModel& model, std::s
     return tokens;
 }
 
-GPUSCHED_INLINE std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment) {
+GPUSCHED_EXPORT std::vector<int> stage_machines(std::span<const GpuType> gpus, const Deployment& deployment) {
     std::vector<int> machines;
     int used = 0;  // GPUs of the last machine
     for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
@@ -80,13 +80,13 @@ struct StageRun {
 };
 
 /// Whether tensor-parallel groups of this degree can be.
-inline bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degree) {
+static bool groups_fit(const LanguageModel& model, const GpuType& gpu, int degree) {
     return degree <= gpu.per_machine && (degree == 1 || gpu.link_gb_s > 0) && model.heads % degree == 0;
 }
 
-GPUSCHED_INTERNAL bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                                  const DeploymentOptions& options, double memory_fraction,
-                                  const std::vector<StageRun>& runs, Deployment& deployment) {
+bool deployable(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                const DeploymentOptions& options, double memory_fraction, const std::vector<StageRun>& runs,
+                Deployment& deployment) {
     deployment = {};
     std::vector<double> memory;
     bool network = true;
@@ -177,7 +177,7 @@ class DeploymentSearch {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
+GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
                                                               const std::vector<GpuType>& gpus,
                                                               std::span<const int> available,
                                                               const DeploymentOptions& options,
@@ -205,8 +205,7 @@ GPUSCHED_INLINE std::vector<Deployment> enumerate_deployments(const LanguageMode
 namespace detail {
 
 /// Reads `TYPE SxD[+TYPE SxD ...]`; names of types may hold anything.
-GPUSCHED_INTERNAL bool read_runs(std::string_view text, const std::vector<GpuType>& gpus,
-                                 std::vector<StageRun>& runs) {
+bool read_runs(std::string_view text, const std::vector<GpuType>& gpus, std::vector<StageRun>& runs) {
     const auto number = [](std::string_view& from) {
         int value = 0;
         std::size_t digits = 0;
@@ -234,7 +233,7 @@ GPUSCHED_INTERNAL bool read_runs(std::string_view text, const std::vector<GpuTyp
 
 }  // namespace detail
 
-GPUSCHED_INLINE Deployment parse_deployment(const std::string& name, const LanguageModel& model,
+GPUSCHED_EXPORT Deployment parse_deployment(const std::string& name, const LanguageModel& model,
                                             const std::vector<GpuType>& gpus) {
     std::vector<detail::StageRun> runs;
     if (!detail::read_runs(name, gpus, runs)) {
@@ -277,7 +276,7 @@ GPUSCHED_INLINE Deployment parse_deployment(const std::string& name, const Langu
     return deployment;
 }
 
-GPUSCHED_INLINE std::string in_words(const Deployment& deployment, std::span<const GpuType> gpus) {
+GPUSCHED_EXPORT std::string in_words(const Deployment& deployment, std::span<const GpuType> gpus) {
     std::string layers, groups;
     int all = 0;
     for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
@@ -300,4 +299,4 @@ GPUSCHED_INLINE std::string in_words(const Deployment& deployment, std::span<con
     return begin + groups + "; " + std::to_string(all) + (all == 1 ? " GPU" : " GPUs");
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

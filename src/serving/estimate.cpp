@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/estimate.hpp>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const EstimateOptions& options) {
+GPUSCHED_EXPORT void validate(const EstimateOptions& options) {
     Problems problems;
     check_fields(problems, options.efficiency);
     check_fields(problems, options);
@@ -34,12 +34,12 @@ GPUSCHED_INLINE void validate(const EstimateOptions& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE double all_reduce_seconds(const GpuType& gpu, int degree, double bytes, const Efficiency& e) {
+GPUSCHED_EXPORT double all_reduce_seconds(const GpuType& gpu, int degree, double bytes, const Efficiency& e) {
     if (degree <= 1) return 0;
     return e.collective_s + 2.0 * (degree - 1) / degree * bytes / (gpu.link_gb_s * 1e9 * e.link);
 }
 
-GPUSCHED_INLINE double layer_seconds(const LanguageModel& m, const GpuType& gpu, int degree, double tokens,
+GPUSCHED_EXPORT double layer_seconds(const LanguageModel& m, const GpuType& gpu, int degree, double tokens,
                                      double context, double sequences, const Efficiency& e) {
     const double flops = gpu.tflops * 1e12 * e.compute * degree;
     const double bytes_s = gpu.bandwidth_gb_s * 1e9 * e.bandwidth;
@@ -59,7 +59,7 @@ GPUSCHED_INLINE double layer_seconds(const LanguageModel& m, const GpuType& gpu,
 
 namespace detail {
 
-inline double interpolate(const std::vector<ProfilePoint>& points, double size) {
+static double interpolate(const std::vector<ProfilePoint>& points, double size) {
     if (size <= points.front().size) return points.front().seconds;
     if (size >= points.back().size) return points.back().seconds * size / points.back().size;
     const auto above = std::lower_bound(points.begin(), points.end(), size,
@@ -133,7 +133,7 @@ class StageTimes {
 };
 
 /// Everything is valid.
-inline ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
+static ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
                                    const Deployment& deployment, const RequestShape& shape,
                                    const EstimateOptions& options) {
     ThroughputEstimate result;
@@ -162,7 +162,7 @@ inline ThroughputEstimate estimate(const LanguageModel& model, std::span<const G
     return result;
 }
 
-inline void check_deployment(const LanguageModel& model, std::span<const GpuType> gpus,
+static void check_deployment(const LanguageModel& model, std::span<const GpuType> gpus,
                              const Deployment& deployment) {
     Problems problems;
     const auto owner = "deployment " + gpusched::quoted(deployment.name);
@@ -192,7 +192,7 @@ inline void check_deployment(const LanguageModel& model, std::span<const GpuType
 
 }  // namespace detail
 
-GPUSCHED_INLINE ThroughputEstimate estimate_throughput(const LanguageModel& model,
+GPUSCHED_EXPORT ThroughputEstimate estimate_throughput(const LanguageModel& model,
                                                        std::span<const GpuType> gpus,
                                                        const Deployment& deployment,
                                                        const RequestShape& shape,
@@ -207,4 +207,4 @@ GPUSCHED_INLINE ThroughputEstimate estimate_throughput(const LanguageModel& mode
     return detail::estimate(model, gpus, deployment, shape, options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -125,12 +125,12 @@ class GreedyServing {
     ServingAllocation allocation_;
 };
 
-GPUSCHED_INTERNAL std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem,
-                                                                      double makespan, Budget& budget) {
+std::optional<ServingAllocation> greedy_plan_within(const ServingProblem& problem, double makespan,
+                                                    Budget& budget) {
     return GreedyServing(problem, makespan, &budget).run();
 }
 
-inline std::optional<ServingAllocation> search_greedily(const ServingProblem& problem, Budget* budget) {
+static std::optional<ServingAllocation> search_greedily(const ServingProblem& problem, Budget* budget) {
     double high = slowest_makespan(problem), low = closed_form_bound(problem);
     auto best = GreedyServing(problem, std::max(high, 1e-9), nullptr).run();
     if (!best || high <= 0 || !std::isfinite(low)) return best;
@@ -147,22 +147,21 @@ inline std::optional<ServingAllocation> search_greedily(const ServingProblem& pr
     return best;
 }
 
-GPUSCHED_INTERNAL std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem,
-                                                                    Budget& budget) {
+std::optional<ServingAllocation> best_greedy_plan(const ServingProblem& problem, Budget& budget) {
     return search_greedily(problem, &budget);
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan) {
+GPUSCHED_EXPORT std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem, double makespan) {
     validate(problem);
     if (!(makespan > 0)) throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
     return detail::GreedyServing(problem, makespan, nullptr).run();
 }
 
-GPUSCHED_INLINE std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem) {
+GPUSCHED_EXPORT std::optional<ServingAllocation> greedy_plan(const ServingProblem& problem) {
     validate(problem);
     return detail::search_greedily(problem, nullptr);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The serving problem of a request, and a solved one in words of the request.
 #pragma once
 
+#include "serving/calibrator.hpp"
+
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/calibrator.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -18,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// `name`, with strokes behind it where that is taken: names of models and types may read like ours.
 inline std::string unique_name(std::string name, std::set<std::string>& taken) {
@@ -270,4 +272,4 @@ inline ServingPlan described(const ServingRequest& request, const ServingInstanc
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

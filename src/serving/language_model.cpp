@@ -1,29 +1,29 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/language_model.hpp>
 
 #include <limits>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE double LanguageModel::layer_matrix_parameters() const noexcept {
+GPUSCHED_EXPORT double LanguageModel::layer_matrix_parameters() const noexcept {
     return 2.0 * hidden * (heads + kv_heads) * head_size + 3.0 * hidden * intermediate;
 }
 
-GPUSCHED_INLINE double LanguageModel::layer_parameters() const noexcept {
+GPUSCHED_EXPORT double LanguageModel::layer_parameters() const noexcept {
     return layer_matrix_parameters() + 2.0 * hidden;
 }
 
-GPUSCHED_INLINE double LanguageModel::parameters() const noexcept {
+GPUSCHED_EXPORT double LanguageModel::parameters() const noexcept {
     return layers * layer_parameters() + 2.0 * vocabulary * hidden + hidden;
 }
 
-GPUSCHED_INLINE double LanguageModel::kv_bytes_per_layer() const noexcept {
+GPUSCHED_EXPORT double LanguageModel::kv_bytes_per_layer() const noexcept {
     return 2.0 * kv_heads * head_size * bytes_per_kv;
 }
 
-GPUSCHED_INLINE void validate(const LanguageModel& model) {
+GPUSCHED_EXPORT void validate(const LanguageModel& model) {
     Problems problems;
     const auto owner = "model " + gpusched::quoted(model.name);
     check_fields(problems, model, owner);
@@ -31,7 +31,7 @@ GPUSCHED_INLINE void validate(const LanguageModel& model) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE LanguageModel llama3_8b() {
+GPUSCHED_EXPORT LanguageModel llama3_8b() {
     return {.name = "Llama-3-8B",
             .layers = 32,
             .hidden = 4096,
@@ -42,7 +42,7 @@ GPUSCHED_INLINE LanguageModel llama3_8b() {
             .vocabulary = 128256};
 }
 
-GPUSCHED_INLINE LanguageModel llama3_70b() {
+GPUSCHED_EXPORT LanguageModel llama3_70b() {
     return {.name = "Llama-3-70B",
             .layers = 80,
             .hidden = 8192,
@@ -53,15 +53,15 @@ GPUSCHED_INLINE LanguageModel llama3_70b() {
             .vocabulary = 128256};
 }
 
-GPUSCHED_INLINE LanguageModel llama2_70b() {
+GPUSCHED_EXPORT LanguageModel llama2_70b() {
     auto model = llama3_70b();
     model.name = "Llama-2-70B";
     model.vocabulary = 32000;
     return model;
 }
 
-GPUSCHED_INLINE std::vector<LanguageModel> known_language_models() {
+GPUSCHED_EXPORT std::vector<LanguageModel> known_language_models() {
     return {llama3_8b(), llama3_70b(), llama2_70b()};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

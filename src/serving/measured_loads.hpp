@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is told of measured latencies whose loads say little of what a deployment serves.
 #pragma once
 
-#include <gpusched/serving/detail/calibrator.hpp>
-#include <gpusched/serving/detail/replica_capacity.hpp>
+#include "serving/calibrator.hpp"
+#include "serving/replica_capacity.hpp"
+
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// A sentence for each deployment and kind of requests whose measured latencies end at half of what it serves or less, since the highest
 /// load of its rows counts as the most that it serves; and for those whose lowest load misses a target that an idle replica keeps, since
@@ -67,4 +69,4 @@ inline void tell_of_loads(ServingPlan& plan, const ServingRequest& request, cons
         plan.message += (plan.message.empty() ? "" : "; ") + told;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/calibrator.hpp"
 
-#include <gpusched/serving/detail/calibrator.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE Calibration calibrate(const ServingRequest& request, const EstimateOptions& options) {
+GPUSCHED_EXPORT Calibration calibrate(const ServingRequest& request, const EstimateOptions& options) {
     validate(request);
     validate(options);
     return detail::Calibrator(request, options).report();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

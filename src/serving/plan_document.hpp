@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serving plans as their documents have them: GPU types and workloads by name.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 inline constexpr std::string_view plan_format = "gpusched.serving-plan";
 inline constexpr int newest_plan_version = 2;
@@ -212,4 +213,4 @@ constexpr void visit_fields(std::type_identity<SweepDocument>, F&& field) {
     field("plans", &SweepDocument::plans);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,10 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/plan_document.hpp"
+#include "serving/request_document.hpp"
+#include "serving/served_replicas.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/serving/detail/plan_document.hpp>
-#include <gpusched/serving/detail/request_document.hpp>
-#include <gpusched/serving/detail/served_replicas.hpp>
 #include <gpusched/serving/plan_json.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// Plans within other documents say their format and version, too.
 template <>
@@ -36,9 +37,9 @@ struct Form<serving::detail::ServedReplicasDocument> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -144,7 +145,7 @@ class PlanDocuments {
 };
 
 /// Replicas that a document gives, on the GPU types of a request.
-inline std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDocument>& given,
+static std::vector<PlannedReplicas> settle_replicas(const std::vector<RunningDocument>& given,
                                                     const ServingRequest& request) {
     std::vector<PlannedReplicas> out;
     for (const auto& from : given) {
@@ -190,12 +191,12 @@ std::vector<Replicas> read_parts(const json::Document& document, Problems& probl
     return std::move(given.replicas);
 }
 
-inline std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
+static std::vector<PlannedReplicas> replicas_of(const json::Document& document, Problems& problems,
                                                 const ServingRequest& request) {
     return settle_replicas(read_parts<RunningDocument>(document, problems), request);
 }
 
-inline std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
+static std::vector<PlannedReplicas> served_replicas_of(const json::Document& document, Problems& problems,
                                                        const ServingRequest& request,
                                                        const EstimateOptions& options) {
     validate(request);
@@ -213,13 +214,13 @@ inline std::vector<PlannedReplicas> served_replicas_of(const json::Document& doc
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string plan_to_json(const ServingPlan& plan, const ServingRequest& request,
+GPUSCHED_EXPORT std::string plan_to_json(const ServingPlan& plan, const ServingRequest& request,
                                          const PlanExtras& extras, int indent) {
     return json::write_document(detail::plan_format, detail::PlanDocuments(request).of(plan, extras),
                                 detail::document_style(indent), detail::newest_plan_version);
 }
 
-GPUSCHED_INLINE std::string curve_to_json(const std::vector<CurvePoint>& points,
+GPUSCHED_EXPORT std::string curve_to_json(const std::vector<CurvePoint>& points,
                                           const ServingRequest& request, int indent) {
     const detail::PlanDocuments documents(request);
     detail::CurveDocument out;
@@ -228,7 +229,7 @@ GPUSCHED_INLINE std::string curve_to_json(const std::vector<CurvePoint>& points,
     return json::write_document("gpusched.serving-curve", out, detail::document_style(indent), 1);
 }
 
-GPUSCHED_INLINE std::string sweep_to_json(const std::vector<BudgetPlan>& plans, const ServingRequest& request,
+GPUSCHED_EXPORT std::string sweep_to_json(const std::vector<BudgetPlan>& plans, const ServingRequest& request,
                                           int indent) {
     const detail::PlanDocuments documents(request);
     detail::SweepDocument out;
@@ -236,27 +237,27 @@ GPUSCHED_INLINE std::string sweep_to_json(const std::vector<BudgetPlan>& plans, 
     return json::write_document("gpusched.serving-sweep", out, detail::document_style(indent), 2);
 }
 
-GPUSCHED_INLINE std::vector<PlannedReplicas>
+GPUSCHED_EXPORT std::vector<PlannedReplicas>
 replicas_from_json(std::string_view text, const ServingRequest& request, std::string_view source) {
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
     return detail::replicas_of(document, problems, request);
 }
 
-GPUSCHED_INLINE std::vector<PlannedReplicas> replicas_from_json(const json::Document& document,
+GPUSCHED_EXPORT std::vector<PlannedReplicas> replicas_from_json(const json::Document& document,
                                                                 const ServingRequest& request) {
     Problems problems;
     return detail::replicas_of(document, problems, request);
 }
 
-GPUSCHED_INLINE std::vector<PlannedReplicas> read_replicas(const std::string& path,
+GPUSCHED_EXPORT std::vector<PlannedReplicas> read_replicas(const std::string& path,
                                                            const ServingRequest& request) {
     Problems problems;
     const auto document = json::Document::read(path, problems);
     return detail::replicas_of(document, problems, request);
 }
 
-GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(std::string_view text,
+GPUSCHED_EXPORT std::vector<PlannedReplicas> served_replicas_from_json(std::string_view text,
                                                                        const ServingRequest& request,
                                                                        const EstimateOptions& options,
                                                                        std::string_view source) {
@@ -265,11 +266,11 @@ GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(std::stri
     return detail::served_replicas_of(document, problems, request, options);
 }
 
-GPUSCHED_INLINE std::vector<PlannedReplicas> served_replicas_from_json(const json::Document& document,
+GPUSCHED_EXPORT std::vector<PlannedReplicas> served_replicas_from_json(const json::Document& document,
                                                                        const ServingRequest& request,
                                                                        const EstimateOptions& options) {
     Problems problems;
     return detail::served_replicas_of(document, problems, request, options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

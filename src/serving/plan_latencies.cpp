@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/plan_latencies.hpp"
+#include "serving/replica_capacity.hpp"
 
-#include <gpusched/serving/detail/plan_latencies.hpp>
-#include <gpusched/serving/detail/replica_capacity.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// A percentile that a planned latency has.
 struct PercentileField {
@@ -19,7 +20,7 @@ struct PercentileField {
     double percent;
     std::optional<double> PlannedLatency::*value;
 };
-inline constexpr std::array<PercentileField, 6> percentile_fields{{
+constexpr std::array<PercentileField, 6> percentile_fields{{
     {true, 50, &PlannedLatency::ttft_p50_s},
     {true, 90, &PlannedLatency::ttft_p90_s},
     {true, 99, &PlannedLatency::ttft_p99_s},
@@ -29,7 +30,7 @@ inline constexpr std::array<PercentileField, 6> percentile_fields{{
 }};
 
 /// The percentile that a target limits.
-inline std::optional<double>& limited_by(const LatencyTarget& target, PlannedLatency& latency) {
+static std::optional<double>& limited_by(const LatencyTarget& target, PlannedLatency& latency) {
     const auto* field =
         std::find_if(percentile_fields.begin(), percentile_fields.end(), [&](const PercentileField& one) {
             return one.first_token == target.first_token && one.percent == target.percent;
@@ -38,7 +39,7 @@ inline std::optional<double>& limited_by(const LatencyTarget& target, PlannedLat
     return latency.*field->value;
 }
 
-GPUSCHED_INTERNAL bool PlanLatencies::simulate(ServingPlan& plan) const {
+bool PlanLatencies::simulate(ServingPlan& plan) const {
     if (!instance_.has_rates() || plan.rate <= 0) return true;
     for (std::uint64_t seed = 0; seed < (instance_.any_targets() ? simulations : 1); ++seed) {
         auto once = simulated_latencies(plan, seed);
@@ -55,7 +56,7 @@ GPUSCHED_INTERNAL bool PlanLatencies::simulate(ServingPlan& plan) const {
     return true;
 }
 
-GPUSCHED_INTERNAL int PlanLatencies::simulated_requests() const {
+int PlanLatencies::simulated_requests() const {
     double least = 1;  // part of the requests that the rarest kind with targets is
     for (std::size_t w = 0; w < instance_.kinds().size(); ++w)
         if (const double part = instance_.considered().problem.workloads[w].requests / instance_.total();
@@ -65,8 +66,8 @@ GPUSCHED_INTERNAL int PlanLatencies::simulated_requests() const {
     return std::max(instance_.options().simulated_requests, static_cast<int>(enough));
 }
 
-GPUSCHED_INTERNAL std::vector<PlannedLatency> PlanLatencies::simulated_latencies(const ServingPlan& plan,
-                                                                                 std::uint64_t seed) const {
+std::vector<PlannedLatency> PlanLatencies::simulated_latencies(const ServingPlan& plan,
+                                                               std::uint64_t seed) const {
     const auto& kinds = instance_.kinds();
     const auto& workloads = instance_.considered().problem.workloads;
     LatencyOptions o{.rate = plan.rate, .requests = simulated_requests(), .seed = seed, .warm_up = 0.2};
@@ -100,9 +101,8 @@ GPUSCHED_INTERNAL std::vector<PlannedLatency> PlanLatencies::simulated_latencies
     return latencies;
 }
 
-GPUSCHED_INTERNAL void PlanLatencies::put_measured(PlannedLatency& latency,
-                                                   const std::vector<const PlannedReplicas*>& serving,
-                                                   std::size_t w, bool first_token) const {
+void PlanLatencies::put_measured(PlannedLatency& latency, const std::vector<const PlannedReplicas*>& serving,
+                                 std::size_t w, bool first_token) const {
     const auto& kind = instance_.kinds()[w];
     if (serving.empty() ||
         std::none_of(kind.targets.begin(), kind.targets.end(),
@@ -129,8 +129,7 @@ GPUSCHED_INTERNAL void PlanLatencies::put_measured(PlannedLatency& latency,
     }
 }
 
-GPUSCHED_INTERNAL void PlanLatencies::alone(PlannedLatency& latency, const PlannedReplicas& replicas,
-                                            std::size_t w) const {
+void PlanLatencies::alone(PlannedLatency& latency, const PlannedReplicas& replicas, std::size_t w) const {
     const auto t = instance_.times(instance_.considered(), index_of(replicas), w);
     for (const auto& field : percentile_fields) {
         if (!field.first_token && t.steps <= 0) continue;
@@ -139,7 +138,7 @@ GPUSCHED_INTERNAL void PlanLatencies::alone(PlannedLatency& latency, const Plann
     }
 }
 
-GPUSCHED_INTERNAL std::size_t PlanLatencies::index_of(const PlannedReplicas& replicas) const {
+std::size_t PlanLatencies::index_of(const PlannedReplicas& replicas) const {
     const auto& considered = instance_.considered();
     std::size_t c = 0;
     while (considered.problem.configurations[c].model != replicas.model ||
@@ -148,4 +147,4 @@ GPUSCHED_INTERNAL std::size_t PlanLatencies::index_of(const PlannedReplicas& rep
     return c;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // PlanLatencies: the latencies of a plan of rentals, simulated with its own arrivals or measured.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/serving/detail/rental_instance.hpp>
+#include "serving/rental_instance.hpp"
+
 #include <gpusched/serving/serving_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// Finds the latencies of plans of one instance, and whether they keep the targets.
 class PlanLatencies {
@@ -44,8 +45,4 @@ class PlanLatencies {
     const RentalInstance& instance_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/plan_latencies.ipp>
-#endif
+}  // namespace gpusched::serving::detail

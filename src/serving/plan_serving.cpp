@@ -1,18 +1,19 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/instance.hpp"
+#include "serving/measured_loads.hpp"
+#include "serving/planner.hpp"
+#include "serving/why_refused.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/instance.hpp>
-#include <gpusched/serving/detail/measured_loads.hpp>
-#include <gpusched/serving/detail/planner.hpp>
-#include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <limits>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const PlannerOptions& options) {
+GPUSCHED_EXPORT void validate(const PlannerOptions& options) {
     Problems problems;
     try {
         validate(options.estimate);
@@ -32,7 +33,7 @@ GPUSCHED_INLINE void validate(const PlannerOptions& options) {
 namespace detail {
 
 /// What a valid request and valid options cannot be together.
-GPUSCHED_INTERNAL void check_together(const ServingRequest& request, const PlannerOptions& options) {
+void check_together(const ServingRequest& request, const PlannerOptions& options) {
     Problems problems;
     if (!request.has_rates()) {
         if (options.targets.any())
@@ -52,14 +53,14 @@ GPUSCHED_INTERNAL void check_together(const ServingRequest& request, const Plann
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingInstance serving_instance(const ServingRequest& request,
+GPUSCHED_EXPORT ServingInstance serving_instance(const ServingRequest& request,
                                                  const PlannerOptions& options) {
     validate(request);
     validate(options);
     return detail::selected(detail::all_deployments(request, options), options.max_deployments);
 }
 
-GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
                                          const milp::AnySolver& solver, const Context& context) {
     validate(request);
     validate(options);
@@ -78,9 +79,9 @@ GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const Pl
     return plan;
 }
 
-GPUSCHED_INLINE ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
+GPUSCHED_EXPORT ServingPlan plan_serving(const ServingRequest& request, const PlannerOptions& options,
                                          const std::string& solver, const Context& context) {
     return plan_serving(request, options, milp::find_solver(solver), context);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,14 +1,13 @@
-#pragma once
-
-#include <gpusched/serving/detail/rental_instance.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/rental_instance.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
-GPUSCHED_INTERNAL std::vector<std::size_t> RentalInstance::deployments_of(bool separate) const {
+std::vector<std::size_t> RentalInstance::deployments_of(bool separate) const {
     std::vector<std::size_t> of;
     for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
         const auto& model = considered_.problem.configurations[c].model;
@@ -23,8 +22,8 @@ GPUSCHED_INTERNAL std::vector<std::size_t> RentalInstance::deployments_of(bool s
     return of;
 }
 
-GPUSCHED_INTERNAL ServingPlan RentalInstance::planned(const RentalProblem& problem,
-                                                      const RentalSolution& solution, bool separate) const {
+ServingPlan RentalInstance::planned(const RentalProblem& problem, const RentalSolution& solution,
+                                    bool separate) const {
     ServingPlan plan;
     plan.status = milp::Status::optimal;
     plan.solver = solution.solver;
@@ -86,4 +85,4 @@ GPUSCHED_INTERNAL ServingPlan RentalInstance::planned(const RentalProblem& probl
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

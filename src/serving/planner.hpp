@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // One plan: the problems that a composition stands for, each solved, of which the best counts.
 #pragma once
 
+#include "serving/instance.hpp"
+
 #include <gpusched/core/budget.hpp>
-#include <gpusched/serving/detail/instance.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// One call of `plan_serving`: several problems, of which the best plan counts.
 class Planner {
@@ -164,4 +166,4 @@ class Planner {
     milp::Status unproved_ = milp::Status::failed;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

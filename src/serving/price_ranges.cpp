@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/rental_instance.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/rental_instance.hpp>
 #include <gpusched/serving/price_ranges.hpp>
 
 #include <algorithm>
@@ -9,9 +10,9 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
+GPUSCHED_EXPORT std::vector<PriceRange> price_ranges(const ServingRequest& request, const ServingPlan& plan,
                                                      const PlannerOptions& options,
                                                      const milp::AnySolver& solver, const Context& context) {
     validate(request);
@@ -70,4 +71,4 @@ GPUSCHED_INLINE std::vector<PriceRange> price_ranges(const ServingRequest& reque
     return ranges;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "core/csv_reader.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/detail/csv_reader.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/serving/profile_csv.hpp>
@@ -10,9 +11,9 @@
 #include <limits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE std::vector<ProfilePoint> parse_profile_csv(std::string_view text, double unit_s,
+GPUSCHED_EXPORT std::vector<ProfilePoint> parse_profile_csv(std::string_view text, double unit_s,
                                                             std::string_view source) {
     require_range("unit_s", unit_s, std::numeric_limits<double>::min(), 1e6);
     enum { size, time };
@@ -41,7 +42,7 @@ GPUSCHED_INLINE std::vector<ProfilePoint> parse_profile_csv(std::string_view tex
     return points;
 }
 
-GPUSCHED_INLINE LayerProfile read_layer_profile(const std::string& prefill_path,
+GPUSCHED_EXPORT LayerProfile read_layer_profile(const std::string& prefill_path,
                                                 const std::string& decode_path, const std::string& model,
                                                 const std::string& gpu, int degree, double unit_s) {
     LayerProfile profile{model, gpu, degree, parse_profile_csv(read_file(prefill_path), unit_s, prefill_path),
@@ -52,4 +53,4 @@ GPUSCHED_INLINE LayerProfile read_layer_profile(const std::string& prefill_path,
     return profile;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

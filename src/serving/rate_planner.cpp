@@ -1,7 +1,6 @@
-#pragma once
-
-#include <gpusched/serving/detail/calibrator.hpp>
-#include <gpusched/serving/detail/rate_planner.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/rate_planner.hpp"
+#include "serving/calibrator.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
-GPUSCHED_INTERNAL ServingPlan RatePlanner::run() {
+ServingPlan RatePlanner::run() {
     const auto& search_options = instance_.options().search;
     const auto goal = instance_.wanted();
     const auto bound = instance_.solve(instance_.problem(1, false, false), goal);
@@ -54,7 +53,7 @@ GPUSCHED_INTERNAL ServingPlan RatePlanner::run() {
     return best;
 }
 
-GPUSCHED_INTERNAL void RatePlanner::search(RentalGoal goal, double least) {
+void RatePlanner::search(RentalGoal goal, double least) {
     if (!instance_.any_targets()) {
         attempt(goal, 1, false);
     } else {
@@ -69,7 +68,7 @@ GPUSCHED_INTERNAL void RatePlanner::search(RentalGoal goal, double least) {
     if (goal == RentalGoal::cost && best_ && instance_.any_running()) start_few();
 }
 
-GPUSCHED_INTERNAL void RatePlanner::fill(RentalGoal goal, bool separate) {
+void RatePlanner::fill(RentalGoal goal, bool separate) {
     double low = least_part, high = 1;
     const auto whole = attempt(goal, 1, separate);
     if (whole == Tried::no_rental) return;  // emptier replicas rent more
@@ -83,7 +82,7 @@ GPUSCHED_INTERNAL void RatePlanner::fill(RentalGoal goal, bool separate) {
     }
 }
 
-GPUSCHED_INTERNAL void RatePlanner::spend_less(double least, bool separate) {
+void RatePlanner::spend_less(double least, bool separate) {
     double low = least;
     double high = best_ ? best_->cost : std::min(instance_.request().budget, instance_.all_money());
     for (int i = 0; i < 7; ++i) {
@@ -105,7 +104,7 @@ GPUSCHED_INTERNAL void RatePlanner::spend_less(double least, bool separate) {
     }
 }
 
-GPUSCHED_INTERNAL void RatePlanner::one_deployment() {
+void RatePlanner::one_deployment() {
     if (instance_.request().models.size() != 1) return;
     struct Candidate {
         std::size_t deployment;
@@ -140,7 +139,7 @@ GPUSCHED_INTERNAL void RatePlanner::one_deployment() {
         }
 }
 
-GPUSCHED_INTERNAL void RatePlanner::start_few() {
+void RatePlanner::start_few() {
     cheapest_ = best_;
     const double money = std::min(instance_.request().budget, best_->cost * (1 + slack_) * (1 + 1e-9));
     for (const bool separate : {best_->separate, !best_->separate}) {
@@ -167,8 +166,8 @@ GPUSCHED_INTERNAL void RatePlanner::start_few() {
     }
 }
 
-GPUSCHED_INTERNAL RatePlanner::Tried RatePlanner::attempt(RentalGoal goal, double part, bool separate,
-                                                          std::optional<std::size_t> only) {
+RatePlanner::Tried RatePlanner::attempt(RentalGoal goal, double part, bool separate,
+                                        std::optional<std::size_t> only) {
     auto p = instance_.problem(part, separate);
     for (std::size_t c = 0; only && c < p.configurations.size(); ++c)
         if (c != *only)
@@ -189,7 +188,7 @@ GPUSCHED_INTERNAL RatePlanner::Tried RatePlanner::attempt(RentalGoal goal, doubl
     return Tried::kept;
 }
 
-GPUSCHED_INTERNAL RentalSolution RatePlanner::solve_frugally(RentalProblem p, RentalGoal goal) const {
+RentalSolution RatePlanner::solve_frugally(RentalProblem p, RentalGoal goal) const {
     auto s = instance_.solve(p, goal);
     if (!s.has_plan()) return s;
     const auto improve = [&](RentalGoal next) {
@@ -211,4 +210,4 @@ GPUSCHED_INTERNAL RentalSolution RatePlanner::solve_frugally(RentalProblem p, Re
     return s;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

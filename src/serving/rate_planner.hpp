@@ -1,15 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // RatePlanner: the search for a plan of rentals: rates within targets, or a batch on whole machines.
 #pragma once
 
-#include <gpusched/config.hpp>
-#include <gpusched/serving/detail/plan_latencies.hpp>
-#include <gpusched/serving/detail/rental_instance.hpp>
+#include "serving/plan_latencies.hpp"
+#include "serving/rental_instance.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// One search for the best plan of an instance.
 class RatePlanner {
@@ -66,8 +66,4 @@ class RatePlanner {
     bool refused_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/rate_planner.ipp>
-#endif
+}  // namespace gpusched::serving::detail

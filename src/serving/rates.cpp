@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/rates.hpp>
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const RequestRates& rates) {
+GPUSCHED_EXPORT void validate(const RequestRates& rates) {
     Problems problems;
     if (rates.all)
         check_range(problems, "rate", *rates.all, detail::smallest_positive, detail::largest_finite);
@@ -27,7 +27,7 @@ GPUSCHED_INLINE void validate(const RequestRates& rates) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
+GPUSCHED_EXPORT ServingRequest with_rate(ServingRequest request, double rate) {
     require_range("rate", rate, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
     const bool rates = request.has_rates();
     double all = 0;
@@ -47,7 +47,7 @@ GPUSCHED_INLINE ServingRequest with_rate(ServingRequest request, double rate) {
     return request;
 }
 
-GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request, const RequestRates& rates) {
+GPUSCHED_EXPORT ServingRequest with_rates(ServingRequest request, const RequestRates& rates) {
     validate(rates);
     if (rates.all) return with_rate(std::move(request), *rates.all);
     if (!rates.any()) return request;
@@ -96,4 +96,4 @@ GPUSCHED_INLINE ServingRequest with_rates(ServingRequest request, const RequestR
     return request;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

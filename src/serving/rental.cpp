@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/rental.hpp>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const RentalProblem& problem) {
+GPUSCHED_EXPORT void validate(const RentalProblem& problem) {
     ServingProblem rest{{}, problem.workloads, problem.configurations, 0};
     Problems problems;
     for (const auto& offer : problem.offers) {
@@ -45,7 +45,7 @@ GPUSCHED_INLINE void validate(const RentalProblem& problem) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::int64_t count_starts(const RentalProblem& problem, const std::vector<int>& replicas) {
+GPUSCHED_EXPORT std::int64_t count_starts(const RentalProblem& problem, const std::vector<int>& replicas) {
     std::vector<std::int64_t> beyond(replicas.size(), 0);
     for (std::size_t c = 0; c < replicas.size(); ++c) {
         const auto first = problem.alike.empty() ? c : static_cast<std::size_t>(problem.alike[c]);
@@ -64,7 +64,7 @@ struct RentalColumns {
     int multiple = -1;
 };
 
-GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
+milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
     milp::ModelBuilder b("rental");
     const auto C = static_cast<int>(p.configurations.size());
     const auto W = static_cast<int>(p.workloads.size());
@@ -209,7 +209,7 @@ GPUSCHED_INTERNAL milp::Model build_rental(const RentalProblem& p, RentalGoal go
 
 }  // namespace detail
 
-GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
+GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
                                             const milp::SolveOptions& options, const milp::AnySolver& solver,
                                             const Context& context) {
     validate(problem);
@@ -295,7 +295,7 @@ GPUSCHED_INLINE RentalSolution solve_rental(const RentalProblem& problem, Rental
     return result;
 }
 
-GPUSCHED_INLINE std::vector<std::string> violations(const RentalProblem& problem,
+GPUSCHED_EXPORT std::vector<std::string> violations(const RentalProblem& problem,
                                                     const RentalSolution& solution, double tolerance) {
     std::vector<std::string> found;
     const auto wrong = [&](bool right, std::string text) {
@@ -347,4 +347,4 @@ GPUSCHED_INLINE std::vector<std::string> violations(const RentalProblem& problem
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

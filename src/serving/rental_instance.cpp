@@ -1,9 +1,8 @@
-#pragma once
-
-#include <gpusched/serving/detail/calibrator.hpp>
-#include <gpusched/serving/detail/instance.hpp>
-#include <gpusched/serving/detail/rental_instance.hpp>
-#include <gpusched/serving/detail/replica_capacity.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/rental_instance.hpp"
+#include "serving/calibrator.hpp"
+#include "serving/instance.hpp"
+#include "serving/replica_capacity.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,17 +13,17 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// GPUs of a machine that a tensor-parallel group takes: the next divisor of its size, so that groups fill machines.
-inline int group_size(int degree, int machine) {
+static int group_size(int degree, int machine) {
     while (machine % degree != 0) ++degree;
     return degree;
 }
 
-GPUSCHED_INTERNAL RentalInstance::RentalInstance(const ServingRequest& request, const PlannerOptions& options,
-                                                 const milp::AnySolver& solver, const Context& context,
-                                                 const std::vector<PlannedReplicas>& running)
+RentalInstance::RentalInstance(const ServingRequest& request, const PlannerOptions& options,
+                               const milp::AnySolver& solver, const Context& context,
+                               const std::vector<PlannedReplicas>& running)
     : request_(request), options_(options), solver_(solver), context_(context),
       budget_(context, options.search.solve.time_limit), rates_(request.has_rates()),
       any_running_(!running.empty()) {
@@ -41,7 +40,7 @@ GPUSCHED_INTERNAL RentalInstance::RentalInstance(const ServingRequest& request, 
     find_capacities();
 }
 
-GPUSCHED_INTERNAL RentalInstance::Able RentalInstance::able(const ServingInstance& all) const {
+RentalInstance::Able RentalInstance::able(const ServingInstance& all) const {
     Able found{all, {}, {}};
     std::map<std::pair<std::string, int>, std::pair<double, int>> quickest;  // by model and type: step, place
     for (std::size_t c = 0; c < all.deployments.size(); ++c) {
@@ -68,7 +67,7 @@ GPUSCHED_INTERNAL RentalInstance::Able RentalInstance::able(const ServingInstanc
     return found;
 }
 
-GPUSCHED_INTERNAL void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
+void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
     const auto all = all_deployments(request_, options_, running);
     possible_ = static_cast<int>(all.deployments.size());
     const auto [known, usable, quickest] = able(all);
@@ -102,7 +101,7 @@ GPUSCHED_INTERNAL void RentalInstance::choose(const std::vector<PlannedReplicas>
     for (const auto c : keep) runs_.push_back(runs[static_cast<std::size_t>(c)]);
 }
 
-GPUSCHED_INTERNAL void RentalInstance::find_capacities() {
+void RentalInstance::find_capacities() {
     const auto spacing = poisson_spacing(options_.simulated_requests / 2);
     for (std::size_t c = 0; c < considered_.deployments.size(); ++c) {
         capacity_.emplace_back(kinds_.size(), 0.0);
@@ -122,18 +121,18 @@ GPUSCHED_INTERNAL void RentalInstance::find_capacities() {
     }
 }
 
-GPUSCHED_INTERNAL RentalGoal RentalInstance::wanted() const {
+RentalGoal RentalInstance::wanted() const {
     if (!rates_) return options_.deadline ? RentalGoal::cost : RentalGoal::rate;
     return options_.goal == Goal::cheapest ? RentalGoal::cost : RentalGoal::rate;
 }
 
-GPUSCHED_INTERNAL double RentalInstance::total() const {
+double RentalInstance::total() const {
     double all = 0;
     for (const auto& workload : considered_.problem.workloads) all += workload.requests;
     return all;
 }
 
-GPUSCHED_INTERNAL std::vector<RentalOffer> RentalInstance::offers() const {
+std::vector<RentalOffer> RentalInstance::offers() const {
     std::vector<RentalOffer> all;
     for (std::size_t g = 0; g < request_.gpus.size(); ++g) {
         const int piece = options_.machines ? request_.gpus[g].per_machine : 1;
@@ -150,7 +149,7 @@ GPUSCHED_INTERNAL std::vector<RentalOffer> RentalInstance::offers() const {
     return all;
 }
 
-GPUSCHED_INTERNAL RentalProblem RentalInstance::problem(double part, bool separate, bool within) const {
+RentalProblem RentalInstance::problem(double part, bool separate, bool within) const {
     RentalProblem p;
     p.budget = request_.budget;
     p.offers = offers();
@@ -189,14 +188,14 @@ GPUSCHED_INTERNAL RentalProblem RentalInstance::problem(double part, bool separa
     return p;
 }
 
-GPUSCHED_INTERNAL RentalSolution RentalInstance::solve(const RentalProblem& problem, RentalGoal goal) const {
+RentalSolution RentalInstance::solve(const RentalProblem& problem, RentalGoal goal) const {
     auto options = options_.search.solve;
     options.start.clear();
     if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - budget_.elapsed_s());
     return solve_rental(problem, goal, options, solver_, context_);
 }
 
-GPUSCHED_INTERNAL double RentalInstance::load(std::size_t c, double part) const {
+double RentalInstance::load(std::size_t c, double part) const {
     double replicas = 0;
     for (std::size_t w = 0; w < kinds_.size(); ++w) {
         const double rate = considered_.problem.workloads[w].requests;
@@ -208,7 +207,7 @@ GPUSCHED_INTERNAL double RentalInstance::load(std::size_t c, double part) const 
     return replicas;
 }
 
-GPUSCHED_INTERNAL double RentalInstance::most_part() const {
+double RentalInstance::most_part() const {
     double most = 1;
     for (std::size_t c = 0; c < capacity_.size(); ++c)
         for (std::size_t w = 0; w < kinds_.size(); ++w)
@@ -218,15 +217,14 @@ GPUSCHED_INTERNAL double RentalInstance::most_part() const {
     return std::min(most, 10.0);
 }
 
-GPUSCHED_INTERNAL double RentalInstance::all_money() const {
+double RentalInstance::all_money() const {
     double money = 0;
     for (const auto& offer : offers())
         money += offer.available * offer.price + offer.spot_available * offer.spot_price;
     return money;
 }
 
-GPUSCHED_INTERNAL KindTimes RentalInstance::times(const ServingInstance& of, std::size_t c,
-                                                  std::size_t w) const {
+KindTimes RentalInstance::times(const ServingInstance& of, std::size_t c, std::size_t w) const {
     const auto& served = request_.models[kinds_[w].model];
     const auto& shape = served.workloads[kinds_[w].workload].shape;
     auto one = options_.estimate;
@@ -236,8 +234,8 @@ GPUSCHED_INTERNAL KindTimes RentalInstance::times(const ServingInstance& of, std
                       shape.output, of.problem.configurations[c].throughput[w]);
 }
 
-GPUSCHED_INTERNAL std::vector<MeasuredThroughput>
-RentalInstance::measured_rows(const ServingInstance& of, std::size_t c, std::size_t w) const {
+std::vector<MeasuredThroughput> RentalInstance::measured_rows(const ServingInstance& of, std::size_t c,
+                                                              std::size_t w) const {
     const auto& served = request_.models[kinds_[w].model];
     std::vector<MeasuredThroughput> rows;
     for (const auto& m : request_.measured)
@@ -247,4 +245,4 @@ RentalInstance::measured_rows(const ServingInstance& of, std::size_t c, std::siz
     return rows;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // RentalInstance: what a request asks of rentals, prepared once: deployments, what they serve within targets, the rental problem.
 #pragma once
 
-#include <gpusched/config.hpp>
+#include "serving/batching_replica.hpp"
+
 #include <gpusched/core/budget.hpp>
-#include <gpusched/serving/detail/batching_replica.hpp>
 #include <gpusched/serving/latency_targets.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 #include <gpusched/serving/rental.hpp>
@@ -12,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// Whether a request is about rentals: rates, whole machines, spot prices or minimum counts.
 inline bool is_rental(const ServingRequest& request, const PlannerOptions& options) {
@@ -133,9 +134,4 @@ class RentalInstance {
     std::vector<std::vector<Source>> latency_source_{};  ///< [c][w]: of the latencies behind it
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/planned_rental.ipp>
-#include <gpusched/serving/impl/rental_instance.ipp>
-#endif
+}  // namespace gpusched::serving::detail

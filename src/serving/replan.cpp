@@ -1,10 +1,11 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/instance.hpp"
+#include "serving/measured_loads.hpp"
+#include "serving/why_refused.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/instance.hpp>
-#include <gpusched/serving/detail/measured_loads.hpp>
-#include <gpusched/serving/detail/why_refused.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -26,7 +27,7 @@ struct Change {
     int running = 0;            ///< replicas
 };
 
-inline Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+static Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
                       const PlannerOptions& options) {
     const auto all = all_deployments(request, options, running);
     std::vector<int> runs(all.deployments.size(), 0);
@@ -70,7 +71,7 @@ inline Change changed(const ServingRequest& request, const std::vector<PlannedRe
 }
 
 /// Puts kept and new replicas of one deployment together.
-inline void join(ServingPlan& plan) {
+static void join(ServingPlan& plan) {
     std::vector<PlannedReplicas> joined;
     for (auto& replicas : plan.replicas) {
         const auto same = std::find_if(joined.begin(), joined.end(), [&](const PlannedReplicas& other) {
@@ -89,7 +90,7 @@ inline void join(ServingPlan& plan) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
+GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
                                     const std::vector<PlannedReplicas>& running, const ReplanOptions& options,
                                     const milp::AnySolver& solver, const Context& context) {
     validate(request);
@@ -223,4 +224,4 @@ GPUSCHED_INLINE ReplanResult replan(const ServingRequest& request,
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

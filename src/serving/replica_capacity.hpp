@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one replica serves of one kind of requests within targets: read from measured latencies, or simulated.
 #pragma once
 
+#include "serving/batching_replica.hpp"
+
 #include <gpusched/core/rng.hpp>
-#include <gpusched/serving/detail/batching_replica.hpp>
 #include <gpusched/serving/latency_targets.hpp>
 #include <gpusched/serving/measurements.hpp>
 
@@ -12,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// Whether a replica that nobody else uses keeps the targets.
 inline bool idle_keeps(const KindTimes& t, const std::vector<LatencyTarget>& targets) {
@@ -140,4 +142,4 @@ inline std::vector<double> poisson_spacing(int requests) {
     return spacing;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Findings about parts of a request or a plan, at their places in a document.
 #pragma once
 
+#include "serving/request_findings.hpp"
+
 #include <gpusched/json/reader.hpp>
-#include <gpusched/serving/detail/request_findings.hpp>
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// A finding, at its field where the part has it.
 inline void report(json::Reader& reader, std::uint32_t part, const Finding& finding) {
@@ -18,4 +20,4 @@ inline void report(json::Reader& reader, std::uint32_t part, const Finding& find
         reader.report(part, in_words(finding));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A serving request as its document has it: GPU types, models and workloads by name.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 inline constexpr std::string_view request_format = "gpusched.serving-request";
 inline constexpr int newest_request_version = 2;
@@ -77,4 +78,4 @@ constexpr void visit_fields(std::type_identity<RequestDocument>, F&& field) {
     field("measured", &RequestDocument::measured, UnlessDefault{});
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

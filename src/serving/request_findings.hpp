@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong with a serving request beside the ranges of its fields, said of the part and its field.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 struct Finding {
     std::string field{};  ///< empty: all of the part
@@ -99,4 +100,4 @@ void find_in_measured(const ServingRequest& request, bool deployments, const F& 
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

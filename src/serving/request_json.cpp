@@ -1,11 +1,12 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/report.hpp"
+#include "serving/request_document.hpp"
+#include "serving/request_findings.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/serving/detail/report.hpp>
-#include <gpusched/serving/detail/request_document.hpp>
-#include <gpusched/serving/detail/request_findings.hpp>
 #include <gpusched/serving/request_json.hpp>
 
 #include <algorithm>
@@ -15,10 +16,10 @@
 #include <limits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// The name by which an entry is looked up: that of its `type`, or its own; none where the type is no text.
-inline std::optional<std::string_view> looked_up(const json::Document& document, std::uint32_t entry) {
+static std::optional<std::string_view> looked_up(const json::Document& document, std::uint32_t entry) {
     const auto type = document.find(entry, "type");
     if (!type) return document.key(document[entry]);
     if (document[*type].kind != json::Kind::string) return std::nullopt;
@@ -26,14 +27,14 @@ inline std::optional<std::string_view> looked_up(const json::Document& document,
 }
 
 /// Table 1's price of a GPU type that it has, also under the name of the catalogue.
-inline std::optional<double> paper_price(std::string_view name) {
+static std::optional<double> paper_price(std::string_view name) {
     for (const auto& listed : paper_gpus())
         if (listed.name == name || "RTX" + listed.name == name || listed.name + "-80GB" == name)
             return listed.price;
     return std::nullopt;
 }
 
-inline void report_unknown_type(json::Reader& reader, std::uint32_t entry, std::string_view name,
+static void report_unknown_type(json::Reader& reader, std::uint32_t entry, std::string_view name,
                                 const std::string& described, const std::vector<std::string>& known) {
     std::string list;
     for (const auto& each : known) list += (list.empty() ? "" : ", ") + each;
@@ -42,9 +43,9 @@ inline void report_unknown_type(json::Reader& reader, std::uint32_t entry, std::
                                                       did_you_mean(name, known));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// The fields of a type that is known, and what the document has in their place.
 template <>
@@ -122,9 +123,9 @@ struct Form<serving::detail::ServedDocument> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -247,7 +248,7 @@ class RequestSettler {
 };
 
 /// What is wrong between workloads of a request whose rates are those of the call, or its own.
-inline void check_loads(json::Reader& reader, const ServingRequest& request) {
+static void check_loads(json::Reader& reader, const ServingRequest& request) {
     auto entry = reader.place_of(0, "models") + 1;
     for (const auto& served : request.models) {
         auto kind = reader.place_of(entry, "workloads") + 1;
@@ -261,7 +262,7 @@ inline void check_loads(json::Reader& reader, const ServingRequest& request) {
 }
 
 /// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
-inline ServingRequest request_of(const json::Document& document, Problems& problems,
+static ServingRequest request_of(const json::Document& document, Problems& problems,
                                  const RequestRates& rates) {
     RequestDocument given;
     const int version = json::read_fields(
@@ -283,7 +284,7 @@ inline ServingRequest request_of(const json::Document& document, Problems& probl
     return request;
 }
 
-inline RequestDocument document_of(const ServingRequest& request) {
+static RequestDocument document_of(const ServingRequest& request) {
     RequestDocument out;
     if (std::isfinite(request.budget)) out.budget = request.budget;
     for (std::size_t g = 0; g < request.gpus.size(); ++g) {
@@ -309,32 +310,32 @@ inline RequestDocument document_of(const ServingRequest& request) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingRequest request_from_json(std::string_view text, std::string_view source,
+GPUSCHED_EXPORT ServingRequest request_from_json(std::string_view text, std::string_view source,
                                                  const RequestRates& rates) {
     Problems problems;
     const auto document = json::Document::parse(text, source, problems);
     return detail::request_of(document, problems, rates);
 }
 
-GPUSCHED_INLINE ServingRequest request_from_json(const json::Document& document, const RequestRates& rates) {
+GPUSCHED_EXPORT ServingRequest request_from_json(const json::Document& document, const RequestRates& rates) {
     Problems problems;
     return detail::request_of(document, problems, rates);
 }
 
-GPUSCHED_INLINE ServingRequest read_request(const std::string& path, const RequestRates& rates) {
+GPUSCHED_EXPORT ServingRequest read_request(const std::string& path, const RequestRates& rates) {
     Problems problems;
     const auto document = json::Document::read(path, problems);
     return detail::request_of(document, problems, rates);
 }
 
-GPUSCHED_INLINE std::string request_to_json(const ServingRequest& request, int indent) {
+GPUSCHED_EXPORT std::string request_to_json(const ServingRequest& request, int indent) {
     validate(request);
     return json::write_document(detail::request_format, detail::document_of(request),
                                 detail::document_style(indent), detail::newest_request_version);
 }
 
-GPUSCHED_INLINE void write_request(const ServingRequest& request, const std::string& path) {
+GPUSCHED_EXPORT void write_request(const ServingRequest& request, const std::string& path) {
     write_file(path, request_to_json(request));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replicas as somebody describes them whose latencies are simulated: what a document says, and what the request says of the rest.
 #pragma once
 
+#include "serving/calibrator.hpp"
+#include "serving/plan_document.hpp"
+#include "serving/report.hpp"
+
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/serving/detail/calibrator.hpp>
-#include <gpusched/serving/detail/plan_document.hpp>
-#include <gpusched/serving/detail/report.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// What is read of replicas.
 struct ServedReplicasDocument {
@@ -128,4 +130,4 @@ class ServedReplicas {
     std::vector<std::string> models_, gpus_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

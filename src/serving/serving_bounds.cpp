@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/serving_builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/serving_builder.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE milp::Model serving_bound(const ServingProblem& problem) {
+GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
     validate(problem);
     detail::ServingBuilder b(problem, "serving bound");
     auto& m = b.model;
@@ -37,7 +38,7 @@ GPUSCHED_INLINE milp::Model serving_bound(const ServingProblem& problem) {
     return m.finish();
 }
 
-GPUSCHED_INLINE ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
+GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
     validate(problem);
     if (replicas.size() != problem.configurations.size())
         throw InvalidInput(bad_value("entries of replicas", std::to_string(replicas.size()),
@@ -67,7 +68,7 @@ GPUSCHED_INLINE ServingMilp serving_routing(const ServingProblem& problem, const
     return result;
 }
 
-GPUSCHED_INLINE double slowest_makespan(const ServingProblem& problem) {
+GPUSCHED_EXPORT double slowest_makespan(const ServingProblem& problem) {
     double sum = 0;
     for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
         double slowest = 0;
@@ -79,7 +80,7 @@ GPUSCHED_INLINE double slowest_makespan(const ServingProblem& problem) {
     return sum;
 }
 
-GPUSCHED_INLINE double closed_form_bound(const ServingProblem& problem) {
+GPUSCHED_EXPORT double closed_form_bound(const ServingProblem& problem) {
     validate(problem);
     const auto costs = configuration_costs(problem);
     const auto most = most_replicas(problem);
@@ -125,4 +126,4 @@ GPUSCHED_INLINE double closed_form_bound(const ServingProblem& problem) {
     return best;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all forms of the serving problem share.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// What all forms share: names, seconds and the rows over money and GPUs.
 struct ServingBuilder {
@@ -123,4 +124,4 @@ inline milp::IndexMap serving_shares(ServingBuilder& b) {
     return x;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/serving_builder.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/serving_builder.hpp>
 #include <gpusched/serving/serving_milp.hpp>
 
 #include <algorithm>
@@ -10,11 +11,11 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
-inline ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
+static ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     b.number_copies("copies");
     const int P = b.first_copy.back();
     auto& m = b.model;
@@ -62,7 +63,7 @@ inline ServingMilp serving_copies(ServingBuilder& b, bool surrogate_rows) {
     return b.finish(ServingForm::copies, T);
 }
 
-inline ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
+static ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimise_cost) {
     auto& m = b.model;
     auto x = serving_shares(b);
     milp::IndexMap y("y", {b.C});
@@ -86,7 +87,7 @@ inline ServingMilp serving_fixed(ServingBuilder& b, double makespan, bool minimi
     return b.finish(ServingForm::fixed_makespan, -1);
 }
 
-inline ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
+static ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     b.number_copies("mccormick");
     const int P = b.first_copy.back();
     auto& m = b.model;
@@ -134,7 +135,7 @@ inline ServingMilp serving_mccormick(ServingBuilder& b, double upper) {
     return b.finish(ServingForm::mccormick, T);
 }
 
-inline ServingMilp serving_rates(ServingBuilder& b) {
+static ServingMilp serving_rates(ServingBuilder& b) {
     auto& m = b.model;
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
@@ -177,7 +178,7 @@ inline ServingMilp serving_rates(ServingBuilder& b) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingMilp serving_milp(const ServingProblem& problem, const ServingMilpOptions& options) {
+GPUSCHED_EXPORT ServingMilp serving_milp(const ServingProblem& problem, const ServingMilpOptions& options) {
     validate(problem);
     Problems problems;
     const auto only = [&](const char* field, const std::optional<double>& value, ServingForm form) {
@@ -209,23 +210,23 @@ GPUSCHED_INLINE ServingMilp serving_milp(const ServingProblem& problem, const Se
     throw InvalidInput("form: no value with the number " + std::to_string(static_cast<int>(options.form)));
 }
 
-GPUSCHED_INLINE double ServingMilp::makespan_of(double reached) const noexcept {
+GPUSCHED_EXPORT double ServingMilp::makespan_of(double reached) const noexcept {
     if (form != ServingForm::rates) return reached;
     return reached > 0 ? unit / reached : milp::infinity;
 }
 
-GPUSCHED_INLINE int ServingMilp::x(int c, int w, int k) const {
+GPUSCHED_EXPORT int ServingMilp::x(int c, int w, int k) const {
     const auto& map = index(form == ServingForm::rates ? "z" : "x");
     return form == ServingForm::copies ? map(first_copy[static_cast<std::size_t>(c)] + k, w) : map(c, w);
 }
 
-GPUSCHED_INLINE int ServingMilp::y(int c, int k) const {
+GPUSCHED_EXPORT int ServingMilp::y(int c, int k) const {
     const auto& map = index("y");
     const bool whole = form == ServingForm::fixed_makespan || form == ServingForm::rates;
     return whole ? map(c) : map(first_copy[static_cast<std::size_t>(c)] + k);
 }
 
-GPUSCHED_INLINE std::vector<double> ServingMilp::encode(const ServingAllocation& allocation) const {
+GPUSCHED_EXPORT std::vector<double> ServingMilp::encode(const ServingAllocation& allocation) const {
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
     const auto size = [](const char* field, std::size_t is, std::size_t expected) {
@@ -285,7 +286,7 @@ GPUSCHED_INLINE std::vector<double> ServingMilp::encode(const ServingAllocation&
     return values;
 }
 
-GPUSCHED_INLINE ServingAllocation ServingMilp::decode(std::span<const double> values) const {
+GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> values) const {
     require_values(*this, values);
     const auto C = seconds.size();
     const auto W = C == 0 ? 0 : seconds.front().size();
@@ -326,4 +327,4 @@ GPUSCHED_INLINE ServingAllocation ServingMilp::decode(std::span<const double> va
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

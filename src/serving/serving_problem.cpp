@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/serving_problem.hpp>
 
@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE void validate(const ServingProblem& problem) {
+GPUSCHED_EXPORT void validate(const ServingProblem& problem) {
     Problems problems;
     const double most = std::numeric_limits<double>::max();
     std::set<std::string> names;
@@ -80,7 +80,7 @@ GPUSCHED_INLINE void validate(const ServingProblem& problem) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::vector<double> configuration_costs(const ServingProblem& problem) {
+GPUSCHED_EXPORT std::vector<double> configuration_costs(const ServingProblem& problem) {
     std::vector<double> costs;
     for (const auto& c : problem.configurations) {
         double sum = 0;
@@ -90,7 +90,7 @@ GPUSCHED_INLINE std::vector<double> configuration_costs(const ServingProblem& pr
     return costs;
 }
 
-GPUSCHED_INLINE std::vector<int> most_replicas(const ServingProblem& problem) {
+GPUSCHED_EXPORT std::vector<int> most_replicas(const ServingProblem& problem) {
     const auto costs = configuration_costs(problem);
     std::vector<int> most;
     for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -130,7 +130,7 @@ struct KeptConfigurations {
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::vector<int> undominated_configurations(const ServingProblem& problem) {
+GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem& problem) {
     const auto& all = problem.configurations;
     // What covers another comes before it: no more GPUs, and throughputs that are no less in lexicographic order. So the ones
     // kept so far are enough to compare with, and of these the ones with no other GPU type.
@@ -162,7 +162,7 @@ GPUSCHED_INLINE std::vector<int> undominated_configurations(const ServingProblem
     return kept;
 }
 
-GPUSCHED_INLINE ServingProblem with_configurations(const ServingProblem& problem,
+GPUSCHED_EXPORT ServingProblem with_configurations(const ServingProblem& problem,
                                                    const std::vector<int>& keep) {
     auto result = problem;
     result.configurations.clear();
@@ -171,7 +171,7 @@ GPUSCHED_INLINE ServingProblem with_configurations(const ServingProblem& problem
     return result;
 }
 
-GPUSCHED_INLINE double makespan(const ServingProblem& problem, const ServingAllocation& allocation) {
+GPUSCHED_EXPORT double makespan(const ServingProblem& problem, const ServingAllocation& allocation) {
     double latest = 0;
     for (std::size_t c = 0; c < allocation.share.size(); ++c) {
         double busy = 0;
@@ -186,14 +186,14 @@ GPUSCHED_INLINE double makespan(const ServingProblem& problem, const ServingAllo
     return latest;
 }
 
-GPUSCHED_INLINE double cost(const ServingProblem& problem, const ServingAllocation& allocation) {
+GPUSCHED_EXPORT double cost(const ServingProblem& problem, const ServingAllocation& allocation) {
     const auto costs = configuration_costs(problem);
     double sum = 0;
     for (std::size_t c = 0; c < costs.size(); ++c) sum += costs[c] * allocation.replicas[c];
     return sum;
 }
 
-GPUSCHED_INLINE std::vector<int> rented(const ServingProblem& problem, const ServingAllocation& allocation) {
+GPUSCHED_EXPORT std::vector<int> rented(const ServingProblem& problem, const ServingAllocation& allocation) {
     std::vector<int> used(problem.gpus.size(), 0);
     for (std::size_t c = 0; c < problem.configurations.size(); ++c)
         for (std::size_t n = 0; n < used.size(); ++n)
@@ -201,7 +201,7 @@ GPUSCHED_INLINE std::vector<int> rented(const ServingProblem& problem, const Ser
     return used;
 }
 
-GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& problem,
+GPUSCHED_EXPORT std::vector<std::string> violations(const ServingProblem& problem,
                                                     const ServingAllocation& allocation, double tolerance) {
     std::vector<std::string> found;
     const auto used = rented(problem, allocation);
@@ -233,4 +233,4 @@ GPUSCHED_INLINE std::vector<std::string> violations(const ServingProblem& proble
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/request_findings.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/request_findings.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>
@@ -10,16 +11,16 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE bool ServingRequest::has_rates() const noexcept {
+GPUSCHED_EXPORT bool ServingRequest::has_rates() const noexcept {
     for (const auto& served : models)
         for (const auto& workload : served.workloads)
             if (workload.rate > 0) return true;
     return false;
 }
 
-GPUSCHED_INLINE void validate(const ServingRequest& request) {
+GPUSCHED_EXPORT void validate(const ServingRequest& request) {
     Problems problems;
     const auto take = [&](auto&& check) {
         try {
@@ -81,4 +82,4 @@ GPUSCHED_INLINE void validate(const ServingRequest& request) {
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serving problems in units of their own.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// A problem in units of its own, so that the solver's tolerances mean the same for all: seconds in those of a bound, money in
 /// those of what can be spent; both powers of two, which loses no digits. Configurations that cannot be used are left out.
@@ -69,4 +70,4 @@ inline ServingSolution unscaled(ServingSolution plan, const ServingProblem& prob
     return plan;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/simulate_autoscaling.hpp>
 
@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -39,7 +39,7 @@ struct DecodeReplica : ReplicaLife {
 };
 
 /// Of values in any order, the smallest that so many per cent do not exceed; NaN of none.
-inline double percentile_of(std::vector<double>& values, double percent) {
+static double percentile_of(std::vector<double>& values, double percent) {
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const auto n = static_cast<double>(values.size());
     const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * n - 1e-9)));
@@ -368,7 +368,7 @@ class AutoscalingSimulation {
 };
 
 /// Requests to be simulated with decisions at equal intervals.
-inline void check_arrivals(std::span<const Arrival> arrivals, double interval_s) {
+static void check_arrivals(std::span<const Arrival> arrivals, double interval_s) {
     Problems problems;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
         const auto& r = arrivals[i];
@@ -390,7 +390,7 @@ inline void check_arrivals(std::span<const Arrival> arrivals, double interval_s)
 }
 
 /// What says that idle replicas miss targets in more windows than may be missed, so that no number of them does; empty where they do not.
-inline Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const AutoscaleOptions& o,
+static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const AutoscaleOptions& o,
                                         double windows_met, const AutoscalingWorld& world) {
     struct Latency {
         const char *field, *of;
@@ -441,7 +441,7 @@ inline Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const
 
 }  // namespace detail
 
-GPUSCHED_INLINE AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
+GPUSCHED_EXPORT AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
                                                        const AutoscaleOptions& options,
                                                        const ScalingPolicy& policy,
                                                        const AutoscalingWorld& world) {
@@ -453,7 +453,7 @@ GPUSCHED_INLINE AutoscalingResult simulate_autoscaling(std::span<const Arrival> 
     return detail::AutoscalingSimulation(arrivals, options, policy, world).run();
 }
 
-GPUSCHED_INLINE AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
+GPUSCHED_EXPORT AutoscalingResult simulate_autoscaling(std::span<const Arrival> arrivals,
                                                        const AutoscaleOptions& options,
                                                        const AutoscalingWorld& world) {
     Autoscaler scaler(options);
@@ -461,7 +461,7 @@ GPUSCHED_INLINE AutoscalingResult simulate_autoscaling(std::span<const Arrival> 
         arrivals, options, [&](const PoolWindow& w) { return scaler.step(w); }, world);
 }
 
-GPUSCHED_INLINE PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const AutoscaleOptions& options,
+GPUSCHED_EXPORT PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const AutoscaleOptions& options,
                                        double windows_met, const AutoscalingWorld& world) {
     Problems problems;
     check_range(problems, "windows_met", windows_met, 0.0, 1.0);
@@ -500,4 +500,4 @@ GPUSCHED_INLINE PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const 
         bad_value("max_replicas", std::to_string(most), "enough replicas for these arrivals and targets"));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/batching_replica.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/serving/detail/batching_replica.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>
@@ -13,26 +14,26 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE double LatencyResult::percentile(double percent) const {
+GPUSCHED_EXPORT double LatencyResult::percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(latency, percent);
 }
-GPUSCHED_INLINE double KindLatency::ttft_percentile(double percent) const {
+GPUSCHED_EXPORT double KindLatency::ttft_percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(ttft, percent);
 }
-GPUSCHED_INLINE double KindLatency::tpot_percentile(double percent) const {
+GPUSCHED_EXPORT double KindLatency::tpot_percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(tpot, percent);
 }
-GPUSCHED_INLINE double KindLatency::percentile(double percent) const {
+GPUSCHED_EXPORT double KindLatency::percentile(double percent) const {
     require_range("percent", percent, 0.0, 100.0);
     return detail::percentile_of(latency, percent);
 }
 
-GPUSCHED_INLINE std::string latency_table(const LatencyResult& result) {
+GPUSCHED_EXPORT std::string latency_table(const LatencyResult& result) {
     std::vector<std::vector<std::string>> rows{{"model", "workload", "requests", "ttft_p50_s", "ttft_p90_s",
                                                 "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p99_s",
                                                 "latency_p90_s"}};
@@ -63,7 +64,7 @@ GPUSCHED_INLINE std::string latency_table(const LatencyResult& result) {
     return text;
 }
 
-GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
+GPUSCHED_EXPORT LatencyResult simulate_latency(const ServingRequest& request,
                                                const std::vector<PlannedReplicas>& plan,
                                                const LatencyOptions& options) {
     validate(request);
@@ -163,4 +164,4 @@ GPUSCHED_INLINE LatencyResult simulate_latency(const ServingRequest& request,
     return result;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/serving_scale.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/serving_scale.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 
@@ -334,7 +335,7 @@ class ServingSearch {
     ServingAllocation decoded_{};
 };
 
-inline void validate(const ServingSearchOptions& options) {
+static void validate(const ServingSearchOptions& options) {
     Problems problems;
     check_fields(problems, options);
     if (options.form == ServingForm::fixed_makespan)
@@ -356,7 +357,7 @@ ServingSolution on_scaled(const ServingProblem& problem, const ServingSearchOpti
 
 }  // namespace detail
 
-GPUSCHED_INLINE ServingSolution solve_serving_plan(const ServingProblem& problem,
+GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
                                                    const ServingSearchOptions& options,
                                                    const milp::AnySolver& solver, const Context& context) {
     return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
@@ -364,13 +365,13 @@ GPUSCHED_INLINE ServingSolution solve_serving_plan(const ServingProblem& problem
     });
 }
 
-GPUSCHED_INLINE ServingSolution solve_serving_plan(const ServingProblem& problem,
+GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
                                                    const ServingSearchOptions& options,
                                                    const std::string& solver, const Context& context) {
     return solve_serving_plan(problem, options, milp::find_solver(solver), context);
 }
 
-GPUSCHED_INLINE ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
+GPUSCHED_EXPORT ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
                                                       const ServingSearchOptions& options,
                                                       const milp::AnySolver& solver, const Context& context) {
     if (!(makespan > 0 && std::isfinite(makespan)))
@@ -383,4 +384,4 @@ GPUSCHED_INLINE ServingSolution cheapest_serving_plan(const ServingProblem& prob
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/planner.hpp"
+#include "serving/rental_instance.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/detail/planner.hpp>
-#include <gpusched/serving/detail/rental_instance.hpp>
 #include <gpusched/serving/sweep_budgets.hpp>
 
 #include <limits>
@@ -10,9 +11,9 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
-GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
+GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
                                                       const std::vector<double>& budgets,
                                                       const PlannerOptions& options,
                                                       const milp::AnySolver& solver, const Context& context) {
@@ -53,11 +54,11 @@ GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& requ
     return plans;
 }
 
-GPUSCHED_INLINE std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
+GPUSCHED_EXPORT std::vector<BudgetPlan> sweep_budgets(const ServingRequest& request,
                                                       const std::vector<double>& budgets,
                                                       const PlannerOptions& options,
                                                       const std::string& solver, const Context& context) {
     return sweep_budgets(request, budgets, options, milp::find_solver(solver), context);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

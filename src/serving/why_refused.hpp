@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // What would make a plan of rentals possible, in words.
 #pragma once
 
-#include <gpusched/serving/detail/rate_planner.hpp>
-#include <gpusched/serving/detail/replica_capacity.hpp>
+#include "serving/rate_planner.hpp"
+#include "serving/replica_capacity.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving::detail {
+namespace gpusched::serving::detail {
 
 /// Six digits, none of them too low: what is named as enough is enough.
 inline std::string rounded_up(double value) {
@@ -257,4 +258,4 @@ inline bool explain_batch(ServingPlan& plan, const ServingRequest& request, cons
     return found;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving::detail
+}  // namespace gpusched::serving::detail

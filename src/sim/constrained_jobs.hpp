@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constraints of generated jobs: those that hold where their tasks run.
 #pragma once
 
+#include "sim/constrained_nodes.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/spec.hpp>
-#include <gpusched/sim/detail/constrained_nodes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 /// Adds constraints to the jobs of a cluster in which everything runs. The tasks of a job stand together.
 class JobConstraints {
@@ -232,4 +234,4 @@ class JobConstraints {
     std::vector<Job> seen_;  // the latest ones of several tasks
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constraints of generated nodes: labels, MIG instances, shared cards, RDMA adapters, and who asks for the devices.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 inline constexpr const char* zone_label = "topology.kubernetes.io/zone";
 inline constexpr const char* rack_label = "topology.example.com/rack";
@@ -165,4 +166,4 @@ class DeviceTasks {
     std::vector<std::pair<std::int64_t, std::int64_t>> free_;  // CPU and memory, by node
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,14 +1,15 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/constrained_jobs.hpp"
+#include "sim/constrained_nodes.hpp"
+#include "sim/generator_pool.hpp"
+#include "sim/generator_presets.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/sim/detail/constrained_jobs.hpp>
-#include <gpusched/sim/detail/constrained_nodes.hpp>
-#include <gpusched/sim/detail/generator_pool.hpp>
-#include <gpusched/sim/detail/generator_presets.hpp>
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
@@ -20,10 +21,10 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 namespace detail {
 
-inline constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any generated task
+constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any generated task
 
 /// Makes one cluster: nodes first, then the tasks of one pool after another.
 class Generator {
@@ -331,7 +332,7 @@ class Generator {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
+GPUSCHED_EXPORT void validate(const GeneratorOptions& options) {
     Problems problems;
     constexpr std::array<std::string_view, 4> presets{"asi", "openb", "flextopo-4090", "constrained"};
     if (std::find(presets.begin(), presets.end(), options.preset) == presets.end())
@@ -348,7 +349,7 @@ GPUSCHED_INLINE void validate(const GeneratorOptions& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, const Context& context) {
+GPUSCHED_EXPORT ClusterSpec generate_cluster(const GeneratorOptions& options, const Context& context) {
     using namespace detail;
     validate(options);
     const Rng rng(options.seed);
@@ -380,4 +381,4 @@ GPUSCHED_INLINE ClusterSpec generate_cluster(const GeneratorOptions& options, co
     return generator.take();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The nodes that compete for the same generated tasks, in a compact form made for sampling.
 #pragma once
 
+#include "sim/generator_presets.hpp"
+
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/sim/detail/generator_presets.hpp>
 #include <gpusched/sim/generator.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 inline constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
 
@@ -156,4 +158,4 @@ class NodePool {
     std::vector<std::uint32_t> feasible_;                  // scratch: ranks
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of nodes and the task shapes of the generator's presets.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 /// Nodes alike: what one has, how many there are at the preset's original size, and the share of their GPUs that
 /// is allocated at load 1.
@@ -186,4 +187,4 @@ inline std::vector<std::int64_t> scale_counts(std::span<const NodeKind> kinds, s
     return counts;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/sim/harvest.hpp>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 namespace detail {
 
@@ -246,7 +246,7 @@ class Harvest {
 
 }  // namespace detail
 
-GPUSCHED_INLINE void validate(const HarvestOptions& options) {
+GPUSCHED_EXPORT void validate(const HarvestOptions& options) {
     Problems problems;
     check_fields(problems, options);
     if (!(options.sleep_hour < options.wake_hour))
@@ -254,9 +254,9 @@ GPUSCHED_INLINE void validate(const HarvestOptions& options) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE HarvestResult simulate_harvest(const HarvestOptions& options, const Context& context) {
+GPUSCHED_EXPORT HarvestResult simulate_harvest(const HarvestOptions& options, const Context& context) {
     validate(options);
     return detail::Harvest(options, context).run();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

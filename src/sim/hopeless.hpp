@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hopeless: pods of the spot replay that fit nowhere, and those that need not be asked because of them.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 /// Pods that fit nowhere in one pass over the waiting jobs, during which the cluster only gets fuller: whoever asks for as
 /// much need not be asked.
@@ -47,4 +48,4 @@ class Hopeless {
     std::vector<TaskId> pods_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

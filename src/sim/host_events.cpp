@@ -1,12 +1,11 @@
-#pragma once
-
-#include <gpusched/sim/detail/host_simulation.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host_simulation.hpp"
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
-GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
+void HostSimulation::begin(Service& s) {
     auto& rng = s.requests_rng;
     if (llm()) {
         s.next_request = static_cast<std::size_t>(rng.below(o_.llm.requests.size()));
@@ -18,7 +17,7 @@ GPUSCHED_INTERNAL void HostSimulation::begin(Service& s) {
     s.next_arrival = exponential(rng, 1 / o_.requests.mmpp_rates[0]);
 }
 
-GPUSCHED_INTERNAL void HostSimulation::next_arrival(Service& s) {
+void HostSimulation::next_arrival(Service& s) {
     if (!llm()) {
         s.next_arrival = now_ + exponential(s.requests_rng, 1 / o_.requests.mmpp_rates[s.arrival_state]);
         return;
@@ -32,7 +31,7 @@ GPUSCHED_INTERNAL void HostSimulation::next_arrival(Service& s) {
 }
 
 /// A request; how many random numbers it takes does not depend on what the controller does.
-GPUSCHED_INTERNAL Request HostSimulation::draw(Service& s) {
+Request HostSimulation::draw(Service& s) {
     auto& rng = s.requests_rng;
     Request r;
     r.arrived = now_;
@@ -54,7 +53,7 @@ GPUSCHED_INTERNAL Request HostSimulation::draw(Service& s) {
     return r;
 }
 
-GPUSCHED_INTERNAL void HostSimulation::arrive(Service& s) {
+void HostSimulation::arrive(Service& s) {
     ++out_.arrived;
     ++s.window_arrived;
     const auto index = static_cast<std::uint32_t>(requests_.size());
@@ -70,19 +69,19 @@ GPUSCHED_INTERNAL void HostSimulation::arrive(Service& s) {
     next_arrival(s);
 }
 
-GPUSCHED_INTERNAL double HostSimulation::pcie_due(const Service& s) const {
+double HostSimulation::pcie_due(const Service& s) const {
     if (s.pcie.empty()) return never;
     return now_ + std::max(0.0, s.pcie.top().at - s.virtual_time) / request_rate(root(s));
 }
 
-GPUSCHED_INTERNAL double HostSimulation::first_event(const Service& s) const {
+double HostSimulation::first_event(const Service& s) const {
     const auto top = [](const Heap& heap) { return heap.empty() ? never : heap.top().at; };
     return std::min({pcie_due(s), top(s.compute), top(s.host), top(s.decode), s.next_arrival, s.next_state,
                      s.change_ends});
 }
 
 /// Does what is due at this time, one thing at most and no transfer; false if nothing of this tenant is.
-GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
+bool HostSimulation::handle(Service& s, double first) {
     const auto due = [first](const Heap& heap) { return !heap.empty() && heap.top().at == first; };
     const auto pop = [](Heap& heap) {
         const auto r = heap.top().request;
@@ -111,7 +110,7 @@ GPUSCHED_INTERNAL bool HostSimulation::handle(Service& s, double first) {
     return true;
 }
 
-GPUSCHED_INTERNAL void HostSimulation::run() {
+void HostSimulation::run() {
     for (;;) {
         double first = next_tick_;
         for (const auto& t : trios_) first = std::min({first, t.t2.next, t.t3.next});
@@ -139,7 +138,7 @@ GPUSCHED_INTERNAL void HostSimulation::run() {
 }
 
 /// Switches what is due at this time, one thing at most; false if nothing is.
-GPUSCHED_INTERNAL bool HostSimulation::toggle(double first) {
+bool HostSimulation::toggle(double first) {
     for (auto& t : trios_)
         if (first == t.t2.next) return t.t2.flip(), true;
     for (auto& s : services_) {
@@ -151,7 +150,7 @@ GPUSCHED_INTERNAL bool HostSimulation::toggle(double first) {
     return false;
 }
 
-GPUSCHED_INTERNAL HostRun result_of(const HostScenario& scenario, HostTotals totals) {
+HostRun result_of(const HostScenario& scenario, HostTotals totals) {
     auto& out = totals.run;
     auto& ms = totals.done_ms;
     const auto done = static_cast<std::int64_t>(ms.size());
@@ -173,4 +172,4 @@ GPUSCHED_INTERNAL HostRun result_of(const HostScenario& scenario, HostTotals tot
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What follows from a scenario of the simulated host: its GPUs, its tenants, and what the controller knows of them.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 /// GPUs of a host.
 [[nodiscard]] std::size_t gpus_of(const HostScenario& scenario);
@@ -19,4 +20,4 @@ namespace GPUSCHED_NAMESPACE::sim::detail {
 /// Instances of others, where there is room.
 void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts);
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

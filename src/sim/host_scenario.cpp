@@ -1,27 +1,27 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host_layout.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/sim/detail/host_layout.hpp>
 #include <gpusched/sim/host_scenario.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 namespace detail {
 
-GPUSCHED_INTERNAL std::size_t gpus_of(const HostScenario& s) {
+std::size_t gpus_of(const HostScenario& s) {
     return s.layout.background_weight.size() * static_cast<std::size_t>(s.layout.gpus_per_root);
 }
 
-GPUSCHED_INTERNAL std::size_t services_of(const HostScenario& s) {
+std::size_t services_of(const HostScenario& s) {
     return static_cast<std::size_t>(s.layout.trios) + (s.layout.second_service ? 1 : 0);
 }
 
-GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
-                                      std::vector<control::MigLayout>& layouts) {
+void add_neighbours(const control::MigDevice& device, std::vector<control::MigLayout>& layouts) {
     const auto put = [&](control::MigLayout& layout, const char* key, int slice) {
         const control::MigInstance at{static_cast<std::uint8_t>(device.find(key)),
                                       static_cast<std::uint8_t>(slice)};
@@ -37,7 +37,7 @@ GPUSCHED_INTERNAL void add_neighbours(const control::MigDevice& device,
     }
 }
 
-GPUSCHED_INTERNAL control::Host host_of(const HostScenario& o) {
+control::Host host_of(const HostScenario& o) {
     control::Host h;
     const auto roots = o.layout.background_weight.size(), gpus = gpus_of(o);
     const auto below = static_cast<std::size_t>(o.layout.gpus_per_root);
@@ -81,7 +81,7 @@ namespace scenario_detail {
 
 /// Frozen, and never run before a policy was written that is compared on it: everything that makes `table3` harder, on
 /// another part, with other loads, targets and interference.
-inline void mixed_scenario(HostScenario& s) {
+static void mixed_scenario(HostScenario& s) {
     s.layout.device = "H100-80GB";
     s.layout.start_profile = "2g";
     s.layout.second_service = s.layout.neighbours = true;
@@ -110,7 +110,7 @@ inline void mixed_scenario(HostScenario& s) {
 
 /// Time to first token of a 7B model on 2g of an A100-80GB, target 200 ms; fitted to the 232 ms of the paper's static
 /// configuration. What a token costs is after prefix caching; prompts bring cached state over PCIe with them.
-inline void llm_scenario(HostScenario& s) {
+static void llm_scenario(HostScenario& s) {
     s.layout.device = "A100-80GB";
     s.tau_ms = 200;
     s.requests.servers = 1;
@@ -119,7 +119,7 @@ inline void llm_scenario(HostScenario& s) {
     s.llm.requests = generate_llm_trace(20'000, 1);
 }
 
-inline void check_starts(Problems& problems, const HostScenario& s, const control::MigDevice& device) {
+static void check_starts(Problems& problems, const HostScenario& s, const control::MigDevice& device) {
     if (s.layout.starts.empty()) return;
     const auto services = detail::services_of(s), gpus = detail::gpus_of(s);
     if (!check_range(problems, "starts", s.layout.starts.size(), services, services, "length")) return;
@@ -138,7 +138,7 @@ inline void check_starts(Problems& problems, const HostScenario& s, const contro
     }
 }
 
-inline void check_size(Problems& problems, const HostScenario& s) {
+static void check_size(Problems& problems, const HostScenario& s) {
     const auto roots = s.layout.background_weight.size();
     if (!check_range(problems, "background_weight", roots, 1u, 16u, "length")) return;
     const auto gpus = detail::gpus_of(s);
@@ -155,7 +155,7 @@ inline void check_size(Problems& problems, const HostScenario& s) {
 
 }  // namespace scenario_detail
 
-GPUSCHED_INLINE HostScenario host_scenario(HostScenarioName name) {
+GPUSCHED_EXPORT HostScenario host_scenario(HostScenarioName name) {
     HostScenario s;
     switch (name) {
     case HostScenarioName::table3:
@@ -194,7 +194,7 @@ GPUSCHED_INLINE HostScenario host_scenario(HostScenarioName name) {
     return s;
 }
 
-GPUSCHED_INLINE void validate(const HostScenario& s) {
+GPUSCHED_EXPORT void validate(const HostScenario& s) {
     Problems problems;
     const auto& device = control::mig_device(s.layout.device);
     const int profile = device.find(s.layout.start_profile);
@@ -226,7 +226,7 @@ GPUSCHED_INLINE void validate(const HostScenario& s) {
     problems.throw_if_any();
 }
 
-GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(const HostScenario& scenario) {
+GPUSCHED_EXPORT std::vector<std::vector<control::Configuration>> fixed_starts(const HostScenario& scenario) {
     validate(scenario);
     const auto& device = control::mig_device(scenario.layout.device);
     const auto& start = device.profiles[static_cast<std::size_t>(device.find(scenario.layout.start_profile))];
@@ -272,4 +272,4 @@ GPUSCHED_INLINE std::vector<std::vector<control::Configuration>> fixed_starts(co
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,15 +1,13 @@
-#pragma once
-
-#include <gpusched/sim/detail/host_simulation.hpp>
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host_simulation.hpp"
 
 #include <algorithm>
 #include <array>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
-GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
-                                                 const control::ControllerFlags& flags, std::uint64_t seed,
-                                                 std::int32_t host, HostTotals& totals, std::string* audit)
+HostSimulation::HostSimulation(const HostScenario& scenario, const control::ControllerFlags& flags,
+                               std::uint64_t seed, std::int32_t host, HostTotals& totals, std::string* audit)
     : o_(scenario), device_(control::mig_device(scenario.layout.device)), out_(totals.run),
       done_ms_(totals.done_ms) {
     const auto all = host == 0 ? Rng(seed) : Rng(seed).split(1000 + static_cast<std::uint64_t>(host));
@@ -67,17 +65,17 @@ GPUSCHED_INTERNAL HostSimulation::HostSimulation(const HostScenario& scenario,
     hash_ = control::options_hash(options_);
 }
 
-GPUSCHED_INTERNAL double HostSimulation::t2_demand(const Trio& t) const {
+double HostSimulation::t2_demand(const Trio& t) const {
     if (!t.t2.on) return 0;
     return std::min(o_.t2.bytes_per_s, t.limit_bytes_per_s * o_.t2.bytes_per_io_byte);
 }
 
-GPUSCHED_INTERNAL double HostSimulation::t2_rate(const Trio& t, double unit) const {
+double HostSimulation::t2_rate(const Trio& t, double unit) const {
     return std::min(t2_demand(t), o_.t2.weight * unit);
 }
 
 /// What one request on a root gets: the unit r of n r + sum of min(demand, weight r) = capacity.
-GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
+double HostSimulation::request_rate(std::size_t at) const {
     std::size_t n = 0;
     for (const auto& s : services_) n += root(s) == at ? s.pcie.size() : 0;
     const double background = o_.layout.background_weight[at];
@@ -101,7 +99,7 @@ GPUSCHED_INTERNAL double HostSimulation::request_rate(std::size_t at) const {
 }
 
 /// Moves time on; rates are constant until then.
-GPUSCHED_INTERNAL void HostSimulation::progress(double until) {
+void HostSimulation::progress(double until) {
     const double dt = until - now_;
     std::array<double, 16> rate{};
     std::array<bool, 16> busy{};
@@ -120,29 +118,29 @@ GPUSCHED_INTERNAL void HostSimulation::progress(double until) {
 }
 
 /// Whether block I/O of the tenant's NUMA node is felt: some T2 there is busy, and the tenant is not pinned.
-GPUSCHED_INTERNAL bool HostSimulation::disturbed(const Service& s) const {
+bool HostSimulation::disturbed(const Service& s) const {
     const auto& roots = options_.host.roots;
     return s.place.cpus == control::CpuSet{} && std::any_of(trios_.begin(), trios_.end(), [&](const Trio& t) {
                return t.t2.on && roots[t.root].numa == roots[root(s)].numa;
            });
 }
 
-GPUSCHED_INTERNAL void HostSimulation::enter_host(Service& s, std::uint32_t r) {
+void HostSimulation::enter_host(Service& s, std::uint32_t r) {
     const double ms = requests_[r].host_ms + (disturbed(s) ? requests_[r].io_ms : 0);
     s.host.push({now_ + ms / 1000, r});
 }
 
-GPUSCHED_INTERNAL void HostSimulation::enter_pcie(Service& s, std::uint32_t r) {
+void HostSimulation::enter_pcie(Service& s, std::uint32_t r) {
     if (s.pcie.empty()) s.virtual_time = 0;  // or sums grow until small transfers are lost in rounding
     s.pcie.push({s.virtual_time + requests_[r].bytes, r});
 }
 
-GPUSCHED_INTERNAL void HostSimulation::enter_compute(Service& s, std::uint32_t r) {
+void HostSimulation::enter_compute(Service& s, std::uint32_t r) {
     s.queue.push_back(r);
     begin_service(s);
 }
 
-GPUSCHED_INTERNAL void HostSimulation::begin_service(Service& s) {
+void HostSimulation::begin_service(Service& s) {
     while (!s.queue.empty() && s.compute.size() < static_cast<std::size_t>(o_.requests.servers)) {
         const auto r = s.queue.front();
         s.queue.pop_front();
@@ -159,7 +157,7 @@ GPUSCHED_INTERNAL void HostSimulation::begin_service(Service& s) {
 }
 
 /// The end of compute, of which the controller hears: in LLM mode the first token.
-GPUSCHED_INTERNAL void HostSimulation::finish(Service& s, std::uint32_t r) {
+void HostSimulation::finish(Service& s, std::uint32_t r) {
     const double ms = (now_ - requests_[r].arrived) * 1000;
     done_ms_.push_back(ms);
     out_.missed += ms > o_.tau_ms;
@@ -171,7 +169,7 @@ GPUSCHED_INTERNAL void HostSimulation::finish(Service& s, std::uint32_t r) {
     s.latencies.record(ms);
 }
 
-GPUSCHED_INTERNAL void HostSimulation::end_change(Service& s) {
+void HostSimulation::end_change(Service& s) {
     auto& f = seen_.feedback[s.tenant];
     f.finished = true;
     f.status = s.change_fails ? control::BackendStatus::insufficient_resources : control::BackendStatus::ok;
@@ -193,7 +191,7 @@ GPUSCHED_INTERNAL void HostSimulation::end_change(Service& s) {
     s.waiting.clear();
 }
 
-GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
+void HostSimulation::act(const control::Action& a) {
     using control::ActionKind;
     auto& s = service_of(a.tenant);
     switch (a.kind) {
@@ -227,7 +225,7 @@ GPUSCHED_INTERNAL void HostSimulation::act(const control::Action& a) {
 }
 
 /// What the controller is told about a protected tenant.
-GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
+void HostSimulation::see(Service& s) {
     auto& x = seen_.tenants[s.tenant];
     x.p50_ms = s.latencies.quantile_ms(0.5);
     x.p95_ms = s.latencies.quantile_ms(0.95);
@@ -249,7 +247,7 @@ GPUSCHED_INTERNAL void HostSimulation::see(Service& s) {
     s.window_arrived = s.window_done = s.window_missed = 0;
 }
 
-GPUSCHED_INTERNAL void HostSimulation::tick() {
+void HostSimulation::tick() {
     for (auto& s : services_) see(s);
     const auto counter = [&](double bytes) {
         const double noise = std::exp(std::max(0.0, o_.faults.counter_noise) * normal(counter_rng_));
@@ -285,4 +283,4 @@ GPUSCHED_INTERNAL void HostSimulation::tick() {
     next_tick_ += o_.controller.window_s;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run of the host simulator.
 #pragma once
 
+#include "sim/host_layout.hpp"
+
 #include <gpusched/control/audit.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/sim/detail/host_layout.hpp>
 #include <gpusched/sim/simulate_host.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <queue>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 inline constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -179,4 +181,4 @@ class HostSimulation {
     std::uint64_t hash_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,6 +1,7 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "core/csv_reader.hpp"
 
-#include <gpusched/core/detail/csv_reader.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/core/text.hpp>
@@ -13,12 +14,12 @@
 #include <limits>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 namespace llm_detail {
 
 /// Takes `Z`, `+hh:mm` or `-hh:mm` from the end of a time; seconds by which it is ahead of UTC, 0 where there is none.
-inline std::int64_t take_utc_offset(std::string_view& text) {
+static std::int64_t take_utc_offset(std::string_view& text) {
     if (text.ends_with('Z')) {
         text.remove_suffix(1);
         return 0;
@@ -35,7 +36,7 @@ inline std::int64_t take_utc_offset(std::string_view& text) {
 }
 
 /// `YYYY-MM-DD hh:mm:ss[.fraction][offset from UTC]` in seconds since 1970, split so that fractions keep their digits.
-inline bool time_of(std::string_view text, std::int64_t& seconds, double& fraction) {
+static bool time_of(std::string_view text, std::int64_t& seconds, double& fraction) {
     const auto offset = take_utc_offset(text);
     if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
         text[13] != ':' || text[16] != ':')
@@ -63,7 +64,7 @@ inline bool time_of(std::string_view text, std::int64_t& seconds, double& fracti
 }
 
 /// The first line that is not blank has a cell of this text.
-inline bool has_column(std::string_view text, std::string_view name) {
+static bool has_column(std::string_view text, std::string_view name) {
     const auto begin = text.find_first_not_of("\xEF\xBB\xBF \t\r\n");
     if (begin == text.npos) return false;
     auto header = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
@@ -80,7 +81,7 @@ inline bool has_column(std::string_view text, std::string_view name) {
 
 }  // namespace llm_detail
 
-GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source,
+GPUSCHED_EXPORT std::vector<LlmRequest> read_llm_trace(std::string_view text, std::string_view source,
                                                        std::size_t* failed) {
     constexpr std::int64_t most_tokens = std::numeric_limits<std::int32_t>::max();
     constexpr std::array<const char*, 3> azure{"TIMESTAMP", "ContextTokens", "GeneratedTokens"},
@@ -128,7 +129,7 @@ GPUSCHED_INLINE std::vector<LlmRequest> read_llm_trace(std::string_view text, st
     return out;
 }
 
-GPUSCHED_INLINE std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed) {
+GPUSCHED_EXPORT std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed) {
     Rng rng(seed);
     std::vector<LlmRequest> out(requests);
     double now = 0;
@@ -145,4 +146,4 @@ GPUSCHED_INLINE std::vector<LlmRequest> generate_llm_trace(std::size_t requests,
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,6 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/name_order.hpp"
 
 #include <gpusched/allocation/named.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_list.hpp>
@@ -9,7 +11,6 @@
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/model/describe_obstacle.hpp>
-#include <gpusched/model/detail/name_order.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>
@@ -21,7 +22,7 @@
 #include <span>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 namespace detail {
 
 /// One replay under way: events in, cluster and timeline out.
@@ -193,7 +194,7 @@ class Replay {
 
 }  // namespace detail
 
-GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context,
+GPUSCHED_EXPORT ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context,
                                     const allocation::Registries& known) {
     detail::Replay replay(trace, options, context);
     const auto expected =
@@ -202,9 +203,9 @@ GPUSCHED_INLINE ReplayResult replay(const Trace& trace, const ReplayOptions& opt
     return replay.run(policy);
 }
 
-GPUSCHED_INLINE ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
+GPUSCHED_EXPORT ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
                                     const ReplayOptions& options, const Context& context) {
     return detail::Replay(trace, options, context).run(policy);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

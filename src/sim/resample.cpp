@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/sim/resample.hpp>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
-GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng,
+GPUSCHED_EXPORT Trace resample(const Trace& trace, double ratio, Rng& rng,
                                std::vector<std::size_t>* originals) {
     if (!(ratio > 0 && ratio <= 1000))
         throw InvalidInput(bad_value("ratio", number_text(ratio), "above 0, at most 1000"));
@@ -64,4 +64,4 @@ GPUSCHED_INLINE Trace resample(const Trace& trace, double ratio, Rng& rng,
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,15 +1,16 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/host_simulation.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/sim/detail/host_simulation.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
-GPUSCHED_INLINE HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
+GPUSCHED_EXPORT HostRun run_host(const HostScenario& scenario, const control::ControllerFlags& flags,
                                  std::uint64_t seed, std::string* audit) {
     validate(scenario);
     detail::HostTotals totals;
@@ -19,14 +20,14 @@ GPUSCHED_INLINE HostRun run_host(const HostScenario& scenario, const control::Co
     return detail::result_of(scenario, std::move(totals));
 }
 
-GPUSCHED_INLINE control::ControllerOptions host_options(const HostScenario& scenario,
+GPUSCHED_EXPORT control::ControllerOptions host_options(const HostScenario& scenario,
                                                         const control::ControllerFlags& flags) {
     validate(scenario);
     detail::HostTotals totals;
     return detail::HostSimulation(scenario, flags, 0, 0, totals, nullptr).options();
 }
 
-GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, control::Variant variant,
+GPUSCHED_EXPORT HostResult simulate_host(const HostScenario& scenario, control::Variant variant,
                                          std::span<const std::uint64_t> seeds) {
     constexpr auto unmanaged = control::Variant::static_configuration;
     const auto flags = control::variant_flags(variant);
@@ -44,7 +45,7 @@ GPUSCHED_INLINE HostResult simulate_host(const HostScenario& scenario, control::
     return out;
 }
 
-GPUSCHED_INLINE double kingman_wait(double rho, double ca2, double cs2, double mean_service) {
+GPUSCHED_EXPORT double kingman_wait(double rho, double ca2, double cs2, double mean_service) {
     Problems problems;
     check_range(problems, "rho", rho, 0, 1);
     check_range(problems, "ca2", ca2, 0, 1e6);
@@ -55,7 +56,7 @@ GPUSCHED_INLINE double kingman_wait(double rho, double ca2, double cs2, double m
     return rho / (1 - rho) * (ca2 + cs2) / 2 * mean_service;
 }
 
-GPUSCHED_INLINE bool is_stable(std::span<const double> demand, std::span<const double> throttle,
+GPUSCHED_EXPORT bool is_stable(std::span<const double> demand, std::span<const double> throttle,
                                double capacity, double arrival_rate, double service_rate) {
     Problems problems;
     if (demand.size() != throttle.size())
@@ -70,4 +71,4 @@ GPUSCHED_INLINE bool is_stable(std::span<const double> demand, std::span<const d
     return sum < capacity && arrival_rate < service_rate;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,18 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a caller of the spot replay may get wrong.
 #pragma once
+
+#include "sim/spot_scheduler.hpp"
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/allocation/slowdown.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/standby.hpp>
-#include <gpusched/sim/detail/spot_scheduler.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o,
                           const allocation::Registries& known) {
@@ -51,4 +53,4 @@ inline void validate_spot(const SpotTrace& trace, const SpotReplayOptions& o,
     preemption::validate(o.eviction);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "core/csv_reader.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/detail/csv_reader.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
@@ -13,12 +14,12 @@
 #include <unordered_set>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 namespace spot_detail {
 
-inline constexpr std::int64_t most_cores = 1'000'000;
-inline constexpr std::int64_t most_workers = 10'000;
+constexpr std::int64_t most_cores = 1'000'000;
+constexpr std::int64_t most_workers = 10'000;
 
 template <std::size_t Columns>
 void take_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen, std::string& name) {
@@ -41,7 +42,7 @@ std::int64_t milli(csv::Reader<Columns>& table, std::size_t column, std::int64_t
     return std::max<std::int64_t>(*number > 0 ? 1 : 0, std::llround(1000 * *number));
 }
 
-inline std::vector<NodeSpec> nodes_of(std::string_view text, const std::string& source, Problems& problems) {
+static std::vector<NodeSpec> nodes_of(std::string_view text, const std::string& source, Problems& problems) {
     enum { name, model, gpus, cores };
     csv::Reader<4> table(text, source, {"node_name", "gpu_model", "gpu_capacity_num", "cpu_num"}, 4,
                          problems);
@@ -69,7 +70,7 @@ void take_gpus(csv::Reader<Columns>& table, std::size_t column, TaskSpec& pod) {
         table.expected(column, "a whole number, or a part of one GPU");
 }
 
-inline std::vector<SpotJob> jobs_of(std::string_view text, const std::string& source,
+static std::vector<SpotJob> jobs_of(std::string_view text, const std::string& source,
                                     const SpotListOptions& options, Problems& problems) {
     enum { name, model, cores, gpus, workers, submitted, duration, type, organization };
     csv::Reader<9> table(text, source,
@@ -100,7 +101,7 @@ inline std::vector<SpotJob> jobs_of(std::string_view text, const std::string& so
     return jobs;
 }
 
-inline SpotTrace trace_of(std::string_view nodes, const std::string& node_source, std::string_view jobs,
+static SpotTrace trace_of(std::string_view nodes, const std::string& node_source, std::string_view jobs,
                           const std::string& job_source, const SpotListOptions& options) {
     Problems problems;
     check_fields(problems, options);
@@ -113,15 +114,15 @@ inline SpotTrace trace_of(std::string_view nodes, const std::string& node_source
 
 }  // namespace spot_detail
 
-GPUSCHED_INLINE SpotTrace read_spot_trace(const std::string& node_csv, const std::string& job_csv,
+GPUSCHED_EXPORT SpotTrace read_spot_trace(const std::string& node_csv, const std::string& job_csv,
                                           const SpotListOptions& options) {
     const auto nodes = read_file(node_csv);
     return spot_detail::trace_of(nodes, node_csv, read_file(job_csv), job_csv, options);
 }
 
-GPUSCHED_INLINE SpotTrace spot_trace_from_csv(std::string_view nodes, std::string_view jobs,
+GPUSCHED_EXPORT SpotTrace spot_trace_from_csv(std::string_view nodes, std::string_view jobs,
                                               const SpotListOptions& options) {
     return spot_detail::trace_of(nodes, "<nodes>", jobs, "<jobs>", options);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

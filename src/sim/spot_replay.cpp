@@ -1,13 +1,14 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "model/name_order.hpp"
+#include "sim/hopeless.hpp"
+#include "sim/spot_check.hpp"
+#include "sim/spot_scheduler.hpp"
 
 #include <gpusched/allocation/neighbours.hpp>
 #include <gpusched/allocation/slowdown.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/core/budget.hpp>
-#include <gpusched/model/detail/name_order.hpp>
-#include <gpusched/sim/detail/hopeless.hpp>
-#include <gpusched/sim/detail/spot_check.hpp>
-#include <gpusched/sim/detail/spot_scheduler.hpp>
 #include <gpusched/sim/spot_replay.hpp>
 
 #include <algorithm>
@@ -21,10 +22,10 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 namespace detail {
 
-inline constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::max();
 
 /// One replay under way.
 class SpotReplay {
@@ -438,12 +439,12 @@ class SpotReplay {
 
 }  // namespace detail
 
-GPUSCHED_INLINE SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options,
+GPUSCHED_EXPORT SpotReplayResult replay_spot(const SpotTrace& trace, const SpotReplayOptions& options,
                                              const Context& context, const allocation::Registries& known) {
     return detail::SpotReplay(trace, options, context, known).run();
 }
 
-GPUSCHED_INLINE Spread spread_of(std::vector<double> values) {
+GPUSCHED_EXPORT Spread spread_of(std::vector<double> values) {
     Spread s;
     if (values.empty()) return s;
     std::sort(values.begin(), values.end());
@@ -458,4 +459,4 @@ GPUSCHED_INLINE Spread spread_of(std::vector<double> values) {
     return s;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One decision of the spot replay: filter, rank, place, and preempt where nothing fits, as one plan.
 #pragma once
 
@@ -24,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim::detail {
+namespace gpusched::sim::detail {
 
 /// Which pods belong to which job: those of one job come one after the other.
 struct Gangs {
@@ -374,4 +375,4 @@ class SpotScheduler {
     allocation::AnyGpuPicker picker_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::sim::detail
+}  // namespace gpusched::sim::detail

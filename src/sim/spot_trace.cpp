@@ -1,8 +1,9 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/generator_presets.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/sim/detail/generator_presets.hpp>
 #include <gpusched/sim/spot_trace.hpp>
 
 #include <algorithm>
@@ -13,17 +14,17 @@
 #include <string>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 namespace detail {
 
 /// Running times of HP jobs in seconds at 0, 5, .., 100 %, uniform in between: log-normal with the published median of
 /// 5 hours and 90th percentile of 24 hours (ASI, section 3.2), cut at 2 minutes and 72 hours. A table, so that no
 /// platform's exponential function has a say.
-inline constexpr std::array<std::int64_t, 21> hp_runtime_s{120,   2404,  3750,  5063,  6426,  7884,   9474,
-                                                           11232, 13202, 15433, 18000, 20994, 24542,  28846,
-                                                           34200, 41097, 50423, 63999, 86400, 134781, 259200};
+constexpr std::array<std::int64_t, 21> hp_runtime_s{120,   2404,  3750,  5063,  6426,  7884,   9474,
+                                                    11232, 13202, 15433, 18000, 20994, 24542,  28846,
+                                                    34200, 41097, 50423, 63999, 86400, 134781, 259200};
 
-inline std::int64_t draw_runtime(Rng& rng) {
+static std::int64_t draw_runtime(Rng& rng) {
     const auto segment = static_cast<std::size_t>(rng.below(hp_runtime_s.size() - 1));
     return rng.between(hp_runtime_s[segment], hp_runtime_s[segment + 1]);
 }
@@ -97,7 +98,7 @@ struct SpotJobMaker {
 };
 
 /// Arrivals over the day, 1 on average.
-inline double arrivals_at(std::int64_t second, double swing) {
+static double arrivals_at(std::int64_t second, double swing) {
     const double hour = static_cast<double>(second % 86'400) / 3600;
     const double off = std::abs(hour - 15);
     return 1 + swing * (1 - std::min(off, 24 - off) / 6);
@@ -105,7 +106,7 @@ inline double arrivals_at(std::int64_t second, double swing) {
 
 }  // namespace detail
 
-GPUSCHED_INLINE SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
+GPUSCHED_EXPORT SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
     const auto found = std::find_if(detail::asi_kinds.begin(), detail::asi_kinds.end(),
                                     [&](const detail::NodeKind& k) { return k.model == o.gpu_model; });
     Problems problems;
@@ -171,4 +172,4 @@ GPUSCHED_INLINE SpotTrace generate_spot_trace(const SpotTraceOptions& o) {
     return trace;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::sim
+}  // namespace gpusched::sim

@@ -1,20 +1,21 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/dot_text.hpp"
 
-#include <gpusched/topology/detail/dot_text.hpp>
+#include <gpusched/config.hpp>
 #include <gpusched/topology/dot.hpp>
 
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 namespace detail {
 
-inline std::string dot_vertex(NetworkTree::Vertex v) {
+static std::string dot_vertex(NetworkTree::Vertex v) {
     return "v" + std::to_string(static_cast<std::uint32_t>(v));
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
+GPUSCHED_EXPORT std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
                                    const DotOptions& options) {
     const auto& table = inventory.nodes;
     std::string out = "digraph network {\n  node [shape=box];\n";
@@ -46,4 +47,4 @@ GPUSCHED_INLINE std::string to_dot(const NetworkTree& tree, const Inventory& inv
     return out + "}\n";
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text in the DOT language.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::topology::detail {
+namespace gpusched::topology::detail {
 
 inline std::string dot_quoted(std::string_view text) {
     std::string out = "\"";
@@ -20,4 +19,4 @@ inline std::string dot_quoted(std::string_view text) {
     return out + '"';
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology::detail
+}  // namespace gpusched::topology::detail

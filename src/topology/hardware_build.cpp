@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/topology/boost_hardware.hpp>
@@ -17,11 +17,11 @@
 
 // Graphs from descriptions and readings, and back.
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 namespace detail {
 
 /// Who holds a vertex, from the graph that knows to a reading that does not. It may be held by nobody in particular.
-inline void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
+static void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
     reading.used_by = known.used_by;
     if (reading.status == HardwareStatus::failed) return;
     reading.status = known.status != HardwareStatus::failed ? known.status
@@ -31,7 +31,7 @@ inline void take_holder(const HardwareVertex& known, HardwareVertex& reading) {
 
 /// Who holds cores and core groups, from the graph that knows to a reading that does not. Cores are told apart by id; so
 /// are core groups, unless the reading draws a group of other cores under that id.
-inline void keep_core_holders(const BoostHardware& known, BoostHardware& reading) {
+static void keep_core_holders(const BoostHardware& known, BoostHardware& reading) {
     using Kind = HardwareKind;
     struct Unit {
         std::size_t vertex = 0;
@@ -62,7 +62,7 @@ inline void keep_core_holders(const BoostHardware& known, BoostHardware& reading
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareGraph::HardwareGraph(const Hardware& hardware, const HardwareGraphOptions& options)
+GPUSCHED_EXPORT HardwareGraph::HardwareGraph(const Hardware& hardware, const HardwareGraphOptions& options)
     : HardwareGraph([&] {
           require_fields(options);
 
@@ -119,7 +119,7 @@ GPUSCHED_INLINE HardwareGraph::HardwareGraph(const Hardware& hardware, const Har
           return HardwareGraph(std::move(vertices), std::move(links));
       }()) {}
 
-GPUSCHED_INLINE std::optional<HardwareGraph> HardwareGraph::preset(std::string_view name) {
+GPUSCHED_EXPORT std::optional<HardwareGraph> HardwareGraph::preset(std::string_view name) {
     const auto hardware = hardware_preset(name);
     if (!hardware) return std::nullopt;
     HardwareGraphOptions options;
@@ -131,7 +131,7 @@ GPUSCHED_INLINE std::optional<HardwareGraph> HardwareGraph::preset(std::string_v
     return HardwareGraph(*hardware, options);
 }
 
-GPUSCHED_INLINE Hardware HardwareGraph::hardware() const {
+GPUSCHED_EXPORT Hardware HardwareGraph::hardware() const {
     const auto& graph = *graph_;
     Hardware out;
     out.numa_nodes.resize(masks_.numa.size());
@@ -189,7 +189,7 @@ GPUSCHED_INLINE Hardware HardwareGraph::hardware() const {
     return out;
 }
 
-GPUSCHED_INLINE std::vector<HardwareChange> HardwareGraph::reconcile(const HardwareGraph& observed) {
+GPUSCHED_EXPORT std::vector<HardwareChange> HardwareGraph::reconcile(const HardwareGraph& observed) {
     using Kind = HardwareChange::Kind;
     std::vector<HardwareChange> changes;
     const auto place = [](const HardwareGraph& graph, int g) {
@@ -251,4 +251,4 @@ GPUSCHED_INLINE std::vector<HardwareChange> HardwareGraph::reconcile(const Hardw
     return changes;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

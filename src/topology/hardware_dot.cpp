@@ -1,7 +1,8 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/dot_text.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/topology/detail/dot_text.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 
 #include <cmath>
@@ -9,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
-GPUSCHED_INLINE std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options) {
+GPUSCHED_EXPORT std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options) {
     using K = HardwareKind;
     using R = HardwareRelation;
     // What is drawn inside a socket: its core groups and NUMA nodes, the NUMA nodes of its groups, and their cores.
@@ -76,4 +77,4 @@ GPUSCHED_INLINE std::string hardware_to_dot(const HardwareGraph& graph, const Ha
     return out + "}\n";
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

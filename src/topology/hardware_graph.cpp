@@ -1,9 +1,10 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/hardware_search.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_sets.hpp>
-#include <gpusched/topology/detail/hardware_search.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>
@@ -13,15 +14,15 @@
 #include <set>
 #include <tuple>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 namespace detail {
 
-inline std::string vertex_text(const HardwareVertex& v) {
+static std::string vertex_text(const HardwareVertex& v) {
     return std::string(enum_name(v.kind)) + " " + std::to_string(v.id);
 }
 
 // What an edge between vertices of these kinds may mean.
-inline bool relation_fits(HardwareRelation relation, HardwareKind a, HardwareKind b) {
+static bool relation_fits(HardwareRelation relation, HardwareKind a, HardwareKind b) {
     using K = HardwareKind;
     const auto between = [&](K x, K y) { return (a == x && b == y) || (a == y && b == x); };
     switch (relation) {
@@ -45,11 +46,11 @@ inline bool relation_fits(HardwareRelation relation, HardwareKind a, HardwareKin
     return false;
 }
 
-inline HardwareEdgeId edge_at(const BoostHardware& graph, std::size_t number) {
+static HardwareEdgeId edge_at(const BoostHardware& graph, std::size_t number) {
     return *(boost::edges(graph).first + static_cast<std::ptrdiff_t>(number));
 }
 
-inline std::optional<int> sole_holder(const std::vector<GpuMask>& masks, GpuMask gpus) {
+static std::optional<int> sole_holder(const std::vector<GpuMask>& masks, GpuMask gpus) {
     if (gpus == 0) return std::nullopt;
     for (std::size_t i = 0; i < masks.size(); ++i)
         if ((gpus & ~masks[i]) == 0) return static_cast<int>(i);
@@ -58,7 +59,7 @@ inline std::optional<int> sole_holder(const std::vector<GpuMask>& masks, GpuMask
 
 }  // namespace detail
 
-GPUSCHED_INLINE HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertices, std::vector<Link> links)
+GPUSCHED_EXPORT HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertices, std::vector<Link> links)
     : graph_(std::make_unique<BoostHardware>()) {
     Problems problems;
     std::set<std::pair<HardwareKind, int>> seen;
@@ -104,11 +105,11 @@ GPUSCHED_INLINE HardwareGraph::HardwareGraph(std::vector<HardwareVertex> vertice
     index_graph();
 }
 
-GPUSCHED_INLINE HardwareGraph::HardwareGraph(const HardwareGraph& other)
+GPUSCHED_EXPORT HardwareGraph::HardwareGraph(const HardwareGraph& other)
     : graph_(std::make_unique<BoostHardware>(*other.graph_)), gpu_vertex_(other.gpu_vertex_),
       masks_(other.masks_), distance_(other.distance_), bandwidth_(other.bandwidth_), row_(other.row_) {}
-GPUSCHED_INLINE HardwareGraph::HardwareGraph(HardwareGraph&&) noexcept = default;
-GPUSCHED_INLINE HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noexcept {
+GPUSCHED_EXPORT HardwareGraph::HardwareGraph(HardwareGraph&&) noexcept = default;
+GPUSCHED_EXPORT HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noexcept {
     std::swap(graph_, other.graph_);
     std::swap(gpu_vertex_, other.gpu_vertex_);
     std::swap(masks_, other.masks_);
@@ -117,30 +118,30 @@ GPUSCHED_INLINE HardwareGraph& HardwareGraph::operator=(HardwareGraph other) noe
     std::swap(row_, other.row_);
     return *this;
 }
-GPUSCHED_INLINE HardwareGraph::~HardwareGraph() = default;
+GPUSCHED_EXPORT HardwareGraph::~HardwareGraph() = default;
 
-GPUSCHED_INLINE std::vector<HardwareGraph::Vertex> HardwareGraph::vertices() const {
+GPUSCHED_EXPORT std::vector<HardwareGraph::Vertex> HardwareGraph::vertices() const {
     std::vector<Vertex> all(boost::num_vertices(*graph_));
     std::iota(all.begin(), all.end(), Vertex{0});
     return all;
 }
-GPUSCHED_INLINE std::vector<HardwareGraph::Edge> HardwareGraph::edges() const {
+GPUSCHED_EXPORT std::vector<HardwareGraph::Edge> HardwareGraph::edges() const {
     std::vector<Edge> all(boost::num_edges(*graph_));
     std::iota(all.begin(), all.end(), Edge{0});
     return all;
 }
-GPUSCHED_INLINE const HardwareVertex& HardwareGraph::vertex(Vertex v) const { return (*graph_)[v]; }
-GPUSCHED_INLINE const HardwareEdge& HardwareGraph::edge(Edge e) const {
+GPUSCHED_EXPORT const HardwareVertex& HardwareGraph::vertex(Vertex v) const { return (*graph_)[v]; }
+GPUSCHED_EXPORT const HardwareEdge& HardwareGraph::edge(Edge e) const {
     return (*graph_)[detail::edge_at(*graph_, e)];
 }
-GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::source(Edge e) const {
+GPUSCHED_EXPORT HardwareGraph::Vertex HardwareGraph::source(Edge e) const {
     return boost::source(detail::edge_at(*graph_, e), *graph_);
 }
-GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::target(Edge e) const {
+GPUSCHED_EXPORT HardwareGraph::Vertex HardwareGraph::target(Edge e) const {
     return boost::target(detail::edge_at(*graph_, e), *graph_);
 }
 
-GPUSCHED_INLINE void HardwareGraph::index_graph() {
+GPUSCHED_EXPORT void HardwareGraph::index_graph() {
     const auto& graph = *graph_;
     const auto count = boost::num_vertices(graph);
     gpu_vertex_.fill(-1);
@@ -216,7 +217,7 @@ GPUSCHED_INLINE void HardwareGraph::index_graph() {
     }
 }
 
-GPUSCHED_INLINE void HardwareGraph::refresh_state() {
+GPUSCHED_EXPORT void HardwareGraph::refresh_state() {
     masks_.healthy = masks_.free = 0;
     for (int g = 0; g < max_gpus_per_node; ++g) {
         const auto v = gpu_vertex_[static_cast<std::size_t>(g)];
@@ -228,7 +229,7 @@ GPUSCHED_INLINE void HardwareGraph::refresh_state() {
     }
 }
 
-GPUSCHED_INLINE GpuMask HardwareGraph::gpus() const noexcept {
+GPUSCHED_EXPORT GpuMask HardwareGraph::gpus() const noexcept {
     GpuMask all = 0;
     for (int g = 0; g < max_gpus_per_node; ++g)
         if (gpu_vertex_[static_cast<std::size_t>(g)] >= 0) all |= gpu_bit(g);
@@ -237,22 +238,22 @@ GPUSCHED_INLINE GpuMask HardwareGraph::gpus() const noexcept {
 
 // Questions --------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
+GPUSCHED_EXPORT HardwareGraph::Vertex HardwareGraph::gpu_vertex(int gpu) const {
     if (gpu < 0 || gpu >= max_gpus_per_node || gpu_vertex_[static_cast<std::size_t>(gpu)] < 0)
         throw InvalidInput(bad_value("gpu", std::to_string(gpu), "a GPU of this machine"));
     return static_cast<Vertex>(gpu_vertex_[static_cast<std::size_t>(gpu)]);
 }
 
-GPUSCHED_INLINE std::optional<int> HardwareGraph::distance(int a, int b) const {
+GPUSCHED_EXPORT std::optional<int> HardwareGraph::distance(int a, int b) const {
     (void)gpu_vertex(a), (void)gpu_vertex(b);
     const int hops = distance_[pair(a, b)];
     return hops < 0 ? std::nullopt : std::optional(hops);
 }
-GPUSCHED_INLINE double HardwareGraph::bandwidth(int a, int b) const {
+GPUSCHED_EXPORT double HardwareGraph::bandwidth(int a, int b) const {
     (void)gpu_vertex(a), (void)gpu_vertex(b);
     return bandwidth_[pair(a, b)];
 }
-GPUSCHED_INLINE double HardwareGraph::bottleneck_bandwidth(GpuMask gpus) const {
+GPUSCHED_EXPORT double HardwareGraph::bottleneck_bandwidth(GpuMask gpus) const {
     double worst = detail::no_bottleneck;
     for_each_gpu(gpus, [&](int a) {
         for_each_gpu(gpus & ~first_gpus(a + 1),
@@ -260,21 +261,21 @@ GPUSCHED_INLINE double HardwareGraph::bottleneck_bandwidth(GpuMask gpus) const {
     });
     return worst;
 }
-GPUSCHED_INLINE std::optional<int> HardwareGraph::numa_node_of(GpuMask gpus) const {
+GPUSCHED_EXPORT std::optional<int> HardwareGraph::numa_node_of(GpuMask gpus) const {
     return detail::sole_holder(masks_.numa, gpus);
 }
-GPUSCHED_INLINE std::optional<int> HardwareGraph::socket_of(GpuMask gpus) const {
+GPUSCHED_EXPORT std::optional<int> HardwareGraph::socket_of(GpuMask gpus) const {
     return detail::sole_holder(masks_.socket, gpus);
 }
-GPUSCHED_INLINE std::optional<int> HardwareGraph::pcie_root_of(GpuMask gpus) const {
+GPUSCHED_EXPORT std::optional<int> HardwareGraph::pcie_root_of(GpuMask gpus) const {
     return detail::sole_holder(masks_.pcie_root, gpus);
 }
-GPUSCHED_INLINE GpuLocality HardwareGraph::locality(GpuMask gpus) const {
+GPUSCHED_EXPORT GpuLocality HardwareGraph::locality(GpuMask gpus) const {
     if (gpu_count(gpus) < 2 || numa_node_of(gpus)) return GpuLocality::numa;
     return socket_of(gpus) ? GpuLocality::socket : GpuLocality::cross;
 }
 
-GPUSCHED_INLINE std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMask from) const {
+GPUSCHED_EXPORT std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMask from) const {
     require_range("count", count, 0, max_gpus_per_node);
     const auto candidates = static_cast<GpuMask>(from & masks_.healthy);
     if (gpu_count(candidates) < count) return std::nullopt;
@@ -300,7 +301,7 @@ GPUSCHED_INLINE std::optional<GpuMask> HardwareGraph::best_gpus(int count, GpuMa
 
 // Changes ----------------------------------------------------------------------------------------------------
 
-GPUSCHED_INLINE void HardwareGraph::set_failed(int gpu, bool failed) {
+GPUSCHED_EXPORT void HardwareGraph::set_failed(int gpu, bool failed) {
     auto& v = (*graph_)[gpu_vertex(gpu)];
     v.status = failed              ? HardwareStatus::failed
                : v.used_by.empty() ? HardwareStatus::free
@@ -308,7 +309,7 @@ GPUSCHED_INLINE void HardwareGraph::set_failed(int gpu, bool failed) {
     refresh_state();
 }
 
-GPUSCHED_INLINE void HardwareGraph::allocate(GpuMask gpus, const std::string& user) {
+GPUSCHED_EXPORT void HardwareGraph::allocate(GpuMask gpus, const std::string& user) {
     if (user.empty()) throw InvalidInput("user: ''; expected a name");
     if (const auto taken = gpus & ~masks_.free; taken != 0)
         throw InvalidInput(
@@ -321,7 +322,7 @@ GPUSCHED_INLINE void HardwareGraph::allocate(GpuMask gpus, const std::string& us
     refresh_state();
 }
 
-GPUSCHED_INLINE GpuMask HardwareGraph::release(std::string_view user) {
+GPUSCHED_EXPORT GpuMask HardwareGraph::release(std::string_view user) {
     GpuMask released = 0;
     for (int g = 0; g < max_gpus_per_node; ++g) {
         if (gpu_vertex_[static_cast<std::size_t>(g)] < 0) continue;
@@ -335,4 +336,4 @@ GPUSCHED_INLINE GpuMask HardwareGraph::release(std::string_view user) {
     return released;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

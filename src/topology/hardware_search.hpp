@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches in the graph of a machine by the algorithms of Boost.Graph. Heavy to compile: for bodies only.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology::detail {
+namespace gpusched::topology::detail {
 
 using HardwareVertexId = BoostHardware::vertex_descriptor;
 using HardwareEdgeId = BoostHardware::edge_descriptor;
@@ -84,4 +85,4 @@ std::vector<double> widths_from(const BoostHardware& graph, HardwareVertexId fro
     return widths;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology::detail
+}  // namespace gpusched::topology::detail

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/topology/boost_tree.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 namespace detail {
 
 // Calls back on the way down and on the way up.
@@ -29,7 +29,7 @@ struct DepthFirst : boost::default_dfs_visitor {
 
 }  // namespace detail
 
-GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
+GPUSCHED_EXPORT NetworkTree::NetworkTree(const Inventory& inventory) {
     const auto nodes = inventory.living_nodes();
     const int levels = inventory.named_levels();
     std::vector<Record> records(1);
@@ -70,7 +70,7 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(const Inventory& inventory) {
     }
 }
 
-GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_t node_count) {
+GPUSCHED_EXPORT NetworkTree::NetworkTree(std::vector<Record> records, std::size_t node_count) {
     std::vector<bool> seen(node_count);
     std::set<std::string> names;
     std::vector<int> depth(records.size());
@@ -101,7 +101,7 @@ GPUSCHED_INLINE NetworkTree::NetworkTree(std::vector<Record> records, std::size_
     build(std::move(records), node_count);
 }
 
-GPUSCHED_INLINE void NetworkTree::build(std::vector<Record> records, std::size_t node_count) {
+GPUSCHED_EXPORT void NetworkTree::build(std::vector<Record> records, std::size_t node_count) {
     // Children in the order of their edges: domains first, then nodes.
     std::vector<std::pair<std::size_t, std::size_t>> edges;
     edges.reserve(records.size() - 1);
@@ -144,39 +144,39 @@ GPUSCHED_INLINE void NetworkTree::build(std::vector<Record> records, std::size_t
     for (const auto& domains : vertex_of_domain_) domain_counts_.push_back(domains.size());
 }
 
-GPUSCHED_INLINE NodeId NetworkTree::node(Vertex v) const noexcept {
+GPUSCHED_EXPORT NodeId NetworkTree::node(Vertex v) const noexcept {
     return (*graph_)[static_cast<std::size_t>(v)].node;
 }
 
-GPUSCHED_INLINE DomainId NetworkTree::domain(Vertex v) const noexcept {
+GPUSCHED_EXPORT DomainId NetworkTree::domain(Vertex v) const noexcept {
     return (*graph_)[static_cast<std::size_t>(v)].domain;
 }
 
-GPUSCHED_INLINE const std::string& NetworkTree::name(Vertex v) const noexcept {
+GPUSCHED_EXPORT const std::string& NetworkTree::name(Vertex v) const noexcept {
     return (*graph_)[static_cast<std::size_t>(v)].name;
 }
 
-GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::parent(Vertex v) const noexcept {
+GPUSCHED_EXPORT NetworkTree::Vertex NetworkTree::parent(Vertex v) const noexcept {
     if (v == root()) return root();
     const auto up = in_edges(static_cast<std::size_t>(v), *graph_).first;
     return Vertex{static_cast<std::uint32_t>(source(*up, *graph_))};
 }
 
-GPUSCHED_INLINE std::vector<NetworkTree::Vertex> NetworkTree::children(Vertex v) const {
+GPUSCHED_EXPORT std::vector<NetworkTree::Vertex> NetworkTree::children(Vertex v) const {
     std::vector<Vertex> below;
     for (auto [child, end] = adjacent_vertices(static_cast<std::size_t>(v), *graph_); child != end; ++child)
         below.push_back(Vertex{static_cast<std::uint32_t>(*child)});
     return below;
 }
 
-GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::ancestor(NodeId node, Level level) const noexcept {
+GPUSCHED_EXPORT NetworkTree::Vertex NetworkTree::ancestor(NodeId node, Level level) const noexcept {
     auto v = vertex(node);
     if (level == node_level) return v;
     while (depth(v) > level + 1) v = parent(v);
     return v;
 }
 
-GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::common_ancestor(Vertex a, Vertex b) const noexcept {
+GPUSCHED_EXPORT NetworkTree::Vertex NetworkTree::common_ancestor(Vertex a, Vertex b) const noexcept {
     while (depth(a) > depth(b)) a = parent(a);
     while (depth(b) > depth(a)) b = parent(b);
     while (a != b) {
@@ -186,11 +186,11 @@ GPUSCHED_INLINE NetworkTree::Vertex NetworkTree::common_ancestor(Vertex a, Verte
     return a;
 }
 
-GPUSCHED_INLINE std::optional<int> NetworkTree::distance(Vertex a, Vertex b) const noexcept {
+GPUSCHED_EXPORT std::optional<int> NetworkTree::distance(Vertex a, Vertex b) const noexcept {
     if (a == b) return 0;
     const auto meet = common_ancestor(a, b);
     if (meet == root()) return std::nullopt;
     return depth(a) + depth(b) - 2 * depth(meet);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

@@ -1,5 +1,5 @@
-#pragma once
-
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_mask.hpp>
@@ -8,29 +8,29 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 namespace detail {
 
-inline void check_preset(const RackPreset& preset, Problems& problems) {
+static void check_preset(const RackPreset& preset, Problems& problems) {
     check_at_least(problems, "nodes_per_rack", preset.nodes_per_rack, 1);
     check_range(problems, "gpus_per_node", preset.gpus_per_node, 1, max_gpus_per_node);
 }
 
-inline std::string rack_name(const std::string& prefix, std::size_t rack) {
+static std::string rack_name(const std::string& prefix, std::size_t rack) {
     return prefix + "r" + std::to_string(rack);
 }
 
 }  // namespace detail
 
-GPUSCHED_INLINE std::optional<RackPreset> rack_preset(std::string_view name) {
+GPUSCHED_EXPORT std::optional<RackPreset> rack_preset(std::string_view name) {
     if (name == "gb200-nvl72") return RackPreset{"gb200-nvl72", 18, 4, 900};
     return std::nullopt;
 }
 
-GPUSCHED_INLINE std::vector<std::string_view> rack_preset_names() { return {"gb200-nvl72"}; }
+GPUSCHED_EXPORT std::vector<std::string_view> rack_preset_names() { return {"gb200-nvl72"}; }
 
-GPUSCHED_INLINE std::vector<NodeSpec> rack_nodes(const RackPreset& preset, int racks,
+GPUSCHED_EXPORT std::vector<NodeSpec> rack_nodes(const RackPreset& preset, int racks,
                                                  const std::string& prefix,
                                                  const std::vector<std::string>& above) {
     Problems problems;
@@ -52,7 +52,7 @@ GPUSCHED_INLINE std::vector<NodeSpec> rack_nodes(const RackPreset& preset, int r
     return out;
 }
 
-GPUSCHED_INLINE std::size_t add_racks(ClusterSpec& cluster, const RackPreset& preset,
+GPUSCHED_EXPORT std::size_t add_racks(ClusterSpec& cluster, const RackPreset& preset,
                                       const std::vector<std::size_t>& nodes, const std::string& prefix) {
     Problems problems;
     detail::check_preset(preset, problems);
@@ -84,4 +84,4 @@ GPUSCHED_INLINE std::size_t add_racks(ClusterSpec& cluster, const RackPreset& pr
     return nodes.size() / width;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

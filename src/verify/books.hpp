@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checker's own books: who is where, what every node has in use, and where the members of every group are.
 #pragma once
 
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify::detail {
+namespace gpusched::verify::detail {
 
 inline constexpr int nowhere = -1;
 
@@ -355,4 +356,4 @@ struct Books {
     std::vector<std::vector<int>> label_domains_;  // [label level][node], `nowhere` without the label
 };
 
-}  // namespace GPUSCHED_NAMESPACE::verify::detail
+}  // namespace gpusched::verify::detail

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every arrival of a task on a node must satisfy, judged by the checker's own books.
 #pragma once
+
+#include "verify/books.hpp"
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/plan.hpp>
-#include <gpusched/verify/detail/books.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify::detail {
+namespace gpusched::verify::detail {
 
 inline std::string named(std::string_view name) { return gpusched::quoted(name); }
 
@@ -263,4 +265,4 @@ inline void check_group(const Books& books, Arrival& a, const Tally& tally) {
                           named(tally.name) + where + " would be spread over several domains");
 }
 
-}  // namespace GPUSCHED_NAMESPACE::verify::detail
+}  // namespace gpusched::verify::detail

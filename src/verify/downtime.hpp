@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which tasks are down, and how many of each disruption budget may be.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify::detail {
+namespace gpusched::verify::detail {
 
 class Downtime {
   public:
@@ -58,4 +59,4 @@ class Downtime {
     std::unordered_map<std::string_view, std::vector<std::size_t>> of_task_, of_group_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::verify::detail
+}  // namespace gpusched::verify::detail

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a goal is there, by the checker's own books.
 #pragma once
 
+#include "verify/books.hpp"
+#include "verify/constraints.hpp"
+
 #include <gpusched/model/goal.hpp>
-#include <gpusched/verify/detail/books.hpp>
-#include <gpusched/verify/detail/constraints.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify::detail {
+namespace gpusched::verify::detail {
 
 /// Whether a task may run on a node, whatever is free there.
 [[nodiscard]] inline bool may_run(const TaskSpec& task, const NodeSpec& node) {
@@ -111,4 +113,4 @@ namespace GPUSCHED_NAMESPACE::verify::detail {
     return sum;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::verify::detail
+}  // namespace gpusched::verify::detail

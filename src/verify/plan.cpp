@@ -1,12 +1,13 @@
-#pragma once
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/books.hpp"
+#include "verify/constraints.hpp"
+#include "verify/downtime.hpp"
+#include "verify/goal.hpp"
+#include "verify/selection.hpp"
 
+#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/verify/detail/books.hpp>
-#include <gpusched/verify/detail/constraints.hpp>
-#include <gpusched/verify/detail/downtime.hpp>
-#include <gpusched/verify/detail/goal.hpp>
-#include <gpusched/verify/detail/selection.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify {
+namespace gpusched::verify {
 
 namespace detail {
 
@@ -388,9 +389,9 @@ class Replay {
 
 }  // namespace detail
 
-GPUSCHED_INLINE Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options) {
+GPUSCHED_EXPORT Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options) {
     require_fields(options);
     return detail::Replay(snapshot, plan, options).run();
 }
 
-}  // namespace GPUSCHED_NAMESPACE::verify
+}  // namespace gpusched::verify

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups that a task avoids, wants near or spreads, and those that avoid it, judged by the checker's own books.
 #pragma once
 
-#include <gpusched/verify/detail/books.hpp>
-#include <gpusched/verify/detail/constraints.hpp>
+#include "verify/books.hpp"
+#include "verify/constraints.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify::detail {
+namespace gpusched::verify::detail {
 
 /// Judges the arrival of a task whose copy is entered. Its other copy, if it has one, does not count.
 class SelectionCheck {
@@ -142,4 +143,4 @@ class SelectionCheck {
     int self_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::verify::detail
+}  // namespace gpusched::verify::detail

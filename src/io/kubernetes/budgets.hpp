@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // PodDisruptionBudgets, as the disruption controller counts and the Eviction API judges them.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/owners.hpp>
-#include <gpusched/io/detail/kubernetes/selector.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/owners.hpp"
+#include "io/kubernetes/selector.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 class Budgets {
   public:
@@ -146,4 +148,4 @@ class Budgets {
     std::vector<int> of_pod_;  // budgets that it is in
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

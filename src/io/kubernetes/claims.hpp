@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Claims: devices of DRA drivers as resources of nodes, and what claims take of them as requests of pods.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/devices.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/slices.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/devices.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/slices.hpp"
+#include "io/report_builder.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// The text between the quotes that follow `name ==` in a CEL expression; empty where there is none.
 inline std::string equals_in(std::string_view expression, std::string_view name) {
@@ -289,4 +290,4 @@ class Claims {
     std::set<std::string> taken_;                  // claims that some pod has
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices: which resources are GPUs and other devices of nodes, and which of them each pod asks for.
 #pragma once
 
+#include "io/kubernetes/eligibility.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/kubernetes/eligibility.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
 
 #include <algorithm>
 #include <map>
@@ -16,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Whole cards, as device plugins and DRA drivers call them.
 inline bool is_known_card(std::string_view resource) {
@@ -378,4 +380,4 @@ class Devices {
     mutable std::map<std::string, std::set<std::string>> models_;  // by resource, where there are several
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes a pod may run on, by itself: taints and tolerations, nodeSelector, required node affinity, cordons.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/model/detail/cordon_taint.hpp>
-#include <gpusched/model/detail/node_match.hpp>
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+#include "model/cordon_taint.hpp"
+#include "model/node_match.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Taints and the cordon of a node.
 inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) {
@@ -210,4 +212,4 @@ inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
            std::all_of(node.taints.begin(), node.taints.end(), tolerated);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // GangNeeds: how many pods of a gang must run, in all and of each subgroup, as the PodGroups of KAI and Volcano say it.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 inline std::int64_t limited(std::int64_t count) { return std::clamp<std::int64_t>(count, 0, 1'000'000); }
 
@@ -124,4 +126,4 @@ inline GangNeeds volcano_needs(const Place& spec, ReportBuilder& report) {
     return needs;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gangs: which pods are a job, and how many of them must run. Pods that one controller makes are a job, but no gang: any one of them may run.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/gang_needs.hpp>
-#include <gpusched/io/detail/kubernetes/owners.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/gang_needs.hpp"
+#include "io/kubernetes/owners.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 class Gangs {
   public:
@@ -197,4 +199,4 @@ class Gangs {
     std::map<std::string, Gang> jobs_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

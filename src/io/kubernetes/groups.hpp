@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups: required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports as groups of tasks.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/selector.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/selector.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -13,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Labels of namespaces, where Namespaces were read; every one has the label kubernetes.io/metadata.name.
 class Namespaces {
@@ -258,4 +260,4 @@ class Groups {
     std::map<std::string, std::set<std::string>> addresses_;                      // by port
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

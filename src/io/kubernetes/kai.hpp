@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // KAI-Scheduler: what it knows of pods beyond Kubernetes: PodGroups, decisions to bind, parts of GPUs.
 #pragma once
 
+#include "io/kubernetes/network.hpp"
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/kubernetes/network.hpp>
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -19,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 class Kai {
   public:
@@ -332,4 +334,4 @@ class Kai {
     std::map<std::string, Group> groups_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

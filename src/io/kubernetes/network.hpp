@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Network: the domains of nodes by their labels.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/io/kubernetes_topology.hpp>
 #include <gpusched/io/network_reading.hpp>
@@ -12,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// The labels that say where nodes are: of the options, of the only Topology, or of NVIDIA's topograph.
 inline TopologyLevels levels_of(const Objects& objects, const KubernetesReadOptions& options,
@@ -77,4 +79,4 @@ inline std::vector<std::string> place_in_network(const Objects& objects, const K
     return levels.node_labels;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects: what an input holds, sorted by kind, each object once.
 #pragma once
 
+#include "io/other_snapshots.hpp"
+#include "io/report_builder.hpp"
+#include "io/yaml_document.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/other_snapshots.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// An object that cannot be read; it is left out and reported.
 struct Unreadable {
@@ -288,4 +290,4 @@ class Objects {
     std::size_t met_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

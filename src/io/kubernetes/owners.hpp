@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owners: who makes a pod anew, and so how it can move, whether it may be evicted, and to which job it belongs.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/io/kubernetes.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -14,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// The controller that decides about a pod: the Deployment above its ReplicaSet.
 struct Owner {
@@ -166,4 +168,4 @@ class Owners {
     std::map<std::string, std::int64_t> replicas_;  // by kind and name
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pod and Node: what the parts of the reader share about each.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/pod_request.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/pod_request.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 struct Node {
     Place object{};
@@ -102,4 +104,4 @@ inline std::optional<Pod> read_room(const Place& object) {
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

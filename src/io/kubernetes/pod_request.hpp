@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pod asks for, as kube-scheduler counts it.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/quantity.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/quantity.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// A member that is an amount, by its name.
 /// @throws Unreadable for what is no quantity
@@ -105,4 +106,4 @@ inline Quantities pod_requests(const Place& spec, const Place& status) {
     return total;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

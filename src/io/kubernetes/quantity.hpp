@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantities of Kubernetes: 500m, 1Gi, 2e3, 0.5.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// A quantity that is not negative, exact to a billionth as in Kubernetes; finer ones are rounded up, larger ones than 2^63 - 1
 /// are that.
@@ -146,4 +147,4 @@ inline void raise(Quantities& to, const Quantities& at_least) {
     return found == amounts.end() ? Quantity{} : found->second;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,24 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader: from sorted objects to a snapshot, part by part.
 #pragma once
 
+#include "io/kubernetes/budgets.hpp"
+#include "io/kubernetes/claims.hpp"
+#include "io/kubernetes/devices.hpp"
+#include "io/kubernetes/eligibility.hpp"
+#include "io/kubernetes/gangs.hpp"
+#include "io/kubernetes/groups.hpp"
+#include "io/kubernetes/kai.hpp"
+#include "io/kubernetes/network.hpp"
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/owners.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/room.hpp"
+#include "io/kubernetes/selector.hpp"
+#include "io/kubernetes/shape.hpp"
+#include "io/kubernetes/time.hpp"
+#include "io/kubernetes/volumes.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/kubernetes/budgets.hpp>
-#include <gpusched/io/detail/kubernetes/claims.hpp>
-#include <gpusched/io/detail/kubernetes/devices.hpp>
-#include <gpusched/io/detail/kubernetes/eligibility.hpp>
-#include <gpusched/io/detail/kubernetes/gangs.hpp>
-#include <gpusched/io/detail/kubernetes/groups.hpp>
-#include <gpusched/io/detail/kubernetes/kai.hpp>
-#include <gpusched/io/detail/kubernetes/network.hpp>
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/owners.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/kubernetes/room.hpp>
-#include <gpusched/io/detail/kubernetes/selector.hpp>
-#include <gpusched/io/detail/kubernetes/shape.hpp>
-#include <gpusched/io/detail/kubernetes/time.hpp>
-#include <gpusched/io/detail/kubernetes/volumes.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>
@@ -29,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 class Reader {
   public:
@@ -348,4 +350,4 @@ class Reader {
     bool any_default_priority_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPU, memory and counted resources of nodes and pods; nodes whose pods ask for more than they have are clipped.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/devices.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/devices.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -16,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 inline constexpr std::int64_t bytes_per_mib = std::int64_t{1} << 20;
 /// The most that the model holds of a resource, and what a node is clipped to: room for what its pods are rounded up by.
@@ -188,4 +190,4 @@ class Room {
         held_;  // by node: what its pods ask for, in Kubernetes' unit and in the snapshot's
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selector: a label selector, and the pods that it selects.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/model/detail/node_match.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "model/node_match.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -16,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Conditions on labels that must all hold. Without any it selects everything; an absent selector selects nothing.
 struct Selector {
@@ -159,4 +161,4 @@ class PodIndex {
     std::unordered_map<std::string, std::vector<std::size_t>> by_label_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shape: whether members that the API defines as lists or objects are such, so that none is read as if it were absent.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
+#include "io/kubernetes/objects.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Members that are lists wherever they occur in a spec.
 inline constexpr std::string_view list_members[] = {
@@ -95,4 +96,4 @@ inline void check_shape(const Place& object) {
         }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slices: devices of DRA drivers (ResourceSlices), by node and resource.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/objects.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/objects.hpp"
+#include "io/report_builder.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// The value of a device's attribute, with or without its domain; empty where it is none.
 inline std::string attribute_of(const Place& device, std::string_view driver, const std::string& name) {
@@ -148,4 +149,4 @@ class Slices {
     std::map<std::string, OfNode> by_node_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

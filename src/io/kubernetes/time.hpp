@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times as Kubernetes writes them: 2026-11-22T15:24:12Z.
 #pragma once
 
+#include "io/yaml_document.hpp"
+
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 /// Seconds since 1970 of a time in UTC, without its fraction; none for anything else.
 inline std::optional<std::int64_t> read_seconds(std::string_view text) {
@@ -33,4 +35,4 @@ inline std::optional<std::int64_t> seconds_at(const Place& object, std::string_v
     return text ? read_seconds(*text) : std::nullopt;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

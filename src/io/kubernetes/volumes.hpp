@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes: where a pod's persistent volumes can be reached, and whether two copies of it could run.
 #pragma once
 
-#include <gpusched/io/detail/kubernetes/eligibility.hpp>
-#include <gpusched/io/detail/kubernetes/pod.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
+#include "io/kubernetes/eligibility.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::kubernetes {
+namespace gpusched::io::detail::kubernetes {
 
 class Volumes {
   public:
@@ -162,4 +164,4 @@ class Volumes {
     std::map<std::string, std::vector<std::size_t>> users_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::kubernetes
+}  // namespace gpusched::io::detail::kubernetes

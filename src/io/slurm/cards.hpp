@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs of nodes: which types are whole cards and which are devices, how both are numbered, and who holds which.
 #pragma once
 
+#include "io/report_builder.hpp"
+#include "io/slurm/values.hpp"
+
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -16,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// The model of GPUs whose type is not said.
 inline constexpr std::string_view untyped_model = "gpu";
@@ -444,4 +446,4 @@ class Cards {
     std::set<std::string> whole_;    // types that are whole cards of some node
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each node of a job gives it.
 #pragma once
 
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
+#include "io/report_builder.hpp"
+#include "io/slurm/values.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// What one node gives a job.
 struct Share {
@@ -175,4 +176,4 @@ class Demand {
     ReportBuilder& report_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

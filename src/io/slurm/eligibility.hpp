@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes a job may use: partitions, features, reservations, and the nodes that it names.
 #pragma once
 
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/features.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
+#include "io/report_builder.hpp"
+#include "io/slurm/features.hpp"
+#include "io/slurm/values.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -15,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 inline constexpr std::string_view partition_label = "slurm/partition.";
 inline constexpr std::string_view feature_label = "slurm/feature.";
@@ -198,4 +200,4 @@ class Eligibility {
     std::set<std::string, std::less<>> names_, labels_, reservations_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constraints on features, as jobs write them: `a100&nvlink`, `[rack1|rack2]`, `big*2&small*1`.
 #pragma once
 
+#include "io/slurm/records.hpp"
+
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/slurm/records.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// Alternatives, each a list of features that a node must all have.
 using Alternatives = std::vector<std::vector<std::string>>;
@@ -108,4 +110,4 @@ class ConstraintReader {
     Constraint out_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

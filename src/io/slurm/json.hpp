@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records from the JSON that `scontrol --json` prints, of data parsers v0.0.39 to v0.0.44.
 #pragma once
 
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
-#include <gpusched/io/detail/yaml_document.hpp>
+#include "io/report_builder.hpp"
+#include "io/slurm/values.hpp"
+#include "io/yaml_document.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// A text, empty where there is none.
 /// @throws Unreadable where something else stands there
@@ -288,4 +289,4 @@ class JsonRecords {
     ReportBuilder& report_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words with which scontrol begins records and fields.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// The keys with which records begin.
 inline constexpr std::string_view record_keys[] = {"NodeName", "JobId", "PartitionName"};
@@ -250,4 +249,4 @@ std::string_view leading_key(std::string_view line, const std::string_view (&key
     return {};
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader: from records of Slurm to a snapshot, part by part.
 #pragma once
 
+#include "io/report_builder.hpp"
+#include "io/slurm/cards.hpp"
+#include "io/slurm/demand.hpp"
+#include "io/slurm/eligibility.hpp"
+#include "io/slurm/records.hpp"
+#include "io/slurm/room.hpp"
+
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/cards.hpp>
-#include <gpusched/io/detail/slurm/demand.hpp>
-#include <gpusched/io/detail/slurm/eligibility.hpp>
-#include <gpusched/io/detail/slurm/records.hpp>
-#include <gpusched/io/detail/slurm/room.hpp>
 #include <gpusched/io/slurm.hpp>
 
 #include <algorithm>
@@ -21,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 class Reader {
   public:
@@ -510,4 +512,4 @@ class Reader {
     std::int64_t latest_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

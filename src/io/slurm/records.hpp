@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes, jobs and partitions as Slurm describes them, whatever the form in which it prints them.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// A record, or a part of one, that cannot be read; it is left out and reported.
 struct Unreadable {
@@ -84,4 +83,4 @@ struct Records {
     std::optional<std::int64_t> now{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

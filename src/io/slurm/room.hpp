@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPUs, memory and counted resources of nodes; nodes whose jobs hold more than they have are clipped.
 #pragma once
 
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
+#include "io/report_builder.hpp"
+#include "io/slurm/values.hpp"
+
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -10,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// What a node is clipped to, and its tasks together: room for both in the model's amounts.
 inline constexpr std::int64_t most_of_a_node = most_of_anything / 2;
@@ -70,4 +72,4 @@ class Room {
     std::vector<TaskSpec> held_;  // sums, by node
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records from the text that scontrol prints: fields key=value, over several lines or in one.
 #pragma once
 
-#include <gpusched/io/detail/report_builder.hpp>
-#include <gpusched/io/detail/slurm/keys.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
+#include "io/report_builder.hpp"
+#include "io/slurm/keys.hpp"
+#include "io/slurm/values.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// Fields of one record, by key. Those of a job's parts, which come several times, stand apart.
 struct Fields {
@@ -344,4 +345,4 @@ class TextRecords {
     bool twice_ = false, skipping_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

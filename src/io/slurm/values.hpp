@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values as Slurm writes them: amounts with units, generic resources, states, times, and lists.
 #pragma once
 
+#include "io/host_list.hpp"
+#include "io/kubernetes/time.hpp"
+#include "io/slurm/records.hpp"
+
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/detail/host_list.hpp>
-#include <gpusched/io/detail/kubernetes/time.hpp>
-#include <gpusched/io/detail/slurm/records.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io::detail::slurm {
+namespace gpusched::io::detail::slurm {
 
 /// Most of anything that is read; more is clipped to it, so that sums of a million stay in 64 bits.
 inline constexpr std::int64_t most_of_anything = 1'000'000'000'000;
@@ -242,4 +244,4 @@ inline bool is_mig_type(std::string_view type) {
     return false;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::io::detail::slurm
+}  // namespace gpusched::io::detail::slurm

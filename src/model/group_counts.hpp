@@ -1,11 +1,13 @@
-// The parts of DomainCounts that only the cluster's own code needs, out of its header to keep that quick to compile.
+// SPDX-License-Identifier: Apache-2.0
+// How the cluster counts the members of groups by domain. Only its own sources need this, so public headers stay quick to
+// compile.
 #pragma once
 
-#include <gpusched/model/detail/domain_counts.hpp>
+#include <gpusched/model/cluster.hpp>
 
 #include <bit>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 inline std::uint32_t DomainCounts::capacity_for(std::uint32_t members) noexcept {
     return std::bit_ceil(std::uint32_t{4} * (members + 1));
@@ -103,4 +105,30 @@ inline void DomainCounts::decrement(std::uint32_t table, DomainId domain) noexce
     }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail
+
+namespace gpusched {
+
+inline void Cluster::count_groups(TaskId task, NodeId node, int sign) {
+    const auto count = [&](std::uint32_t table, DomainId domain) __attribute__((always_inline)) {
+        sign > 0 ? groups_.increment(table, domain) : groups_.decrement(table, domain);
+    };
+    if (inventory_->memberships(task).empty()) return;
+    for (const auto& m : inventory_->limit_memberships(task)) {
+        const auto& set = inventory_->group_sets[m.set];
+        auto domain = none<DomainId>;
+        if (set.level < first_label_level) [[likely]]
+            domain = inventory_->domain(set.level, node);
+        else if (domain = inventory_->domain_at(set.level, node); domain == none<DomainId>)
+            continue;
+        count(group_tables_[m.set], domain);
+        if (!set.uniform && m.limit != Membership::no_limit) {
+            const auto which =
+                std::lower_bound(set.limits.begin(), set.limits.end(), m.limit) - set.limits.begin();
+            count(group_tables_[m.set] + 1 + static_cast<std::uint32_t>(which), domain);
+        }
+    }
+    if (!inventory_->selection_memberships(task).empty()) count_selection(task, node, sign);
+}
+
+}  // namespace gpusched
