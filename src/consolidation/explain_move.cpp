@@ -4,6 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/model/apply.hpp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>
