@@ -5,6 +5,7 @@
 #include "serving/calibrator.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
