@@ -183,7 +183,7 @@ def changed(objects: Object, change: Callable[[Object], None]) -> Object:
 
 
 def excuses(objects: Object) -> dict[tuple[str, str], str]:
-    """Pairs of pod and node that docs/kubernetes.md says are not compared, and why."""
+    """Pairs of pod and node that docs/kubernetes-conformance.md excludes from the comparison, with the reason."""
     out = {}
     nodes = [item["metadata"]["name"] for item in objects["items"] if item["kind"] == "Node"]
     for pod in objects["items"]:

@@ -206,7 +206,7 @@ def test_variants_compare_as_they_are_simulated() -> None:
 
 
 def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
-    docs = (Path(__file__).resolve().parents[3] / "docs" / "control.md").read_text(encoding="utf-8")
+    docs = (Path(__file__).resolve().parents[3] / "docs" / "control-simulation.md").read_text(encoding="utf-8")
     with pytest.raises(SystemExit):
         cli.main(["simulate-host", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
@@ -219,7 +219,7 @@ def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFix
 def test_settings_of_the_controller_are_overridden() -> None:
     """E3: each reaches the controller, and the threshold leaves the target of the requests as it is."""
     _, plain = gs.sim.record_host(duration_s=2)
-    assert plain["options"]["quota_levels"] == [50] and plain["options"]["io_levels_mb_s"] == [500]  # as docs/control.md says
+    assert plain["options"]["quota_levels"] == [50] and plain["options"]["io_levels_mb_s"] == [500]  # as docs/control-simulation.md says
     changed = {"persistence": 5, "window_s": 1.0, "dwell": 64, "quota_levels": [90, 60], "io_levels_mb_s": [400, 100]}
     _, config = gs.sim.record_host(duration_s=2, overrides={**changed, "threshold_ms": 12.5})
     assert {name: config["options"][name] for name in changed} == changed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/papers.md: every numbered item of the papers has a row, and what the rows name exists."""
+"""docs/papers*.md: every numbered item of the papers has a row, and every call and command of the rows exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gpusched import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
 COMMANDS = cli.parser().commands
 
 NUMBERED = {
@@ -23,15 +23,26 @@ NUMBERED = {
     "Controller": {"Figure": 4, "Table": 4},
 }
 STATES = ("as published", "ours:", "in part:", "not here:")
-VARIANTS = "Published variants beside ours"
+VARIANTS = "Published variants and ours"
+PAGES = {
+    "ASI": ("papers-asi.md", "papers-asi-preemption.md"),
+    "FlexTopo": ("papers-flextopo.md",),
+    "LLM serving": ("papers-serving.md", "papers-serving-results.md"),
+    "Controller": ("papers-controller.md",),
+    VARIANTS: ("papers.md",),
+}
 
 
 def rows_of(paper: str) -> list[list[str]]:
-    section = PAGE.split(f"\n## {paper}\n")[1].split("\n## ")[0]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+    title = VARIANTS if paper == VARIANTS else "Items"
     head = ["published", "ours", "command", "published, ours"] if paper == VARIANTS else ["item", "call", "state", "command", "distance"]
-    assert cells[0] == head, paper
-    return cells[2:]
+    rows: list[list[str]] = []
+    for page in PAGES[paper]:
+        section = (DOCS / page).read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+        assert cells[0] == head, page
+        rows += cells[2:]
+    return rows
 
 
 ROWS = [pytest.param(row, id=f"{paper}: {row[0]}") for paper in NUMBERED for row in rows_of(paper)]
@@ -175,6 +186,13 @@ def test_a_published_variant_has_a_command_beside_ours(row: list[str]) -> None:
         check_command(text)
 
 
-def test_pages_that_are_linked_exist() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).is_file(), target
+@pytest.mark.parametrize("page", [page for pages in PAGES.values() for page in pages])
+def test_pages_that_are_linked_exist(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
+        assert (DOCS / target).is_file(), target
+
+
+@pytest.mark.parametrize("page", [page for pages in PAGES.values() for page in pages])
+def test_footnotes_have_a_text(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert set(re.findall(r"\[\^(\w+)\](?!:)", text)) == set(re.findall(r"^\[\^(\w+)\]: \S", text, re.M))
