@@ -283,5 +283,5 @@ TEST_CASE("jobs that each fit in one piece stay whole, and bad arguments") {
     CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs, {.time_limit = -1.0}), InvalidInput,
                          "time_limit: -1");
     jobs.push_back(jobs.front());
-    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs), InvalidInput, "'b-0' is in two jobs");
+    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, jobs), InvalidInput, "'b-0'");
 }

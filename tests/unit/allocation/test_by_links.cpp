@@ -220,16 +220,14 @@ TEST_CASE("graphs that do not fit the cluster are refused, all at once") {
                 {.by_gpu_model = {{"M", small}, {"abacus", small}}, .by_node = {{"nowhere", small}}});
         FAIL("accepted");
     } catch (const InvalidInput& error) {
-        CHECK(error.problems() ==
-              std::vector<std::string>{"by_gpu_model: 'abacus'; expected a GPU model of the cluster",
-                                       "by_node: 'nowhere'; expected a node of the cluster",
-                                       "node 'n': the graph of its machine lacks GPU 6"});
+        CHECK_THAT(error.problems(),
+                   MentionsEach({"by_gpu_model 'abacus' GPU", "by_node 'nowhere'", "node 'n' GPU 6"}));
     }
     // Made for another cluster.
     const auto narrow = one_node(4, {task("t", 2)});
     const ByLinks picker(narrow.inventory(), {.by_gpu_model = {{"M", small}}});
     REQUIRE_THROWS_MESSAGE(picker(cluster, make_id<TaskId>(0), make_id<NodeId>(0)), InvalidInput,
-                           "node 'n': the graph of its machine lacks GPU 6");
+                           "node 'n' GPU 6");
     CHECK(picker(cluster, make_id<TaskId>(0), make_id<NodeId>(1)) == set({0, 1}));
 }
 

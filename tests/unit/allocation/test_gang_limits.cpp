@@ -72,8 +72,7 @@ TEST_CASE("a time limit ends the exact search, and the answer says so") {
         REQUIRE_FALSE(at_once.placed);
         CHECK_FALSE(at_once.proven);
         CHECK(at_once.stop_reason == StopReason::time_limit);
-        CHECK(at_once.reason.find("the search ended at its time limit, so a placement may exist") !=
-              std::string::npos);
+        CHECK_THAT(at_once.reason, Mentions("time limit"));
         const auto soon =
             allocate(with.cluster, with.pods, {.groups = with.groups, .time_limit = 0.005}, context);
         REQUIRE_FALSE(soon.placed);
@@ -82,7 +81,7 @@ TEST_CASE("a time limit ends the exact search, and the answer says so") {
     }
     const auto with = hard_gang(false);
     CHECK_THROWS_MESSAGE(allocate(with.cluster, with.pods, {.time_limit = -1.0}), InvalidInput,
-                         "time_limit: -1; expected at least 0");
+                         "time_limit -1 0");
 }
 
 TEST_CASE("a stop token ends the exact search") {
@@ -93,7 +92,7 @@ TEST_CASE("a stop token ends the exact search") {
     REQUIRE_FALSE(found.placed);
     CHECK_FALSE(found.proven);
     CHECK(found.stop_reason == StopReason::cancelled);
-    CHECK(found.reason.find("the search ended when it was cancelled") != std::string::npos);
+    CHECK_THAT(found.reason, Mentions("cancelled"));
     const std::vector<GangRequest> jobs{{with.pods, {.groups = with.groups}}};
     const auto many = allocate_many(with.cluster, jobs, {}, {.stop = stop.get_token()});
     CHECK(many.stop_reason == StopReason::cancelled);
@@ -101,7 +100,7 @@ TEST_CASE("a stop token ends the exact search") {
     CHECK_FALSE(many.proven);
     CHECK_FALSE(many.jobs[0].reason.empty());
     const std::vector<GangRequest> limited{{with.pods, {.time_limit = 1.0}}};
-    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, limited), InvalidInput, "one limit holds for all jobs");
+    CHECK_THROWS_MESSAGE(allocate_many(with.cluster, limited), InvalidInput, "limit jobs");
 }
 
 TEST_CASE("without time left a gang still goes where a simple rule puts it") {

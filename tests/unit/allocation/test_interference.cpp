@@ -17,7 +17,6 @@
 
 using namespace gpusched;
 using namespace gpusched::allocation;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -90,10 +89,9 @@ TEST_CASE("curves out of range are named by their values") {
     check_slowdown(problems, "curve", {-1, 50, 40, 5000});
     check_slowdown(problems, "long", std::vector<std::int64_t>(17, 1));
     REQUIRE(problems.count() == 4);
-    CHECK_THROWS_WITH(problems.throw_if_any(),
-                      ContainsSubstring("curve[0]") && ContainsSubstring("curve[2]") &&
-                          ContainsSubstring("at least the value before, 50") &&
-                          ContainsSubstring("curve[3]") && ContainsSubstring("17 values"));
+    CHECK_THROWS_WITH(problems.throw_if_any(), Mentions("curve[0]") && Mentions("curve[2]") &&
+                                                   Mentions("50") && Mentions("curve[3]") &&
+                                                   Mentions("17 values"));
 }
 
 TEST_CASE("a curve is learnt from what was seen") {
@@ -187,9 +185,8 @@ TEST_CASE("a curve is learnt from what was seen") {
 
 TEST_CASE("what cannot be learnt from is named") {
     const std::vector<SlowdownObservation> wrong{{0.5, 0.1}, {1.5, 0.1}, {0.5, -1}};
-    CHECK_THROWS_WITH(fit_slowdown(wrong, 9), ContainsSubstring("values") &&
-                                                  ContainsSubstring("observations[1]") &&
-                                                  ContainsSubstring("observations[2]"));
+    CHECK_THROWS_WITH(fit_slowdown(wrong, 9),
+                      Mentions("values") && Mentions("observations[1]") && Mentions("observations[2]"));
     CHECK_THROWS_AS(fit_slowdown({}, 1), InvalidInput);
 }
 

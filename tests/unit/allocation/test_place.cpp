@@ -75,8 +75,7 @@ TEST_CASE("what a picker answers is checked, since any whole number is a mask") 
     CHECK(with(mask(0b100))->gpus == 0b100);
     // A ranker in the place of the picker: 1001 is 0b1111101001.
     CHECK_THROWS_MESSAGE(with([](const Cluster&, TaskId, NodeId) { return 1001; }), InvalidInput,
-                         "the GPU picker answers with GPUs [0, 3, 5, 6, 7, 8, 9] of node 'n0', which task "
-                         "'one' cannot take");
+                         "GPU GPUs [0 3 5 6 7 8 9] node 'n0' task 'one'");
     CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] of node 'n0'");
     CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] of node 'n0'");
     RankedPlacement kept(FirstFit{}, mask(0b11));
@@ -106,19 +105,16 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     CHECK(place(cluster, fresh, {.rankers = {"random"}, .seed = 5}) ==
           place(cluster, fresh, {.rankers = {"random"}, .seed = 5}));
 
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput,
-                           "rankers: 0 entries; expected at least 1");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput, "rankers 0 1");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
-                           "ranker: 'best'; expected one of packing, ");
+                           "ranker 'best' packing ");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker: 'any'");
     REQUIRE_THROWS_MESSAGE(placements().make("worst", cluster.inventory(), {}), InvalidInput,
-                           "placement: 'worst'; expected one of random, ");
+                           "placement 'worst' random ");
     REQUIRE_THROWS_AS(placements().make("fgd", cluster.inventory(), {}),
                       InvalidInput);  // nothing is expected
-    REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput,
-                           "task: 'hp'; expected a pending task; this one runs on node 'n0'");
-    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput,
-                           "task: #3; expected one of the cluster's 3");
+    REQUIRE_THROWS_MESSAGE(place(cluster, cluster.find_task("hp")), InvalidInput, "task 'hp' node 'n0'");
+    REQUIRE_THROWS_MESSAGE(place(cluster, make_id<TaskId>(3)), InvalidInput, "task #3 3");
 }
 
 TEST_CASE("calls by name know the policies of the registries that they are given") {
@@ -148,7 +144,7 @@ TEST_CASE("calls by name know the policies of the registries that they are given
     CHECK(place(cluster, fresh, {.rankers = {"last_of_inventory"}}, known)->node == make_id<NodeId>(2));
     CHECK(place(cluster, fresh, {.rankers = {"last_by_2"}}, known)->node == make_id<NodeId>(2));
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"last_node"}}), InvalidInput,
-                           "ranker: 'last_node'; expected one of packing, ");
+                           "ranker 'last_node' packing ");
 
     // An entry says itself whether it looks at a workload, which is made for those alone.
     CHECK(!known.rankers.expects_workload("last_node"));
@@ -301,9 +297,8 @@ TEST_CASE("power of d takes the least loaded of d, by the loads it remembers") {
         cluster.assign(make_id<TaskId>(i), to->node, to->gpus);
     }
     CHECK(old(cluster, make_id<TaskId>(11), rng)->node == make_id<NodeId>(0));
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices: 0; expected 1 to 1000");
-    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput,
-                           "refresh_every: 0; expected at least 1");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.choices = 0}), InvalidInput, "choices 0 1 1000");
+    REQUIRE_THROWS_MESSAGE(PowerOfD({.refresh_every = 0}), InvalidInput, "refresh_every 0 1");
 }
 
 TEST_CASE("a placement policy may be a plain function") {

@@ -139,8 +139,7 @@ TEST_CASE("a lease lasts seconds, however late the windows come") {
     REQUIRE(run.actions.size() >= 2);
     CHECK(run.actions[1].first - run.actions[0].first == 28);
     o.window_s = 60;
-    CHECK_THROWS_WITH(initial_state(o),
-                      Catch::Matchers::ContainsSubstring("lease_s: 30; expected at least window_s"));
+    CHECK_THROWS_WITH(initial_state(o), Mentions("lease_s 30 window_s"));
 }
 
 TEST_CASE("a clock that is set back and forth counts no second twice, and none is lost") {

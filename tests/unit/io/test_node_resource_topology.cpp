@@ -68,7 +68,7 @@ TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
         const auto problems = problems_of(text);
         INFO(text);
         REQUIRE(!problems.empty());
-        CHECK_THAT(problems.front(), Catch::Matchers::ContainsSubstring(part));
+        CHECK_THAT(problems.front(), Mentions(part));
     };
     const auto with = [](const std::string& zones) {
         return R"({"kind": "NodeResourceTopology", "metadata": {"name": "n"}, "zones": )" + zones + "}";
@@ -76,28 +76,24 @@ TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
     const auto amount = [&](const std::string& resource) {
         return with(R"([{"name": "node-0", "type": "Node", "resources": [)" + resource + "]}]");
     };
-    refused("{}", "t: expected objects of kind NodeResourceTopology, found none");
+    refused("{}", "t NodeResourceTopology");
     refused(R"({"kind": "NodeResourceTopology", "zones": []})", "expected metadata.name");
-    refused(with("{}"), "expected zones, an array");
-    refused(with("[{}]"), "/zones/0: expected an object with name and type");
-    refused(with(R"([{"name": "node", "type": "Node"}])"),
-            "/zones/0/name: expected a name that ends in a number");
-    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"),
-            "NUMA node 0 occurs twice");
+    refused(with("{}"), "zones");
+    refused(with("[{}]"), "/zones/0");
+    refused(with(R"([{"name": "node", "type": "Node"}])"), "/zones/0/name");
+    refused(with(R"([{"name": "a0", "type": "Node"}, {"name": "b0", "type": "Node"}])"), "NUMA node 0");
     refused(with(R"([{"name": "a0", "type": "Package"}, {"name": "a0", "type": "Package"}])"),
             "'a0' occurs twice");
-    refused(amount("{}"), "resources/0: expected an object with name");
-    refused(amount(R"({"name": "cpu"})"), "expected capacity, allocatable or available");
+    refused(amount("{}"), "resources/0");
+    refused(amount(R"({"name": "cpu"})"), "capacity");
     for (const auto* bad : {"\"\"", "\"x\"", "\"1Q\"", "\"-1\"", "\"1e40\"", "[]", "\"nan\""})
-        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"),
-                "capacity: expected a quantity");
+        refused(amount(R"({"name": "cpu", "capacity": )" + std::string(bad) + "}"), "capacity");
     refused(amount(R"({"name": "cpu", "capacity": 1}, {"name": "cpu", "capacity": 1})"),
             "'cpu' occurs twice");
     const auto machine = [&](const std::string& resource) {
         return io::machine_of(io::node_resource_topology_from_text(amount(resource)).front());
     };
     CHECK_THROWS_WITH(machine(R"({"name": "nvidia.com/gpu", "capacity": 65})"),
-                      Catch::Matchers::ContainsSubstring("node 'n': 65 GPUs; expected at most 64"));
-    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"),
-                      Catch::Matchers::ContainsSubstring("at most 65536 cores"));
+                      Mentions("node 'n' 65 GPUs 64"));
+    CHECK_THROWS_WITH(machine(R"({"name": "cpu", "capacity": "1M"})"), Mentions("65536 cores"));
 }

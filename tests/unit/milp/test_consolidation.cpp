@@ -90,9 +90,9 @@ TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
     CHECK(m.rows_in("bound") == 1);
     REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves: -1");
     REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.occupied_at_least = 26}), InvalidInput,
-                           "occupied_at_least: 26; expected 0 to 25");
-    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "entries of values: 1");
-    REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "entries of placement: 0; expected 159");
+                           "occupied_at_least 26 0 25");
+    REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "values 1");
+    REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "placement 0 159");
 }
 
 TEST_CASE("LP tasks may end up on what a Standby task lends, others may not") {
@@ -140,7 +140,7 @@ TEST_CASE("a failed GPU is not vacated") {
     x = one.encode({cluster.find_node("n1"), cluster.find_node("n1")});
     CHECK(evaluate(one, x).feasible(1e-9));
     CHECK_FALSE(evaluate(two, two.encode({cluster.find_node("n1"), cluster.find_node("n1")})).feasible(1e-9));
-    CHECK_THROWS_WITH(vacating(4), Catch::Matchers::ContainsSubstring("expected 0 to 3"));
+    CHECK_THROWS_WITH(vacating(4), Mentions("0 3"));
 }
 
 TEST_CASE("an empty cluster is an empty model") {

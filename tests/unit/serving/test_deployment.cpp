@@ -140,7 +140,7 @@ TEST_CASE("deployments by hand", "[serving]") {
     // Half of the memory of two GPUs is 80 GB and does not hold the weights.
     CHECK(enumerate_deployments(llama3_70b(), gpus, std::vector{2}, {.min_tokens = 1}, 0.5).empty());
     REQUIRE_THROWS_MESSAGE(enumerate_deployments(llama3_70b(), gpus, available, {}, 2), InvalidInput,
-                           "memory_fraction: 2; expected 0.05 to 1");
+                           "memory_fraction 2 0.05 1");
     CHECK_THROWS_AS(enumerate_deployments(llama3_70b(), gpus, available, {.disconnected = {{0, 1}}}),
                     InvalidInput);
 }

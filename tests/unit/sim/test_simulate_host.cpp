@@ -139,11 +139,9 @@ TEST_CASE("threshold and persistence decide when the controller acts, the target
     CHECK(run_host(never, variant_flags(Variant::static_configuration), 0).missed > alone.missed);
     CHECK(sim::host_options(never, variant_flags(Variant::full)).host.tenants[0].tau_ms == 1000);
     never.controller.threshold_ms = 0;
-    CHECK_THROWS_WITH(sim::validate(never),
-                      Catch::Matchers::ContainsSubstring("threshold_ms: 0; expected more than 0"));
+    CHECK_THROWS_WITH(sim::validate(never), Mentions("threshold_ms 0"));
     patient.controller.persistence = 0;
-    CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0),
-                      Catch::Matchers::ContainsSubstring("persistence: 0"));
+    CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0), Mentions("persistence: 0"));
 }
 
 TEST_CASE("scenarios and formulas reject what cannot be") {
@@ -159,14 +157,13 @@ TEST_CASE("scenarios and formulas reject what cannot be") {
     CHECK(sim::kingman_wait(0.5, 1, 1, 3) == 3);    // M/M/1
     CHECK(sim::kingman_wait(0.5, 1, 0, 3) == 1.5);  // M/D/1
     CHECK(std::isinf(sim::kingman_wait(1, 1, 1, 1)));
-    CHECK_THROWS_WITH(sim::kingman_wait(1.5, 1, 1, 1), Catch::Matchers::ContainsSubstring("rho: 1.5"));
+    CHECK_THROWS_WITH(sim::kingman_wait(1.5, 1, 1, 1), Mentions("rho: 1.5"));
     const double inf = std::numeric_limits<double>::infinity();
     const std::vector<double> demand{5, 20}, open{inf, inf}, limited{inf, 4};
     CHECK_FALSE(sim::is_stable(demand, open, 22, 1, 2));
     CHECK(sim::is_stable(demand, limited, 22, 1, 2));
     CHECK_FALSE(sim::is_stable(demand, limited, 22, 2, 2));
-    CHECK_THROWS_WITH(sim::is_stable(demand, std::vector<double>{1}, 22, 1, 2),
-                      Catch::Matchers::ContainsSubstring("throttle: 1"));
+    CHECK_THROWS_WITH(sim::is_stable(demand, std::vector<double>{1}, 22, 1, 2), Mentions("throttle: 1"));
 }
 
 TEST_CASE("two protected tenants: requests of both count, and each has its own instance") {
@@ -245,15 +242,12 @@ TEST_CASE("several trios on a host: each with a hog on its root and a client of 
     CHECK(control::replay_audit(log, sim::host_options(scenario, flags)).first_difference < 0);
 
     scenario.layout.trios = 5;
-    CHECK_THROWS_WITH(sim::validate(scenario),
-                      Catch::Matchers::ContainsSubstring("trios: 5; expected at most one per root"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("trios 5"));
     scenario.layout.gpus_per_root = 5;
-    CHECK_THROWS_WITH(sim::validate(scenario),
-                      Catch::Matchers::ContainsSubstring("at most 16 GPUs below the 4 roots"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("16 GPUs 4"));
     auto pair = host_scenario(HostScenarioName::two_services);
     pair.layout.trios = 2;
-    CHECK_THROWS_WITH(sim::validate(pair),
-                      Catch::Matchers::ContainsSubstring("second_service: expected fewer trios"));
+    CHECK_THROWS_WITH(sim::validate(pair), Mentions("second_service"));
 }
 
 TEST_CASE(
@@ -294,18 +288,17 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
     for (const auto& starts : pairs) REQUIRE(starts.size() == 2);
 
     scenario.layout.starts = {{.gpu = 2}, {}};
-    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts"));
     scenario.layout.starts = {{.gpu = 2, .quota_percent = 10}};
     CHECK_THROWS_WITH(sim::validate(scenario),
-                      Catch::Matchers::ContainsSubstring("starts.gpu: 2") &&
-                          Catch::Matchers::ContainsSubstring("starts.quota_percent: 10"));
+                      Mentions("starts.gpu: 2") && Mentions("starts.quota_percent: 10"));
     scenario.layout.starts = {{.instance = {4, 3}}};
-    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts.instance"));
     // Neighbours do not make room.
     scenario.layout.starts = all.back();
     CHECK_NOTHROW(sim::validate(scenario));
     scenario.layout.neighbours = true;
-    CHECK_THROWS_WITH(sim::validate(scenario), Catch::Matchers::ContainsSubstring("starts.instance"));
+    CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts.instance"));
 }
 
 TEST_CASE("time above the target: all windows or none, and those in which requests are lost or wait") {

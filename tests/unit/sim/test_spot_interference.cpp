@@ -12,7 +12,6 @@
 
 using namespace gpusched;
 using namespace spot_cases;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -223,11 +222,11 @@ TEST_CASE("interference out of range is named") {
     auto options = plain();
     options.cpu_slowdown_milli = {5000};
     options.offline_slowdown_milli = {2, 1};
-    CHECK_THROWS_WITH(replay_spot({}, options), ContainsSubstring("cpu_slowdown_milli[0]") &&
-                                                    ContainsSubstring("offline_slowdown_milli[1]"));
+    CHECK_THROWS_WITH(replay_spot({}, options),
+                      Mentions("cpu_slowdown_milli[0]") && Mentions("offline_slowdown_milli[1]"));
     options = plain();
     options.filters = {"co_location"};
-    CHECK_THROWS_WITH(replay_spot({}, options), ContainsSubstring("co_location_limit"));
+    CHECK_THROWS_WITH(replay_spot({}, options), Mentions("co_location_limit"));
 }
 
 TEST_CASE("generated CPU-only jobs leave all other jobs as they are, and ask for what was asked") {

@@ -194,10 +194,9 @@ TEST_CASE("rankers of one's own are chosen by name, and made ready with the clus
     };
     (void)replay_spot(trace, options, {}, known);
     CHECK(log == "abab");
-    CHECK_THROWS_MESSAGE(replay_spot(trace, options), InvalidInput, "ranker: 'quietest'; expected one of");
+    CHECK_THROWS_MESSAGE(replay_spot(trace, options), InvalidInput, "ranker 'quietest'");
     options.rankers = {"expecting"};
-    CHECK_THROWS_MESSAGE(replay_spot(trace, options, {}, known), InvalidInput,
-                         "rankers: 'expecting'; expected rankers that need no workload");
+    CHECK_THROWS_MESSAGE(replay_spot(trace, options, {}, known), InvalidInput, "rankers 'expecting'");
 }
 
 TEST_CASE("HP jobs alone") {
@@ -292,26 +291,24 @@ TEST_CASE("wrong options and jobs are refused together") {
         (void)replay_spot(trace, options);
         FAIL("accepted");
     } catch (const InvalidInput& e) {
-        const std::vector<std::string> expected{
-            "rankers: 'fgd'; expected rankers that need no workload",
-            "start_delay_s: -1; expected 0 to 1000000000", "job 'k': work_s: 0; expected 1 to 1000000000",
-            "job 'k': arrival_s: 5; expected at least that of the job before, 10",
-            "job 'k': priority_class: other; expected HP or LP"};
-        CHECK(e.problems() == expected);
+        const std::vector<std::string> expected{"rankers 'fgd'", "start_delay_s -1 0 1000000000",
+                                                "job 'k' work_s 0 1 1000000000", "job 'k' arrival_s 5 10",
+                                                "job 'k' priority_class HP LP"};
+        CHECK_THAT(e.problems(), MentionsEach(expected));
     }
-    CHECK_THROWS_MESSAGE(replay_spot({}, {.rankers = {}}), InvalidInput, "rankers: 0 names; expected 1 to 6");
+    CHECK_THROWS_MESSAGE(replay_spot({}, {.rankers = {}}), InvalidInput, "rankers 0 1 6");
     CHECK_THROWS_MESSAGE(replay_spot({}, {.rankers = {"best"}}), InvalidInput, "best");
     CHECK_THROWS_MESSAGE(replay_spot({}, {.measure_from_s = 5, .measure_until_s = 4}), InvalidInput,
-                         "measure_until_s: 4; expected 5 to 1000000000");
+                         "measure_until_s 4 5 1000000000");
     constexpr auto largest = std::numeric_limits<std::int64_t>::max();
     CHECK_THROWS_MESSAGE(replay_spot({}, {.start_delay_s = largest}), InvalidInput,
-                         "start_delay_s: 9223372036854775807; expected 0 to 1000000000");
+                         "start_delay_s 9223372036854775807 0 1000000000");
     CHECK_THROWS_MESSAGE(replay_spot({}, {.measure_until_s = largest}), InvalidInput,
-                         "measure_until_s: 9223372036854775807; expected 0 to 1000000000");
+                         "measure_until_s 9223372036854775807 0 1000000000");
     CHECK_THROWS_MESSAGE(replay_spot({{machine("a", 1)}, {job("j", hp, 1, 1'000'000'001, 1)}}, {}),
-                         InvalidInput, "arrival_s: 1000000001; expected 0 to 1000000000");
+                         InvalidInput, "arrival_s 1000000001 0 1000000000");
     CHECK_THROWS_MESSAGE(replay_spot({{machine("a", 1)}, {job("j", hp, 1, 0, 1'000'000'000'000)}}, {}),
-                         InvalidInput, "work_s: 1000000000000; expected 1 to 1000000000");
+                         InvalidInput, "work_s 1000000000000 1 1000000000");
     CHECK_THROWS_MESSAGE(sim::generate_spot_trace({.gpu_model = "Z80", .nodes = 0, .lp_runtime = 0}),
                          InvalidInput, "3 problems");
 }
