@@ -6,6 +6,7 @@ import pickle
 import gpusched as gs
 import numpy as np
 import pytest
+from messages import naming
 
 
 def document(**more):
@@ -87,7 +88,7 @@ def test_a_document_survives_and_says_its_version():
     assert gs.Cluster.from_json(written).to_json() == written
     for other in (copy.deepcopy(c), pickle.loads(pickle.dumps(c))):
         assert other.to_json() == written
-    with pytest.raises(gs.InvalidInput, match="/nodes/0/resources: is a field of version 2"):
+    with pytest.raises(gs.InvalidInput, match=naming("/nodes/0/resources 2")):
         gs.Cluster.from_json({**document(), "version": 1})
     plain = {**document(), "version": 1, "tasks": []}
     for node in plain["nodes"]:

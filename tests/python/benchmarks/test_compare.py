@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from messages import naming
 
 SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "compare.py"
 
@@ -80,7 +81,7 @@ def test_runs_without_a_partner_are_named(compare, tmp_path, capsys):
 
 def test_bad_input(compare, tmp_path):
     twice = write(tmp_path / "twice", [run("x", "fast", 1, 5.0)] * 2)
-    with pytest.raises(SystemExit, match="line 2: a second run of"):
+    with pytest.raises(SystemExit, match=naming("line 2")):
         compare.read(twice, {})
     (tmp_path / "broken").write_text("{\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="line 1: not JSON"):

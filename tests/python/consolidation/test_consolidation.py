@@ -9,6 +9,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task, tiny_document
+from messages import mention, mentions, naming
 
 
 def fig_15() -> gs.Cluster:
@@ -105,9 +106,9 @@ def test_policies_by_name(small: gs.Cluster) -> None:
         for name in known:
             assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
     assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"}) != preset
-    with pytest.raises(gs.InvalidInput, match=r"node_order: 'fewest_pots'.*did you mean 'fewest_pods'"):
+    with pytest.raises(gs.InvalidInput, match=naming("node_order 'fewest_pots' 'fewest_pods'")):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
-    with pytest.raises(gs.InvalidInput, match=r"^policies: /node_orders: unknown field; .*did you mean 'node_order'"):
+    with pytest.raises(gs.InvalidInput, match=naming("policies /node_orders unknown 'node_order'")):
         gs.consolidate(small, policies={"node_orders": "fewest_pods"})
 
 
@@ -155,11 +156,11 @@ def test_bad_options_are_named(tiny: gs.Cluster, options: dict[str, Any], field:
 
 
 def test_unknown_options_are_type_errors(tiny: gs.Cluster) -> None:
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'gpu_picker'; write policies=\{'gpu_picker': \.\.\.\}"):
+    with pytest.raises(TypeError, match=naming("'gpu_picker' policies={'gpu_picker'")):
         gs.consolidate(tiny, gpu_picker="by_wish")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"consolidate\(\) got an unexpected keyword argument 'partitions'"):
+    with pytest.raises(TypeError, match=naming("'partitions'")):
         gs.consolidate(tiny, partitions=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"^consolidate\(\) got an unexpected keyword argument 'empty_nodes'; it is a field of 'goal'$"):
+    with pytest.raises(TypeError, match=naming("'empty_nodes' 'goal'")):
         gs.consolidate(tiny, empty_nodes=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         gs.consolidate(tiny, "best")  # type: ignore[misc]
@@ -334,7 +335,7 @@ def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
         none: Any = None
         return 1 + none
 
-    with pytest.raises(gs.errors.InvalidType, match=r"^rankers\[0\] \(array\).*array\(\[1, 2\]\); expected a whole number"):
+    with pytest.raises(gs.errors.InvalidType, match=naming("rankers[0] array array([1 2]")):
         gs.place(tiny, new, rankers=[array])
     with pytest.raises(TypeError, match="NoneType") as raised:  # of the function itself
         gs.place(tiny, new, rankers=[mistaken])
@@ -359,7 +360,7 @@ def test_a_task_that_runs_is_not_placed(tiny: gs.Cluster) -> None:
         text = f"^task: '{name}'; expected a pending task; this one runs on node '{node}'$"
         with pytest.raises(gs.InvalidInput, match=text):
             gs.place(tiny, task)
-    with pytest.raises(gs.InvalidInput, match="expected a task of this cluster"):
+    with pytest.raises(gs.InvalidInput, match=naming("task")):
         gs.place(tiny, tiny.copy().tasks[0])
 
 
@@ -370,7 +371,7 @@ def test_feasible_nodes(tiny: gs.Cluster) -> None:
     # A task that runs is judged as if it moved.
     assert gs.allocation.feasible_nodes(tiny, tiny.tasks["fixed"]).tolist() == [0, 1, 2]
     assert tiny.nodes.gpu_count[gs.allocation.feasible_nodes(tiny, "small")].tolist() == [8, 8, 8]
-    with pytest.raises(TypeError, match="task: 3; expected a dict, the name of a pending task, or a Task"):
+    with pytest.raises(TypeError, match=naming("task 3 pending Task")):
         gs.allocation.feasible_nodes(tiny, 3)  # type: ignore[arg-type]
 
 
@@ -384,22 +385,17 @@ def test_find_obstacles(tiny: gs.Cluster) -> None:
     home = tiny.nodes.index(task.node)
     assert gs.allocation.find_obstacles(tiny, task, old_copy="leaves")[home] == "none"
     assert tiny.tasks[task.name].node == task.node  # the cluster is as it was
-    with pytest.raises(gs.InvalidInput, match="old_copy: 'left'; expected one of 'stays', 'leaves'"):
+    with pytest.raises(gs.InvalidInput, match=naming("old_copy 'left' 'stays' 'leaves'")):
         gs.allocation.find_obstacles(tiny, new, old_copy="left")
 
 
 def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)
-    assert sorted(raised.value.problems) == [
-        "depth: 0; expected 1 to 16",
-        "exempt: unknown node 'nowhere'",
-        f"max_moves: {2**70}; expected 0 to 9223372036854775807",
-        f"seed: {2**64}; expected 0 to 18446744073709551615",
-    ]
+    assert mention(sorted(raised.value.problems), ["depth 0 1 16", "exempt unknown node 'nowhere'", f"max_moves {2 ** 70} 0 9223372036854775807", f"seed {2 ** 64} 0 18446744073709551615"])
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidation.explain(tiny, gs.consolidate(tiny), "here", max_disrupted=-1)
-    assert raised.value.problems == ["node: unknown node 'here'", "max_disrupted: -1; expected at least 0"]
+    assert mention(raised.value.problems, ["node unknown 'here'", "max_disrupted -1 0"])
 
 
 @pytest.mark.parametrize(
@@ -409,7 +405,7 @@ def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
 def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object, expected: str) -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidate(tiny, depth=value)  # type: ignore[arg-type]
-    assert raised.value.problems == [f"depth: {value!r}; expected {expected}"]
+    assert mention(raised.value.problems, [f"depth {value!r} {expected}"])
 
 
 @pytest.mark.parametrize(
@@ -422,9 +418,9 @@ def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object, 
 def test_numbers_that_do_not_fit_are_told_with_their_range(
     tiny: gs.Cluster, value: object, text: str
 ) -> None:
-    with pytest.raises(gs.InvalidInput, match=f"^seed: {text}; expected 0 to 18446744073709551615$"):
+    with pytest.raises(gs.InvalidInput, match=naming(f"seed {text} 0 18446744073709551615")):
         gs.consolidate(tiny, seed=value)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="^seed: 1.5; expected an integer from 0 to 18446744073709551615$"):
+    with pytest.raises(gs.InvalidInput, match=naming("seed 1.5 0 18446744073709551615")):
         gs.consolidate(tiny, seed=1.5)  # type: ignore[arg-type]
     if value == 10**5000:
         text = "^time_limit: a value of type int; expected a number up to"
@@ -527,7 +523,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
         with pytest.raises(gs.InvalidInput, match=message):
             gs.consolidate(small, policies={kind: lambda c, answer=answer: answer})
     if kind == "node_weight":
-        with pytest.raises(gs.InvalidInput, match=rf"{field} for node '.*': -1; expected 0 to "):
+        with pytest.raises(gs.InvalidInput, match=naming(f"{field} node -1 0")):
             gs.consolidate(small, policies={kind: lambda c: -np.ones(n)})
 
     class Enough(Exception):
@@ -537,7 +533,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
         raise Enough(kind)
 
     # InvalidType where it is asked within the search; the others are asked while all of `policies` is checked.
-    with pytest.raises(gs.InvalidInput, match=rf"^policies\.{kind}: .*; expected a function that is called as f\(cluster\)$"):
+    with pytest.raises(gs.InvalidInput, match=naming(f"policies.{kind}")):
         gs.consolidate(small, policies={kind: lambda: [0] * n})
     for threads in (1, 4):
         with pytest.raises(Enough, match=kind):
@@ -546,7 +542,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
 
 
 def test_policies_that_cannot_be_functions_say_so(small: gs.Cluster) -> None:
-    with pytest.raises(gs.InvalidInput, match=r"policies\.ejection_rule: .*; expected a name: policies of this kind are asked within"):
+    with pytest.raises(gs.InvalidInput, match=naming("policies.ejection_rule")):
         gs.consolidate(small, policies={"ejection_rule": lambda c: []})
     with pytest.raises(gs.InvalidInput) as caught:
         gs.consolidate(small, policies={"node_order": 3, "gpu_picker": print})  # type: ignore[dict-item]
@@ -558,7 +554,7 @@ def test_a_price_trades_gpus_for_moves(small: gs.Cluster) -> None:
     assert some.stats["price"] == 2500
     assert 0 < some.stats["vacated_gpus"] < everything.stats["vacated_gpus"]
     assert some.stats["value_milli"] == 1000 * some.stats["vacated_weight"] - 2500 * some.stats["relocation_cost"]
-    with pytest.raises(gs.errors.InvalidInput, match="price: -1; expected 0 to 1000000000"):
+    with pytest.raises(gs.errors.InvalidInput, match=naming("price -1 0 1000000000")):
         gs.consolidate(small, price=-1)
 
 
@@ -595,7 +591,7 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     for point in frontier.points:
         assert gs.verify.plan(small, point.plan).ok
         assert len(point.plan.moves) == point.moves
-    with pytest.raises(gs.errors.InvalidInput, match="points: 0; expected 1 to 1000"):
+    with pytest.raises(gs.errors.InvalidInput, match=naming("points 0 1 1000")):
         gs.consolidation.frontier(small, points=0)
 
 
@@ -623,7 +619,7 @@ def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
     for again in (gs.Plan.from_json(document), pickle.loads(pickle.dumps(plan))):
         assert (again.goal, again.goal_reached, again) == (plan.goal, True, plan)
     wrong = gs.verify.plan(cluster, {**document, "goal_reached": False})
-    assert wrong.violations == ["goal_reached: is false, but there are 2 of 2"]
+    assert mention(wrong.violations, ["goal_reached 2"])
 
 
 @pytest.mark.parametrize(
@@ -671,7 +667,7 @@ def test_moves_of_anybody_become_a_plan() -> None:
         gs.order_into_waves(cluster, [("nobody", "nowhere"), ("small",), ("small", "n1", [99])])
     assert len(error.value.problems) == 4
     bare = small({"a": 2, "b": 0}, [{"name": "t", "node": "a", "gpu_count": 0}])
-    with pytest.raises(gs.InvalidInput, match="expected none, because node 'b' has no GPUs"):
+    with pytest.raises(gs.InvalidInput, match=naming("node 'b' GPUs")):
         gs.order_into_waves(bare, [("t", "b", [0])])
 
 
@@ -685,7 +681,7 @@ def test_a_move_that_was_not_made_is_explained() -> None:
     back = ask("small", "n0")
     assert (back.fate, back.closed_by) == ("node_closed", "emptied")
     assert (back.cost, back.weight, back.value_milli) == (-1, -8, -8000 + 100)
-    assert "task 'small' cannot move to node 'n0'" in str(back)
+    assert mentions(str(back), "task 'small' node 'n0'")
     assert ask("small", "n1").fate == "is_there"
     assert ask("small", "n2").closed_by == "empty"
     assert (ask("fixed", "n2").fate, ask("fixed", "n2").fixed_by) == ("task_stays", "locked")
@@ -693,7 +689,7 @@ def test_a_move_that_was_not_made_is_explained() -> None:
         ask("nobody", "n0")
     before = gs.explain_move(cluster, "small", "n1")
     assert (before.fate, before.from_node, before.weight, before.cost) == ("possible", "n0", 8, 1)
-    assert str(gs.explain_move(cluster, "small", "n0")) == "task 'small' is on node 'n0' already"
+    assert mentions(str(gs.explain_move(cluster, "small", "n0")), "task 'small' node 'n0'")
 
 
 def to_clear() -> gs.Cluster:
@@ -717,7 +713,7 @@ def test_empty_nodes_are_opened_at_a_price() -> None:
     assert plan.stats["opened_nodes"] == 1 and plan.stats["opened_gpus"] == 8
     assert plan.stats["value_milli"] == 8000 - 700 * 8
     assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
-    with pytest.raises(gs.InvalidInput, match="open_price: 700; expected at least 1000 where clear"):
+    with pytest.raises(gs.InvalidInput, match=naming("open_price 700 1000")):
         gs.consolidate(cluster, open_price=700)
     assert gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate == "too_dear"
     closed = gs.consolidation.bound(cluster)
@@ -740,7 +736,7 @@ def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
     assert [move.to for move in plan.moves] == ["c"]
     assert not gs.consolidate(cluster, rule=tenants_apart).moves
     checked = gs.verify.plan(cluster, plan, rule=lambda task, node: (task, node) != ("blue", "c"))
-    assert checked.violations == ["wave 0, move #0 of task 'blue' from 'b' to 'c': rule: refuses it"]
+    assert mention(checked.violations, ["wave 0 move #0 task 'blue' 'b' 'c' rule"])
     assert gs.verify.plan(cluster, plan, rule=lambda task, node: True).ok
     assert not gs.consolidation.frontier(cluster, rule=tenants_apart).points
     assert not gs.consolidate(cluster, goal={"empty_nodes": 2}, rule=tenants_apart).goal_reached
@@ -765,9 +761,9 @@ def test_what_a_rule_answers_is_checked() -> None:
     ):
         with pytest.raises(gs.InvalidInput, match=message):
             gs.consolidate(cluster, rule=lambda c, answer=answer: answer)
-    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+    with pytest.raises(gs.InvalidInput, match=naming("rule 3")):
         gs.consolidate(cluster, rule=3)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="rule: 3; expected a callable"):
+    with pytest.raises(gs.InvalidInput, match=naming("rule 3")):
         gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
 
 
@@ -848,7 +844,7 @@ def test_a_plan_says_at_which_price_it_was_made() -> None:
     document["cost"] = {"moves": 12.5}
     assert gs.Plan.from_json(document).cost == {"moves": 12.5}
     document["price"] = -1
-    with pytest.raises(gs.InvalidInput, match="/price: expected an integer from 0 to .*, found -1"):
+    with pytest.raises(gs.InvalidInput, match=naming("/price 0 -1")):
         gs.Plan.from_json(document)
     points = gs.frontier(cluster, points=4)
     frame = points.to_pandas()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from gpusched import cli
+from messages import naming
 
 ASI_SHAPES = [(1, 8), (1, 12), (4, 32), (4, 48), (4, 64), (8, 64), (8, 96), (8, 128)]
 MODELS = ("A", "B", "C")
@@ -155,7 +156,7 @@ def test_the_two_accountings_differ_where_spot_tasks_run(tmp_path: Any, capsys: 
     assert [gs.fragmentation.report(cluster, "asi", accounting=a)[0].total_idle for a in ("all", "hp")] == [0, 8]
     assert gs.fragmentation.unusable_nodes(cluster, (8, 129), accounting="hp")[0].gpus == 8
     assert len(gs.fragmentation.unusable_nodes(cluster, (8, 129))) == 0
-    with pytest.raises(gs.InvalidInput, match="gpus_per_pod: 8; expected none with accounting 'hp'"):
+    with pytest.raises(gs.InvalidInput, match=naming("gpus_per_pod 8 'hp'")):
         gs.fragmentation.switch_slots(cluster, gpus_per_pod=8, accounting="hp")
     with pytest.raises(gs.InvalidInput, match="accounting: 'lp'"):
         gs.fragmentation.report(cluster, accounting="lp")  # type: ignore[arg-type]

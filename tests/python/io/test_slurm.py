@@ -8,6 +8,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from gpusched import cli
+from messages import mentions, naming
 
 SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"
 NODES, JOBS, PARTITIONS, TOPOLOGY = (SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf"))
@@ -45,7 +46,7 @@ def test_options_say_who_may_be_evicted_and_how_many_wait():
     assert not task("1202/0", ignore_protection=True).preemptible
     assert task("1202/0", ignore_protection=True, evict_without_requeue=True).preemptible
     assert len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks) == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
-    with pytest.raises(gs.InvalidInput, match="examples: -1; expected 0 to 1000"):
+    with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
         gs.io.read_slurm(NODES, examples=-1)
 
 
@@ -56,7 +57,7 @@ def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
         gs.io.read_slurm(JOBS)
     with pytest.raises(gs.BackendError):
         gs.io.read_slurm(tmp_path / "missing")
-    with pytest.raises(gs.InvalidInput, match="path: 3; expected a path"):
+    with pytest.raises(gs.InvalidInput, match=naming("path 3")):
         gs.io.read_slurm(3)
     with pytest.raises(gs.InvalidInput, match="scontrol prints .*gpusched import slurm"):
         gs.Cluster.from_json(NODES)
@@ -77,4 +78,4 @@ def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys
         assert cli.main(command) == 2, command
         assert "`gpusched import slurm`" in capsys.readouterr().err
     assert cli.main(["import", "slurm", *files, "-o", out, "--evict-bare-pods"]) == 2
-    assert "--evict-bare-pods: not an option of import slurm" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "--evict-bare-pods")

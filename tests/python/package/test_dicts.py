@@ -12,6 +12,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from clusters import document, make_node, make_task
+from messages import mention, mentions
 
 NEITHER = "or a name that begins with x-"
 WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
@@ -46,11 +47,11 @@ def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) ->
 def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
     workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
     assert [problem.split(": ")[1] for problem in workload] == ["/0/gpu_count", "/0/wieght", "/1/weight", "/2"]
-    assert workload[1].endswith("did you mean 'weight'?") and workload[3] == "workload: /2: expected an object, found 3"
+    assert workload[1].endswith("did you mean 'weight'?") and mentions(workload[3], "workload /2 3")
     overrides = problems(gs.sim.simulate_host, seeds=[0], overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]})
     assert [problem.split(": ")[1] for problem in overrides] == ["/dwel", "/duration_s", "/servers", "/classes/0"]
     assert overrides[0].endswith("did you mean 'dwell'?")
-    assert overrides[3] == "overrides: /classes/0: expected a row of share, bytes, compute_ms, found an array"
+    assert mentions(overrides[3], "overrides /classes/0 share compute_ms array")
     vertices = problems(gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], [])
     assert [problem.split(": ")[1] for problem in vertices] == ["/0/id", "/0/colour", "/1/kind"]
     tasks = problems(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
@@ -73,12 +74,7 @@ def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster
 
 
 def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> None:
-    assert problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}) == [
-        "goal: /slots/gpu_count: {1} of type set; expected a list",
-        "goal: /slots: key 3; expected a string",
-        "goal: /slots/3: b'x' of type bytes; expected None, a bool, an int, a float, a string, a list or a dict",
-        "goal: /count: nan; expected a finite number",
-    ]
+    assert mention(problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}), ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x' None", "goal /count nan"])
 
 
 class Endless:
@@ -125,8 +121,8 @@ def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> Non
 
 
 def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
-    assert problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3) == ["allocations[1]: 3; expected an Allocation"]
-    assert problems(gs.allocation.to_plan, None) == ["allocations[0]: None; expected an Allocation"]
+    assert mention(problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"])
+    assert mention(problems(gs.allocation.to_plan, None), ["allocations[0] None Allocation"])
     assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2]); expected None, ")
     for read, names in (
         (gs.io.read_openb, ("node_csv", "pod_csv")),
@@ -135,14 +131,14 @@ def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> 
     ):
         for name in names:
             arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
-            assert problems(read, **arguments) == [f"{name}: 3; expected a path: a string or an os.PathLike"]
+            assert mention(problems(read, **arguments), [f"{name} 3 os.PathLike"])
     for call in (lambda jobs: gs.allocate_many(cluster, jobs), lambda jobs: gs.allocation.with_job(cluster, *jobs)):
-        assert problems(call, [job(), None]) == ["jobs[1]: None; expected a dict, or the name of a job of the cluster"]
-        assert problems(call, [job(), {"name": "k", "pods": 3}]) == ["jobs[1]: /pods: expected an array, found 3"]
-    assert problems(gs.control.Controller) == ["options: None; expected a configuration, or `mig`"]
+        assert mention(problems(call, [job(), None]), ["jobs[1] None job"])
+        assert mention(problems(call, [job(), {"name": "k", "pods": 3}]), ["jobs[1] /pods array 3"])
+    assert mention(problems(gs.control.Controller), ["options None `mig`"])
     model, gpus = gs.serving.language_model("Llama-3-70B"), [gs.serving.gpu_type("H200")]
     deployment = gs.serving.enumerate_deployments(model, gpus, [8])[0]
-    assert problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1) == ["gpus: none; expected the GPU types of the deployment"]
+    assert mention(problems(gs.serving.estimate_throughput, model, [], deployment, 1, 1), ["gpus GPU"])
 
 
 def test_lists_of_dicts_are_lists() -> None:
@@ -174,7 +170,7 @@ def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
     places = ["/pods/0/count", "/pods/0/gpu_cuont", "/pods/0/cpu_milli", "/mode", "/levle", "/subgroups/0", "field 'name' is missing"]
     assert [problem.split(": ")[1] for problem in told] == places
     assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
-    assert problems(gs.allocate, cluster, {**job(), "name": ""}) == ['job: /name: expected a name, found ""']
+    assert mention(problems(gs.allocate, cluster, {**job(), "name": ""}), ['job /name ""'])
 
 
 @pytest.mark.parametrize(
@@ -191,7 +187,7 @@ def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(cluster: gs.Clus
     assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
     found = problems(gs.Plan.from_json, {**plan, "cost": cost})
     assert len(found) == 1 and found[0].startswith(f"<dict>: {told}")
-    assert "did you mean 'moves'" in found[0] or "moved" not in cost
+    assert mentions(found[0], "'moves'") or "moved" not in cost
 
 
 def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Cluster, tmp_path: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import gpusched as gs
 import pytest
+from messages import mentions
 
 PACKAGE = Path(gs.__file__).parent
 OTHERS = {
@@ -82,7 +83,7 @@ def test_other_after_ours_is_an_import_error(site, arguments):
     install_other(site)
     done = run(site, *arguments)
     assert done.returncode != 0
-    assert "ImportError: gpusched-algorithms: files in" in done.stderr
+    assert mentions(done.stderr, "ImportError gpusched-algorithms")
     assert "the distribution gpusched 0.4.0" in done.stderr
     assert "replaced: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
 
@@ -98,7 +99,7 @@ def test_every_public_module_says_so(site):
     for module in sorted(modules):
         done = run(site, "-c", f"import gpusched.{module}")
         assert done.returncode != 0, module
-        assert "ImportError: gpusched-algorithms: files in" in done.stderr, module
+        assert mentions(done.stderr, "ImportError gpusched-algorithms"), module
 
 
 def test_the_message_is_the_import_error_s_own(site):
@@ -131,6 +132,6 @@ def test_other_removed_again_leaves_holes(site):
     # Without __init__.py Python takes the folder for a namespace package, and runs nothing of it.
     done = run(site, "-S", "-c", "import gpusched as gs; print(gs.__file__); gs.Cluster")
     assert done.stdout == "None\n"
-    assert "AttributeError: module 'gpusched' has no attribute 'Cluster'" in done.stderr
+    assert mentions(done.stderr, "AttributeError 'gpusched' 'Cluster'")
     done = run(site, "-S", "-c", "from gpusched import milp")
-    assert "ImportError: gpusched-algorithms: files in" in done.stderr
+    assert mentions(done.stderr, "ImportError gpusched-algorithms")

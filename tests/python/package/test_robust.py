@@ -15,6 +15,7 @@ from typing import Any
 import gpusched as gs
 import pytest
 from clusters import document, make_node, make_task, tiny_document
+from messages import mentions, naming
 
 EVERYTHING_WITH_NONE = """
 import faulthandler, inspect, itertools, signal, sys
@@ -199,12 +200,12 @@ def test_what_json_cannot_hold_is_told_with_everything_else() -> None:
         gs.Cluster.from_json(bad)
     found = raised.value.problems
     assert len(found) == 6
-    assert "<dict>: /nodes/0/gpu_model: 'half \\ud800'; expected text, found half of a surrogate pair" in found
-    assert "<dict>: /tasks/0/move_cost: an integer of 16610 bits; expected at most 1024" in found
-    assert "<dict>: /now: inf; expected a finite number" in found
-    assert "<dict>: /x-keys: key '\\udfff'; expected text, found half of a surrogate pair" in found
-    assert "<dict>: /x-keys: key a value of type int; expected a string" in found
-    assert "<dict>: /x-keys/a value of type int/in: '\\ud801'; expected text, found half of a surrogate pair" in found
+    assert mentions(found, "<dict> /nodes/0/gpu_model 'half \\ud800'")
+    assert mentions(found, "<dict> /tasks/0/move_cost 16610 1024")
+    assert mentions(found, "<dict> /now inf")
+    assert mentions(found, "<dict> /x-keys '\\udfff'")
+    assert mentions(found, "<dict> /x-keys")
+    assert mentions(found, "<dict> /x-keys/a int/in '\\ud801'")
     for problem in found:
         problem.encode()  # can be printed
 
@@ -216,7 +217,7 @@ def test_every_mapping_is_a_document(tiny: gs.Cluster) -> None:
     text["nodes"] = [MappingProxyType(node) for node in text["nodes"]]
     assert gs.Cluster.from_json(MappingProxyType(text)) == tiny
     text["tasks"][0]["labels"] = MappingProxyType({"a": {1}})
-    with pytest.raises(gs.InvalidInput, match="^<dict>: /tasks/0/labels/a: .1. of type set; expected a list$"):
+    with pytest.raises(gs.InvalidInput, match=naming("<dict> /tasks/0/labels/a .1")):
         gs.Cluster.from_json(MappingProxyType(text))
 
 

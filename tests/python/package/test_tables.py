@@ -18,6 +18,7 @@ from clusters import document, make_node, make_task
 from gpusched import serving
 from gpusched.fragmentation import Report, Row, Table
 from gpusched.serving import DeploymentCosts
+from messages import naming
 
 STORED = Path(__file__).resolve().parents[2] / "golden" / "python" / "tables.pickle"
 REQUEST: dict[str, Any] = {
@@ -138,5 +139,5 @@ def test_columns_of_ones_own_have_the_kind_that_they_say() -> None:
     same_types([Table(kinds, []), Table(kinds, [("a", 1, None, [])]), Table(kinds, [(None, 1, 2, ["t"])])])  # type: ignore[arg-type]
     # Names alone: as pandas finds them, whatever columns of the library have the name.
     assert list(Table(["gpus"], [(2.5,)]).to_pandas()["gpus"]) == [2.5]
-    with pytest.raises(gs.InvalidInput, match=r"columns\['a'\]: 'txt'; expected one of text, whole, .*; did you mean 'text' or 'texts'"):
+    with pytest.raises(gs.InvalidInput, match=naming("columns['a'] 'txt' text whole 'text' 'texts'")):
         Table({"a": "txt"}, [])  # type: ignore[dict-item]

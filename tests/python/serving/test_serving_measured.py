@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from gpusched import serving
 from rate_requests import SHAPES, request, row, validator
+from messages import mention, mentions
 
 pytestmark = pytest.mark.usefixtures("solver")
 
@@ -44,9 +45,7 @@ def test_measured_only_plans_with_nothing_else() -> None:
     # By hand: per $ 9 / 12 and 4 / 7.2: two H100 groups.
     assert plan.cost == pytest.approx(24) and plan.cost_bound == pytest.approx(24)
     none = serving.plan_serving(request(measured=rows), rate={"code": 1.0}, measured_only=True)
-    assert none.status == "infeasible" and none.binding == [
-        "workload 'code' of 'Llama-3-70B': no deployment of these GPU types was measured for it"
-    ]
+    assert none.status == "infeasible" and mention(none.binding, ["workload 'code' 'Llama-3-70B' GPU"])
 
 
 def test_measured_latencies_at_loads() -> None:
@@ -62,9 +61,7 @@ def test_measured_latencies_at_loads() -> None:
     assert serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0]["count"] == 3
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
-    assert none.makespan is None and none.binding == [
-        "workload 'chat' of 'Llama-3-70B': ttft_p90_s of 0.2 s is less than 0.3 s, the least that was measured (H100 1x4 at 2 requests/s)"
-    ]
+    assert none.makespan is None and mention(none.binding, ["workload 'chat' 'Llama-3-70B' ttft_p90_s 0.2 0.3 H100 1x4 2 requests/s"])
     residual = serving.calibrate(asked)["residuals"][0]
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
 
@@ -201,7 +198,7 @@ def test_pipelines_without_any_measurement() -> None:
     # Where too few GPUs for a group are there, it is said that pipelines would do.
     few = request(gpus={"H100": {"available": 1, "price": 3.0}, "L40S": {"available": 3, "price": 1.1}})
     refused = serving.plan_serving(few, rate={"chat": 0.5})
-    assert "unmeasured_pipelines: with them there is a plan for 5.2 $/h by estimates that nobody checked" in refused.binding
+    assert mentions(refused.binding, "unmeasured_pipelines plan 5.2 $/h")
     assert serving.plan_serving(few, rate={"chat": 0.5}, unmeasured_pipelines=True).cost == pytest.approx(5.2)
     # What runs goes on where it is the best, whoever measured it.
     plan = serving.plan_serving(request(), rate={"chat": 5.0}, unmeasured_pipelines=True)

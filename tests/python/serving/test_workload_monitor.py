@@ -12,6 +12,7 @@ import gpusched as gs
 import numpy as np
 import pytest
 from gpusched import serving
+from messages import naming
 
 
 def request(amounts: Sequence[float], word: str = "requests") -> dict[str, Any]:
@@ -136,7 +137,7 @@ def test_kinds_by_lengths() -> None:
     assert monitor.kind_of(2000, 20) == ("Llama-3-70B", "w0")
     assert monitor.kind_of(500, 700) == ("Llama-3-70B", "w2")
     assert monitor.kind_of(0, 0)[0] == "Llama-3-70B"
-    with pytest.raises(gs.InvalidInput, match="model: 'x'; expected one of 'Llama-3-70B'"):
+    with pytest.raises(gs.InvalidInput, match=naming("model 'x' 'Llama-3-70B'")):
         monitor.kind_of(1, 1, "x")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import gpusched as gs
 import pytest
 from clusters import document, make_node
+from messages import naming
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_machine_changes_and_is_copied() -> None:
     assert graph.release("a") == [0, 1] and graph == fresh
     with pytest.raises(gs.InvalidInput, match="free, healthy GPUs"):
         graph.allocate([9], "b")
-    with pytest.raises(gs.InvalidInput, match="gpus: 64; expected an integer from 0 to 63"):
+    with pytest.raises(gs.InvalidInput, match=naming("gpus 64 0 63")):
         graph.locality([64])
     dot = gs.topology.hardware_to_dot(graph)
     assert dot.startswith("graph hardware") and "core 3" not in dot
@@ -206,7 +207,7 @@ def test_reading_a_network(tmp_path: Path) -> None:
     cluster = gs.Cluster.from_json(document([make_node("n2"), make_node("n9", network=["x"])], []))
     placed = gs.io.set_network(cluster, reading)
     assert [list(node.network) for node in placed.nodes] == [["top", "b"], ["x"]]
-    with pytest.raises(gs.InvalidInput, match=":1: switch 'c' has no line"):
+    with pytest.raises(gs.InvalidInput, match=naming(":1 'c'")):
         conf.write_text("SwitchName=top Switches=c\n")
         gs.io.read_slurm_topology(conf)
 
@@ -226,7 +227,7 @@ def test_racks() -> None:
     preset = gs.topology.rack_preset("gb200-nvl72")
     assert preset is not None and (preset.nodes_per_rack, preset.gpus_per_node) == (18, 4)
     assert copy.copy(preset) == preset
-    with pytest.raises(gs.InvalidInput, match="rack preset: 'abacus'; expected one of gb200-nvl72"):
+    with pytest.raises(gs.InvalidInput, match=naming("preset 'abacus' gb200-nvl72")):
         gs.topology.rack_preset("abacus")
     nodes = [make_node(f"n{i}", gpu_count=4, network=["s"]) for i in range(36)]
     cluster = gs.Cluster.from_json(document(nodes, []))
@@ -262,7 +263,7 @@ def test_node_resource_topology(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidInput, match="core_group_size: 0"):
         gs.io.machine_of(node, core_group_size=0)
     path.write_text('{"kind": "Pod"}')
-    with pytest.raises(gs.InvalidInput, match="expected objects of kind NodeResourceTopology"):
+    with pytest.raises(gs.InvalidInput, match=naming("NodeResourceTopology")):
         gs.io.read_node_resource_topology(path)
     with pytest.raises(gs.BackendError):
         gs.io.read_node_resource_topology(tmp_path / "none.json")
