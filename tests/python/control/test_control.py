@@ -239,13 +239,13 @@ def test_settings_of_the_controller_are_overridden() -> None:
     assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
     assert run().structural_actions[0] > 0 == run(persistence=1000).structural_actions[0]
     for overrides, message in (
-        ({"threshold_ms": 0.0}, "overrides: /threshold_ms: expected a number above 0, at most 1e\\+06, found 0"),
+        ({"threshold_ms": 0.0}, "overrides /threshold_ms 0 1e+06"),
         ({"persistence": 0}, "persistence: 0"),
         ({"quota_levels": [40]}, "quota_levels"),
         ({"io_levels_mb_s": [600]}, "io_levels_mb_s"),
-        ({"persistance": 3}, "did you mean 'persistence'"),
+        ({"persistance": 3}, "'persistence'"),
     ):
-        with pytest.raises(gs.InvalidInput, match=message):
+        with pytest.raises(gs.InvalidInput, match=naming(message)):
             gs.sim.simulate_host(seeds=[0], duration_s=60, overrides=overrides)
 
 

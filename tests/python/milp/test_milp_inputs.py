@@ -94,18 +94,18 @@ def test_states_of_other_versions_are_refused(tiny):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, r"solver's answer: None; expected a dict with status, x, bound"),
-        ([], r"solver's answer: \[\]; expected a dict"),
-        ({}, "solver's answer: status is missing"),
-        ({"status": "great"}, "solver's answer.status: 'great'; expected one of"),
+        (None, "answer None"),
+        ([], "answer []"),
+        ({}, "answer missing"),
+        ({"status": "great"}, "answer.status 'great'"),
         ({"status": "optimal", "x": "abc"}, "solver's answer.x"),
         ({"status": "optimal", "x": np.zeros((2, 2))}, "solver's answer.x"),
-        ({"status": "optimal", "bound": "x"}, "solver's answer.bound: 'x'; expected a number"),
-        ({"status": "failed", "message": 3}, "solver's answer.message: 3; expected a string"),
+        ({"status": "optimal", "bound": "x"}, "answer.bound 'x'"),
+        ({"status": "failed", "message": 3}, "answer.message 3"),
     ],
 )
 def test_malformed_answers_of_a_solver(answer, message):
-    with pytest.raises(gs.InvalidInput, match=message):
+    with pytest.raises(gs.InvalidInput, match=naming(message)):
         milp.serving_plan(*EXAMPLE).solve(solver=lambda model, options: answer)
 
 

@@ -113,13 +113,13 @@ def test_that_nothing_helps_is_a_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"format": "gpusched.plan"}, "format: 'gpusched.plan'; expected 'gpusched.bundle'"),
-        ({"version": 2}, "version: 2; expected 1"),
-        ({"command": "consolidat"}, "did you mean 'consolidate'"),
+        ({"format": "gpusched.plan"}, "format 'gpusched.plan' 'gpusched.bundle'"),
+        ({"version": 2}, "version 2 1"),
+        ({"command": "consolidat"}, "'consolidate'"),
         ({"options": {"sed": 1}}, "sed"),
-        ({"options": []}, r"options: \[\]; expected a mapping"),
-        ({"other": 1}, "unknown field 'other'; expected format, version, "),
-        ({"optoins": {}}, "unknown field 'optoins'; .*; did you mean 'options'"),
+        ({"options": []}, "options []"),
+        ({"other": 1}, "unknown 'other'"),
+        ({"optoins": {}}, "unknown 'optoins' 'options'"),
         ({"cluster": {"format": "gpusched.cluster"}}, "version"),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, change: dict[str, Any], pr
     gs.bundles.save(bundle, "consolidate", waiting(), {"seed": 1}, gs.consolidate(waiting(), seed=1))
     document = json.loads(bundle.read_text())
     bundle.write_text(json.dumps({**document, **change}))
-    with pytest.raises(gs.InvalidInput, match=problem):
+    with pytest.raises(gs.InvalidInput, match=naming(problem)):
         gs.bundles.replay(bundle)
 
 

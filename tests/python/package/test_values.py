@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gpusched import serving, sim
 from gpusched.errors import InvalidType
+from messages import naming
 
 CHAT = {"input": 496, "output": 510, "requests": 10}
 REQUEST: dict[str, Any] = {
@@ -100,12 +101,12 @@ def test_values_are_named_with_what_was_expected(call: Callable[[], Any], told: 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: sim.compare_hosts(["static"], [0], duratin_s=1), r"compare_hosts\(\) .*'duratin_s'; did you mean 'duration_s'\?"),
-        (lambda: serving.follow_workload(REQUEST, plan(), [], slak=0.1), r"follow_workload\(\) .*'slak'; did you mean 'slack'\?"),
+        (lambda: sim.compare_hosts(["static"], [0], duratin_s=1), "compare_hosts() 'duratin_s' 'duration_s'"),
+        (lambda: serving.follow_workload(REQUEST, plan(), [], slak=0.1), "follow_workload() 'slak' 'slack'"),
     ],
 )
 def test_unknown_keywords_name_the_function(call: Callable[[], Any], told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=naming(told)):
         call()
 
 

@@ -90,13 +90,13 @@ def test_nothing_heavy_is_imported_with_the_package() -> None:
 
 def test_absurd_sizes_are_refused_and_wide_figures_fit(small: gs.Cluster, tmp_path: Path) -> None:
     for options, text in (
-        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 20000"),
-        ({"max_nodes": 10**9}, "max_nodes: 1000000000; expected an integer from 1 to 20000"),
-        ({"gpus": 65}, "gpus: 65; expected an integer from 1 to 64"),
-        ({"gpus": 10**5000}, "gpus: a value of type int; expected an integer from 1 to 64"),
-        ({"gpus": 7}, r"gpus: 7; expected the GPUs of some node \(.*8"),
+        ({"max_nodes": 0}, "max_nodes 0 1 20000"),
+        ({"max_nodes": 10**9}, "max_nodes 1000000000 1 20000"),
+        ({"gpus": 65}, "gpus 65 1 64"),
+        ({"gpus": 10**5000}, "gpus 1 64"),
+        ({"gpus": 7}, "gpus 7 GPUs node 8"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_occupancy(small, **options)
     head = {"format": "gpusched.plan", "version": 1, "vacated_nodes": []}
     move = {"task": "t", "from": "a", "to": "b", "gpus": [], "wave": 3}
@@ -166,12 +166,12 @@ def test_nodes_of_gpus_are_chosen_and_sampled(large: gs.Cluster) -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["u", "m"]
     assert plotting.plot_gpus(large, max_nodes=10).get_xlabel().startswith("10 of ")
     for options, text in (
-        ({"nodes": []}, "nodes: none; expected at least one"),
-        ({"nodes": "u"}, "nodes: 'u'; expected a list of names"),
-        ({"level": "rack"}, "level: 'rack'; expected 'socket' or 'numa'"),
-        ({"max_nodes": 0}, "max_nodes: 0; expected an integer from 1 to 2000"),
+        ({"nodes": []}, "nodes"),
+        ({"nodes": "u"}, "nodes 'u'"),
+        ({"level": "rack"}, "level 'rack' 'socket' 'numa'"),
+        ({"max_nodes": 0}, "max_nodes 0 1 2000"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_gpus(cluster, **options)
     with pytest.raises(gs.InvalidInput, match="nodes: none has GPUs"):
         plotting.plot_gpus(gs.Cluster.from_json(document([make_node("c", gpu_count=0, gpu_model=None)], [])))
@@ -199,12 +199,12 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
     total = sum(bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box)
     assert total == pytest.approx(large.nodes.gpu_count.sum())
     for options, text in (
-        ({"jobs": ["no such"]}, "jobs: 'no such'; expected jobs of the cluster"),
-        ({"jobs": "one"}, "jobs: 'one'; expected a list of names"),
-        ({"jobs": []}, r"len\(jobs\): 0; expected an integer from 1 to 16"),
-        ({"level": 2}, "level: 2; expected an integer from 0 to 1"),
+        ({"jobs": ["no such"]}, "jobs 'no such'"),
+        ({"jobs": "one"}, "jobs 'one'"),
+        ({"jobs": []}, "len(jobs) 0 1 16"),
+        ({"level": 2}, "level 2 0 1"),
     ):
-        with pytest.raises(gs.InvalidInput, match=text):
+        with pytest.raises(gs.InvalidInput, match=naming(text)):
             plotting.plot_switches(cluster, **options)
 
 

@@ -243,11 +243,11 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
         with pytest.raises(Enough):
             ask(cluster, b, cost=fail)
         for answer, message in (
-            (-1, "cost: -1; expected GPU-seconds, 0 to 7.2e13, for task 'c"),
-            (float("nan"), "cost: nan; expected GPU-seconds"),
-            ("much", "cost: 'much'; expected a number"),
+            (-1, "cost -1 GPU-seconds 0 7.2e13 task 'c"),
+            (float("nan"), "cost nan GPU-seconds"),
+            ("much", "cost 'much'"),
         ):
-            with pytest.raises(gs.InvalidInput, match=message):
+            with pytest.raises(gs.InvalidInput, match=naming(message)):
                 ask(cluster, b, cost=lambda snapshot, victim, now, answer=answer: answer)
     with pytest.raises(gs.InvalidInput, match=naming("cost 3")):
         gs.preempt(cluster, b, cost=3)  # type: ignore[arg-type]

@@ -96,28 +96,28 @@ def test_exceptions_of_a_policy_surface_unchanged():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gs.serving.simulate_autoscaling(trace(), "forcast"), "did you mean 'forecast'"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), "forcast"), "'forecast'"),
         (lambda: gs.serving.simulate_autoscaling(trace(), 3), "policy: 3"),
         (lambda: gs.serving.simulate_autoscaling(trace(), ttft_s=0.001, times=TIMES), "ttft_s"),
         (lambda: gs.serving.simulate_autoscaling(trace(), start=(1,)), "start: "),
-        (lambda: gs.serving.simulate_autoscaling(trace(), times={"max_bach": 3}), "did you mean 'max_batch'"),
-        (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), r"arrivals\[1\]"),
+        (lambda: gs.serving.simulate_autoscaling(trace(), times={"max_bach": 3}), "'max_batch'"),
+        (lambda: gs.serving.simulate_autoscaling(trace()[::-1], **TARGETS), "arrivals[1]"),
         (lambda: gs.serving.pool_sizes([], 1, **TARGETS), "sample"),
         (lambda: gs.serving.pool_sizes(trace(), -1, **TARGETS), "rate: -1"),
-        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.4}), "max_replicas: 1; expected enough"),
-        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "ttft_s": 0.01}), "ttft_s: 0.01; expected more than 0.0502 s, what"),
-        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "tpot_s": 0.02}), "tpot_s: 0.02; expected at least 0.0204 s, the"),
+        (lambda: gs.serving.fewest_fixed(trace(), max_replicas=1, **{**TARGETS, "ttft_s": 0.4}), "max_replicas 1"),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "ttft_s": 0.01}), "ttft_s 0.01 0.0502"),
+        (lambda: gs.serving.pool_sizes(trace(), 1, **{**TARGETS, "tpot_s": 0.02}), "tpot_s 0.02 0.0204"),
         (
             lambda: gs.serving.simulate_autoscaling([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS),
-            r"arrivals\[1\]: a request at 3.6e\+09 s; expected at most 1000000 intervals of 60 s",
+            "arrivals[1] 3.6e+09 1000000 60",
         ),
-        (lambda: gs.serving.fewest_fixed([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS), r"arrivals\[1\]: a request at 3.6e\+09 s"),
+        (lambda: gs.serving.fewest_fixed([(0, 10, 10), (3.6e9, 10, 10)], **TARGETS), "arrivals[1] 3.6e+09"),
         (lambda: gs.serving.Autoscaler(interval_s=0), "interval_s"),
         (lambda: gs.serving.simulate_autoscaling(trace(), **{**TARGETS, "times": {**TIMES, "max_batch": 0}}), "max_batch"),
     ],
 )
 def test_mistakes_are_named(call, message):
-    with pytest.raises(gs.InvalidInput, match=message):
+    with pytest.raises(gs.InvalidInput, match=naming(message)):
         call()
 
 

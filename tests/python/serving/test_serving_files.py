@@ -14,7 +14,7 @@ from gpusched import cli, serving
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from solvers import needs_solver
-from messages import mentions
+from messages import mentions, naming
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 
@@ -190,9 +190,9 @@ def test_sweep_of_budgets() -> None:
     assert plans[6].cost_per_request == pytest.approx(plans[6].cost * plans[6].makespan / 3600 / 1000)
     single = serving.sweep_budgets(request(), (3.0, 6.0), composition="homogeneous")
     assert all(single[budget].makespan is not None for budget in (3, 6))
-    for budgets, message in (([], "budgets: none"), ([3, 3], r"budgets\[1\]: 3 appears twice"), ([-1], r"budgets\[0\]: -1"),
-                             (["3"], r"budgets\[0\]: '3'; expected a number"), (3, "budgets: 3; expected a list")):  # fmt: skip
-        with pytest.raises(gs.InvalidInput, match=message):
+    for budgets, message in (([], "budgets: none"), ([3, 3], "budgets[1] 3"), ([-1], "budgets[0] -1"),
+                             (["3"], "budgets[0] '3'"), (3, "budgets 3")):  # fmt: skip
+        with pytest.raises(gs.InvalidInput, match=naming(message)):
             serving.sweep_budgets(request(), budgets)
     with pytest.raises(TypeError, match="deadline"):
         serving.sweep_budgets(request(), [3], deadline=3)

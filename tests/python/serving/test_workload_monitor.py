@@ -172,16 +172,16 @@ def test_a_stream_is_read_only_as_far_as_needed() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), window_s=0), "window_s: 0; expected a number from 1e-09"),
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), alpha=1), "alpha: 1; expected"),
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), persistence=0), "persistence: 0; expected"),
-        (lambda: serving.WorkloadMonitor(request([0, 0, 0])), "request: asks for nothing"),
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(1.0, "x"), "kind: 'x'; expected one of 'w0', 'w1', 'w2'"),
-        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(math.nan, "w0"), "time_s: nan; expected"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), window_s=0), "window_s 0 1e-09"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), alpha=1), "alpha 1"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1]), persistence=0), "persistence 0"),
+        (lambda: serving.WorkloadMonitor(request([0, 0, 0])), "request"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(1.0, "x"), "kind 'x' 'w0' 'w1' 'w2'"),
+        (lambda: serving.WorkloadMonitor(request([1, 1, 1])).observe(math.nan, "w0"), "time_s nan"),
     ],
 )
 def test_mistakes(call: Any, told: str) -> None:
-    with pytest.raises(gs.InvalidInput, match=told):
+    with pytest.raises(gs.InvalidInput, match=naming(told)):
         call()
 
 

@@ -350,8 +350,8 @@ def test_resample(trace: gs.sim.Trace) -> None:
 
 def test_a_placement_with_other_parameters_is_told_how_it_is_called(trace: gs.sim.Trace) -> None:
     other: Any = lambda cluster: None  # noqa: E731
-    told = r"^placement: .*; expected a function that is called as f\(cluster, task\)$"
-    with pytest.raises(gs.errors.InvalidType, match=told):
+    told = "placement task"
+    with pytest.raises(gs.errors.InvalidType, match=naming(told)):
         gs.sim.replay(trace, placement=other)
 
 
@@ -360,12 +360,12 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
         with pytest.raises(gs.InvalidInput, match=naming("node 'node- '")):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     wrong: list[tuple[Any, str]] = [
-        ("n9", "a placement policy's answer for task '.*': unknown node 'n9'"),
-        (("n0", [-1]), "the policy answers for task '.*' with GPU: -1; expected 0 to 63"),
-        (3, "a placement policy's answer for task '.*': 3; expected None, a node, or a pair"),
+        ("n9", "task unknown node 'n9'"),
+        (("n0", [-1]), "task GPU -1 0 63"),
+        (3, "task 3 None node"),
     ]
     for answer, told in wrong:
-        with pytest.raises(gs.InvalidInput, match=told):
+        with pytest.raises(gs.InvalidInput, match=naming(told)):
             gs.sim.replay(trace, placement=lambda cluster, task: answer)  # noqa: B023
     # A copy has the same nodes.
     result = gs.sim.replay(

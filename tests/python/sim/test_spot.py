@@ -182,8 +182,8 @@ def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
         gs.sim.replay_spot(by_hand, rankers=["packing", fail])
     with pytest.raises(gs.InvalidInput, match=naming("rankers[0] <lambda>)'s answer for task and node 0.5 expected whole")):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
-    called_as = r"rankers\[1\] \(<lambda>\): .*; expected a function that is called as f\(cluster, task, node\)$"
-    with pytest.raises(gs.errors.InvalidType, match=called_as):
+    called_as = "rankers[1] <lambda> task node"
+    with pytest.raises(gs.errors.InvalidType, match=naming(called_as)):
         gs.sim.replay_spot(by_hand, rankers=["packing", lambda c, t: 0])  # type: ignore[list-item, return-value]
     with pytest.raises(gs.InvalidInput, match=naming("rankers[1] 3 task node")):
         gs.sim.replay_spot(by_hand, rankers=["packing", 3])  # type: ignore[list-item]

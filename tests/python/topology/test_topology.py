@@ -125,12 +125,12 @@ def test_a_machine_of_ones_own() -> None:
     graph = gs.topology.HardwareGraph(vertices, [(0, 1, "nvlink", 25.0)])
     assert graph.healthy_gpus == [0] and graph.bandwidth(0, 1) == 25
     for bad, match in (
-        ([{"kind": "gpu", "id": 0, "colour": "red"}], "vertices: /0/colour: unknown field; expected one of kind, id"),
-        ([{"kind": "abacus", "id": 0}], "vertices: /0/kind: expected "),
+        ([{"kind": "gpu", "id": 0, "colour": "red"}], "vertices /0/colour unknown kind id"),
+        ([{"kind": "abacus", "id": 0}], "vertices /0/kind"),
         ([{"kind": "gpu", "id": 64}], "gpu id: 64"),
-        ([7], "vertices: /0: expected an object, found 7"),
+        ([7], "vertices /0 7"),
     ):
-        with pytest.raises(gs.InvalidInput, match=match):
+        with pytest.raises(gs.InvalidInput, match=naming(match)):
             gs.topology.HardwareGraph(bad, [])  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match=r"edges\[0\]"):
         gs.topology.HardwareGraph(vertices, [(0, 1)])  # type: ignore[list-item]
