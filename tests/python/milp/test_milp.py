@@ -11,8 +11,8 @@ import subprocess
 import gpusched as gs
 import numpy as np
 import pytest
-from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, data, solvers, spot_example
 from messages import naming
+from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, data, solvers, spot_example
 
 pytest.importorskip("scipy")
 milp = gs.milp

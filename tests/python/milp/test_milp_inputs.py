@@ -8,8 +8,8 @@ import pickle
 import gpusched as gs
 import numpy as np
 import pytest
-from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, spot_example
 from messages import mention, naming
+from milp_examples import BEST, CONFIGS, EXAMPLE, cluster, spot_example
 
 pytest.importorskip("scipy")
 milp = gs.milp

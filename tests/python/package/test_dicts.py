@@ -14,7 +14,6 @@ import pytest
 from clusters import document, make_node, make_task
 from messages import mention, mentions
 
-NEITHER = "or a name that begins with x-"
 WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
 
 
@@ -34,14 +33,11 @@ def job(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) -> None:
-    told = [
-        "/empty_nodes: expected an integer from 1 to 9223372036854775807, found 0",
-        f"/slotz: unknown field; expected one of empty_nodes, slots, count, gpu_model, usable_by, {NEITHER}; did you mean 'slots'?",
-    ]
+    told = ["empty_nodes 1 9223372036854775807 0", "slotz unknown empty_nodes slots count gpu_model usable_by 'slots'"]
     plan = {**gs.consolidate(cluster).to_json(), "version": 2, "goal": WRONG_GOAL}
-    assert problems(gs.consolidate, cluster, goal=WRONG_GOAL) == [f"goal: {problem}" for problem in told]
-    assert problems(gs.Plan.from_json, plan) == [f"<dict>: /goal{problem}" for problem in told]
-    assert problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL) == [f"goal: {problem}" for problem in told]
+    assert mention(problems(gs.consolidate, cluster, goal=WRONG_GOAL), told)
+    assert mention(problems(gs.Plan.from_json, plan), told)
+    assert mention(problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL), told)
 
 
 def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
@@ -74,7 +70,7 @@ def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster
 
 
 def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> None:
-    assert mention(problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}), ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x' None", "goal /count nan"])
+    assert mention(problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}), ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"])
 
 
 class Endless:
@@ -100,8 +96,7 @@ class Pairs(UserDict[str, Any]):
 def test_objects_that_are_no_mappings_or_arrays_after_all(cluster: gs.Cluster, items: list[Any]) -> None:
     mapping = Pairs()
     mapping.items_given = items
-    told = f"goal: item {items[0]!r}; expected a tuple of a key and its value"
-    assert problems(gs.consolidate, cluster, goal=mapping) == [told]
+    assert mention(problems(gs.consolidate, cluster, goal=mapping), [f"goal {items[0]!r}"])
     assert "of type" in problems(gs.consolidate, cluster, goal={"empty_nodes": Endless()})[0]
 
 
@@ -115,15 +110,15 @@ class NoNumber:
 @pytest.mark.parametrize("value", [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()])
 def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> None:
     (told,) = problems(gs.consolidate, cluster, time_limit=value)
-    assert told.startswith("time_limit: ") and told.endswith("; expected a number")
+    assert mentions(told, "time_limit number")
     (told,) = problems(gs.consolidate, cluster, goal={"empty_nodes": value})
-    assert told.startswith("goal: /empty_nodes: ") and "expected " in told
+    assert mentions(told, "goal /empty_nodes")
 
 
 def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
     assert mention(problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"])
     assert mention(problems(gs.allocation.to_plan, None), ["allocations[0] None Allocation"])
-    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2]); expected None, ")
+    assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2])")
     for read, names in (
         (gs.io.read_openb, ("node_csv", "pod_csv")),
         (gs.io.read_kubernetes_topology, ("topology_path", "nodes_path")),
@@ -149,18 +144,17 @@ def test_lists_of_dicts_are_lists() -> None:
         lambda value: gs.sim.Trace([], value),
     ):
         for value in (None, 3, "ab", {"a": 1}):
-            told = problems(call, value)[0]
-            assert "expected a list of" in told, told
+            assert mentions(problems(call, value)[0], "list")
     task = make_task("t", arrival=np.array([1, 2]))
-    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2]); expected whole seconds from 0")
+    assert problems(gs.sim.Trace, [], [task])[0].startswith("tasks[0].arrival: array([1, 2])")
     cluster = gs.Cluster.from_json(document([make_node("n0")], []))
-    assert "expected an integer from" in problems(gs.consolidate, cluster, rounds=np.array([1, 2]))[0]
+    assert mentions(problems(gs.consolidate, cluster, rounds=np.array([1, 2])), "rounds integer")
 
 
 @pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
 def test_pods_of_a_job_do_not_say_what_the_job_says(cluster: gs.Cluster, field: dict[str, Any]) -> None:
     told = problems(gs.admit, cluster, job(**field))
-    assert len(told) == 1 and told[0].startswith(f"job: /pods/0/{next(iter(field))}: unknown field; expected one of count, ")
+    assert mention(told, [f"job /pods/0/{next(iter(field))} unknown count"])
 
 
 def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
@@ -176,18 +170,17 @@ def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
 @pytest.mark.parametrize(
     ("cost", "told"),
     [
-        ({"moves": -1}, "/cost/moves: expected a number of at least 0, found -1"),
-        ({"moved": 1}, "/cost/moved: unknown field; expected one of moves, lost_work, "),
-        ({"": 1}, "/cost/: unknown field; "),
-        ({"losses": "3"}, '/cost/losses: expected a number, found "3"'),
+        ({"moves": -1}, "/cost/moves 0 -1"),
+        ({"moved": 1}, "/cost/moved unknown moves lost_work"),
+        ({"": 1}, "/cost/ unknown"),
+        ({"losses": "3"}, '/cost/losses "3"'),
     ],
 )
 def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(cluster: gs.Cluster, cost: dict[str, Any], told: str) -> None:
     plan = {**gs.consolidate(cluster).to_json(), "version": 2}
     assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
     found = problems(gs.Plan.from_json, {**plan, "cost": cost})
-    assert len(found) == 1 and found[0].startswith(f"<dict>: {told}")
-    assert mentions(found[0], "'moves'") or "moved" not in cost
+    assert mention(found, [f"<dict> {told}"])
 
 
 def test_a_plan_that_brings_pods_along_is_written_as_plans_are(cluster: gs.Cluster, tmp_path: Any) -> None:

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import inspect
 import pickle
 import pickletools
-import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +26,6 @@ REQUEST: dict[str, Any] = {
 
 def private(module: str) -> bool:
     return any(part.startswith("_") for part in module.split("."))
-
-
-def test_what_is_public_lives_in_a_public_module() -> None:
-    """Pickles name the module of a class: one that is private may be moved, and old pickles would not load."""
-    names = [name for _, name, _ in pkgutil.iter_modules(gs.__path__) if not name.startswith("_") and name != "cli"]
-    assert {"fragmentation", "plotting", "serving"} <= set(names)
-    wrong = []
-    for module in [gs, *(importlib.import_module(f"gpusched.{name}") for name in names)]:
-        for name in module.__all__:
-            there = getattr(module, name)
-            if (inspect.isclass(there) or inspect.isroutine(there)) and private(there.__module__):
-                wrong.append(f"{module.__name__}.{name}: {there.__module__}")
-    assert wrong == []
 
 
 def stored() -> list[Any]:

@@ -13,8 +13,8 @@ import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
-from solvers import needs_solver
 from messages import mention, mentions, naming
+from solvers import needs_solver
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 

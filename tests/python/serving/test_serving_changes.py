@@ -9,8 +9,8 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import serving
-from rate_requests import request, row
 from messages import mentions
+from rate_requests import request, row
 
 pytestmark = pytest.mark.usefixtures("solver")
 

@@ -12,9 +12,9 @@ import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from jsonschema import Draft202012Validator
+from messages import mentions, naming
 from referencing import Registry, Resource
 from solvers import needs_solver
-from messages import mentions, naming
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from gpusched import serving
-from rate_requests import SHAPES, request, row, validator
 from messages import mention, mentions
+from rate_requests import SHAPES, request, row, validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 

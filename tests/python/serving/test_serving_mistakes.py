@@ -11,8 +11,8 @@ from typing import Any
 import gpusched as gs
 import pytest
 from gpusched import cli, serving
-from rate_requests import SHAPES, request, row, validator
 from messages import mention, mentions, naming
+from rate_requests import SHAPES, request, row, validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 

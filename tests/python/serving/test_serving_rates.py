@@ -11,8 +11,8 @@ import gpusched as gs
 import numpy as np
 import pytest
 from gpusched import serving
-from rate_requests import SHAPES, request, row
 from messages import mention, mentions
+from rate_requests import SHAPES, request, row
 
 pytestmark = pytest.mark.usefixtures("solver")
 
