@@ -235,7 +235,7 @@ def test_why_there_is_no_plan() -> None:
     one = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
     assert mention(reasons(one, **options), ["GPU 'H100' 8 12"])
     poor = request(gpus={"H100": {"available": 16, "price": 3.0}}, measured=rows, budget=30)
-    assert reasons(poor, **options) == ["budget: 30 $/h; 36 $/h would do"]
+    assert mention(reasons(poor, **options), ["budget 30 36"])
     both = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows, budget=30)
     assert mention(reasons(both, **options), ["limit budget GPUs 12 H100 36 $/h"])
     # The fewest that do, beside what there is of the other type: not as many as the cheapest plan takes.
@@ -265,7 +265,7 @@ def test_why_there_is_no_plan() -> None:
     none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=rows)
     assert mention(reasons(none, rate={"chat": 1.0}), ["workload 'chat' 'Llama-3-70B' GPU requests 0 requests/s"])
     (quick,) = reasons(request(), rate={"chat": 1.0}, tpot_p90_s=1e-4)
-    assert quick.startswith("workload 'chat' of 'Llama-3-70B': tpot_p90_s of 0.0001 s is less than ")
+    assert mentions(quick, "'chat' 'Llama-3-70B' tpot_p90_s 0.0001")
 
 
 def test_tiny_rates_and_throughputs() -> None:
