@@ -200,23 +200,6 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
     assert f"{full.p99_ms:.1f} [{full.p99_ms_low:.1f}, {full.p99_ms_high:.1f}]" in told["p99_ms"]
 
 
-def test_variants_compare_as_they_are_simulated() -> None:
-    """Type checkers and the console know every variant of the library."""
-    known = next(k for k in gs._core.keywords["sim.simulate_host"] if k["name"] == "variant")
-    assert known["type"] == str(HostVariant).removeprefix("typing.")
-
-
-def test_every_figure_of_the_simulated_host_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
-    docs = (Path(__file__).resolve().parents[3] / "docs" / "control.md").read_text(encoding="utf-8")
-    with pytest.raises(SystemExit):
-        cli.main(["simulate-host", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    for name, text in gs.sim.HOST_COLUMNS.items():
-        assert f"{name}: {text}" in shown and f"| `{name}` | {text} |" in docs
-    columns = gs.sim.compare_hosts(["static"], seeds=[0], duration_s=60).columns
-    assert {name.removesuffix("_low").removesuffix("_high") for name in columns} == set(gs.sim.HOST_COLUMNS)
-
-
 def test_settings_of_the_controller_are_overridden() -> None:
     """E3: each reaches the controller, and the threshold leaves the target of the requests as it is."""
     _, plain = gs.sim.record_host(duration_s=2)

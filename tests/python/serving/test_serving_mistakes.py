@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import gpusched as gs
 import pytest
@@ -19,61 +17,6 @@ pytestmark = pytest.mark.usefixtures("solver")
 MODEL = ("models", "Llama-3-70B")
 CHAT = (*MODEL, "workloads", "chat")
 OF_CHAT = "/models/Llama-3-70B/workloads/chat"
-MISTAKES: list[tuple[tuple[str | int, ...], Any, str]] = [
-    (("measured",), [row("H1OO 1x4", "chat", 1.0)], "/measured/0/deployment: 'H1OO 1x4'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, A100-80GB, L40S; did you mean 'H100 1x4'"),  # noqa: E501
-    (("measured",), [row("H100-1x4", "chat", 1.0)], "/measured/0/deployment: 'H100-1x4'; expected 'TYPE SxD'"),
-    (("measured",), [row("H100 1x16", "chat", 1.0)], "/measured/0/deployment: 'H100 1x16'; expected groups that fit into a machine with a link; one has 8 H100"),  # noqa: E501
-    (("measured",), [row("H100 1x3", "chat", 1.0)], "/measured/0/deployment: 'H100 1x3'; expected degrees that divide the 64 query heads"),
-    (("measured",), [row("H100 81x1", "chat", 1.0)], "/measured/0/deployment: 'H100 81x1'; expected at most 80 stages"),
-    (("measured",), [row("H100 1x4", "chta", 1.0)], "/measured/0: there is no workload 'chta' of a model 'Llama-3-70B'; did you mean 'chat'?"),  # noqa: E501
-    (("measured",), [{**row("H100 1x4", "chat", 1.0), "model": "Llama-3-70b"}], "/measured/0: there is no model 'Llama-3-70b'; did you mean 'Llama-3-70B'?"),  # noqa: E501
-    (("measured",), [row("H100 1x4", "chat", 1.0, ttft=0.5)], "/measured/0/ttft: unknown field; expected one of model, deployment, workload, requests_per_s, ttft_s, tpot_s, or a name that begins with x-; did you mean 'ttft_s'"),  # noqa: E501
-    (("measured",), [row("H100 1x4", "chat", 1.0, ttft_s=0.0)], "/measured/0/ttft_s: expected a finite number above 0, found 0"),
-    (("measured",), [row("H100 1x4", "chat", 1.0)] * 2, "/measured/1: appears twice for 'chat' of 'Llama-3-70B'"),
-    (("gpus", "H1OO"), {"available": 8}, "/gpus/H1OO: expected a type described in full (tflops, bandwidth_gb_s, ...) or one of V100, "),
-    (("gpus", "H100", "machine"), 3, "/gpus/H100/machine: unknown field; expected one of "),
-    (("gpus", "H100", "available"), 3, "/gpus/H100/machines: not with available, which counts GPUs"),
-    (("gpus", "H100", "machines"), -1, "/gpus/H100/machines: expected an integer from 0 to 2147483647, found -1"),
-    (("gpus", "H100", "machines"), 10**9, "/gpus/H100/machines: expected at most 125000000 machines of 8 GPUs, found 1000000000"),
-    (("gpus", "H100", "spot_price"), 1.0, "/gpus/H100: spot_available: 0; expected at least 1, with a spot_price"),
-    (("gpus", "H100", "spot_available"), 8, "/gpus/H100: field 'spot_price' is missing"),
-    (("gpus", "H100", "minimum"), -8, "/gpus/H100/minimum: expected an integer from 0 to 2147483647, found -8"),
-    ((*CHAT, "requests"), 100, f"{OF_CHAT}/requests: 100; expected a rate, as other workloads have"),
-    ((*CHAT, "input"), 496.5, f"{OF_CHAT}/input: expected an integer, found 496.5"),
-    ((*MODEL, "workloads"), [{"name": "chat"}], "/models/Llama-3-70B/workloads: expected an object by name, found an array\n"),
-    (("models",), {}, "request.json: /models: no workloads; expected some with rates, or with requests and a budget\n"),
-    (("gpus",), ["H100", "L40S"], "/gpus: expected an object by name, found an array"),
-    (("gpus", "NVIDIA H100"), {"available": 8}, "/gpus/NVIDIA H100: expected a type described in full (tflops, bandwidth_gb_s, ...) or one of V100, "),  # noqa: E501
-    (("gpus", "H200"), {"machines": 1}, "/gpus/H200: field 'price' is missing"),
-    (("gpus", "H100", "price"), "$2.99", '/gpus/H100/price: expected a number, found "$2.99"'),
-    (("budget",), "30 $/h", '/budget: expected a number, found "30 $/h"'),
-    (("targets",), {"ttft_p90_ms": 500}, "/targets/ttft_p90_ms: unknown field; expected one of ttft_p50_s, ttft_p90_s, ttft_p99_s, tpot_p50_s, tpot_p90_s, tpot_p99_s, or a name that begins with x-; did you mean 'ttft_p90_s'"),  # noqa: E501
-    (("measured",), [row("4xH100", "chat", 1.0)], "/measured/0/deployment: '4xH100'; expected 'TYPE SxD', S stages of tensor-parallel degree D, of the types H100, "),  # noqa: E501
-    ((*CHAT, "rate"), -1, f"{OF_CHAT}/rate: expected a finite number of at least 0, found -1"),
-    ((*CHAT, "ratee"), 1, f"{OF_CHAT}/ratee: unknown field; expected one of input, output, requests, rate, targets, or a name that begins with x-; did you mean 'rate'?"),  # noqa: E501
-    ((*CHAT, "targets"), {"ttft_p95_s": 1}, f"{OF_CHAT}/targets/ttft_p95_s: unknown field; expected one of ttft_p50_s, ttft_p90_s, ttft_p99_s, tpot_p50_s, tpot_p90_s, tpot_p99_s, or a name that begins with x-; did you mean "),  # noqa: E501
-    (("targets",), {"ttft_p90_s": -1}, "request.json: /targets/ttft_p90_s: expected a finite number above 0, found -1\n"),
-    ((*CHAT, "targets"), {"tpot_p50_s": 0}, f"{OF_CHAT}/targets/tpot_p50_s: expected a finite number above 0, found 0\n"),
-    (("gpus", "H100", "machines"), "4", '/gpus/H100/machines: expected an integer, found "4"'),
-    (("targets",), {"ttft_p90_s": "0.5"}, '/targets/ttft_p90_s: expected a number, found "0.5"'),
-    (("version",), 1, "is a field of version 2; this document says version 1"),
-    (("version",), 3, "/version: expected an integer from 1 to 2, found 3"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("path", "value", "told"), MISTAKES)
-def test_plausible_mistakes_in_request_files(
-    path: tuple[str | int, ...], value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = copy.deepcopy(request())
-    at: Any = document
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = value
-    file = tmp_path / "request.json"
-    file.write_text(json.dumps(document))
-    assert cli.main(["plan-serving", str(file)]) == 2
-    assert told in capsys.readouterr().err
 
 
 def test_mistakes_in_calls() -> None:
