@@ -165,7 +165,7 @@ TEST_CASE("gangs of two groups on 4,000 random snapshots against enumeration") {
     CHECK(best_found * 100 > placed * 95);  // the best is missed in less than 5 %
 }
 
-TEST_CASE("6,000 gangs of two and three shapes are placed exactly where that is possible") {
+TEST_CASE("6,000 gangs of two and three shapes are placed if and only if that is possible") {
     std::map<std::string, int> seen;
     const auto rounds = testing_support::instances(std::uint64_t{6000});
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {

@@ -24,7 +24,7 @@
 using namespace gpusched;
 using testing_support::instances;
 
-TEST_CASE("every plan is valid and leads to what it claims") {
+TEST_CASE("every plan is valid and reaches the state it claims") {
     using consolidation::Preset;
     std::int64_t vacated = 0, moves = 0, later_waves = 0, restarts = 0, serving = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10'000); ++seed) {
@@ -511,8 +511,7 @@ TEST_CASE("valid plans that were spoiled are rejected, with the reason") {
     }
 }
 
-TEST_CASE(
-    "any moves that lead to a state are ordered into a valid plan, with hops where they wait in a circle") {
+TEST_CASE("moves to a given state are ordered into a valid plan, with hops if they wait in a circle") {
     constexpr testing_support::RandomClusterOptions crowded{.min_nodes = 3,
                                                             .max_nodes = 6,
                                                             .min_tasks = 10,

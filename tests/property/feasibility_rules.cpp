@@ -101,7 +101,7 @@ const std::array rules{
 
 }  // namespace
 
-TEST_CASE("each rule refuses alone, and the library refuses exactly where some rule does") {
+TEST_CASE("the library refuses a placement exactly if some rule refuses it, and each rule refuses alone") {
     std::size_t cases = 0, admitted = 0;
     std::array<std::size_t, rules.size()> alone{};
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(7'000); ++seed) {

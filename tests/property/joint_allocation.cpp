@@ -157,7 +157,7 @@ Sampled sampled(ClusterSpec spec, const std::vector<Wanted>& jobs) {
 
 }  // namespace
 
-TEST_CASE("the slots of a cluster's switches are what their nodes host of a pod") {
+TEST_CASE("the slots of a switch are the pods that its nodes can host") {
     ClusterSpec spec;
     for (int n = 0; n < 4; ++n)
         spec.nodes.push_back({.name = "n" + std::to_string(n),
@@ -198,7 +198,7 @@ TEST_CASE("the slots of a cluster's switches are what their nodes host of a pod"
     REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, s.jobs, 2), InvalidInput, "level: 2");
 }
 
-TEST_CASE("joint problems refuse what the model does not hold") {
+TEST_CASE("joint problems reject constraints outside the model") {
     ClusterSpec spec;
     spec.nodes.push_back({.name = "n", .gpu_model = "A", .gpu_count = 8, .network = {"core", "s0"}});
     TaskSpec apart{.gpu_count = 1}, near{.gpu_count = 1}, whole{.gpu_count = 1};
@@ -214,7 +214,7 @@ TEST_CASE("joint problems refuse what the model does not hold") {
     REQUIRE_THROWS_MESSAGE(joint_problem(s.cluster, nobody), InvalidInput, "pending");
 }
 
-TEST_CASE("joint allocations of 200 random clusters where cores bind equal brute force over nodes") {
+TEST_CASE("joint allocations of 200 random clusters with scarce cores equal brute force over nodes") {
     if (available_solvers().empty()) {
         WARN("no solver: not checked");
         return;
@@ -271,7 +271,7 @@ TEST_CASE("joint allocations of 200 random clusters where cores bind equal brute
     CHECK(by_cores > 80);
 }
 
-TEST_CASE("joint allocations of HP and LP jobs beside Standby tasks place as many jobs as brute force") {
+TEST_CASE("joint allocations of HP and LP jobs with Standby tasks place as many jobs as brute force") {
     const TaskSpec hp{.gpu_count = 1, .priority_class = PriorityClass::hp},
         lp{.gpu_count = 1, .priority_class = PriorityClass::lp};
     auto standby = hp;

@@ -35,7 +35,7 @@ void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& 
 
 }  // namespace
 
-TEST_CASE("Algorithms work on a cluster that has changed as on one built anew") {
+TEST_CASE("Algorithms give the same results on a changed cluster and on a rebuilt one") {
     std::size_t holes = 0, vacated = 0, placed = 0, evicted = 0, allocated = 0;
     for (std::uint64_t seed = 1; seed <= instances<std::uint64_t>(150); ++seed) {
         INFO("seed " << seed);

@@ -220,7 +220,7 @@ struct Scattered {
 
 }  // namespace
 
-TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what all sets of victims say") {
+TEST_CASE("gangs, budgets and priorities of any sign: exact policies find the best of all victim sets") {
     std::map<std::string, int> seen;
     const auto rounds = instances(12'000);
     for (int round = 0; round < rounds; ++round) {
@@ -329,7 +329,7 @@ TEST_CASE("gangs, budgets and priorities of any sign: exact policies find what a
     }
 }
 
-TEST_CASE("gangs of preemptors keep budgets and whole gangs, and their victims run again where they fit") {
+TEST_CASE("gangs of preemptors keep budgets and whole gangs, and victims that fit elsewhere run again") {
     std::map<std::string, int> seen;
     const auto rounds = instances(12'000);
     for (int round = 0; round < rounds; ++round) {

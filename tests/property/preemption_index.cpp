@@ -244,7 +244,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step") {
     CHECK(again > 50);
 }
 
-TEST_CASE("on snapshots with every kind of constraint, where nodes vanish and new ones come") {
+TEST_CASE("snapshots with every kind of constraint, with nodes that leave and join") {
     std::int64_t decisions = 0, evictions = 0, places = 0, arrivals = 0, repairs = 0, rebuilt_indices = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed);

@@ -146,7 +146,7 @@ const auto policies = [] {
 
 }  // namespace
 
-TEST_CASE("no policy evicts without a placement that holds, and all find one where there is one") {
+TEST_CASE("no policy evicts without a valid placement, and all find one if it exists") {
     std::map<std::string, int> evicting;
     int fits = 0, nothing = 0, relaxed = 0;
     for (std::uint64_t seed = 0; seed < 3600; ++seed) {

@@ -290,7 +290,7 @@ TEST_CASE("neighbours that cost nothing change nothing") {
     }
 }
 
-TEST_CASE("work beside neighbours is that of a clock that asks every second who is there") {
+TEST_CASE("slowed work equals a simulation with steps of one second") {
     std::int64_t slowed = 0, lost = 0, jobs = 0;
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
         CAPTURE(seed);

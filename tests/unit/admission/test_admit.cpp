@@ -54,7 +54,7 @@ TEST_CASE("documents of plans know the parts of the cost") {
     CHECK(std::equal(parts.begin(), parts.end(), cost_part_names.begin(), cost_part_names.end()));
 }
 
-TEST_CASE("what fits is placed, and nobody is disturbed") {
+TEST_CASE("a job that fits is placed without disturbing any task") {
     auto spec = nodes(2);
     run(spec, "a", "n0", 0, 6);
     const auto made = verified(waiting(spec, 1, 8));
@@ -65,7 +65,7 @@ TEST_CASE("what fits is placed, and nobody is disturbed") {
     CHECK(made.proven);
 }
 
-TEST_CASE("a chain of three moves, where two would leave a task without a place") {
+TEST_CASE("a chain of three moves, because two would leave a task without a place") {
     const auto with = waiting(fragmented(5), 1, 8);
     const auto made = verified(with);
     REQUIRE(made.admitted);
@@ -88,7 +88,7 @@ TEST_CASE("a chain of three moves, where two would leave a task without a place"
         CHECK(verified(with, {.max_cost_s = 240}).admitted);
         CHECK_FALSE(verified(with, {.max_cost_s = 239}).admitted);
     }
-    SECTION("who is spared, and nodes that are exempt") {
+    SECTION("spared tasks and exempt nodes") {
         Options options;
         for (int n = 1; n < 5; ++n) options.exempt.push_back(make_id<NodeId>(static_cast<std::size_t>(n)));
         CHECK_FALSE(verified(with, options).admitted);
@@ -113,7 +113,7 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.plan.moves.size() == 1);
         CHECK(made.cost.total() == 4 * 30 * 1000);
     }
-    SECTION("a restart, where moves are dear") {
+    SECTION("a restart if moves are costly") {
         const auto made = verified(waiting(spec, 1, 8, 10), {.move_price_s = 401});
         CHECK(made.plan.moves.empty());
         REQUIRE(made.plan.evictions.size() == 1);
@@ -122,13 +122,13 @@ TEST_CASE("the cheaper of moving, restarting and losing") {
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
         CHECK(made.proven);
     }
-    SECTION("for good, where nothing else is allowed") {
+    SECTION("for good if nothing else is allowed") {
         const auto made = verified(waiting(spec, 1, 8, 10), {.moves = false, .replace = false});
         REQUIRE(made.lost.size() == 1);
         CHECK(made.cost.losses == 4 * 3600 * 1000);
         CHECK(made.cost.lost_work == 4 * 100 * 1000);
     }
-    SECTION("nobody of the same priority is evicted") {
+    SECTION("no task of the same priority is evicted") {
         const auto made = verified(waiting(spec, 1, 8, 0), {.moves = false});
         CHECK_FALSE(made.admitted);
         CHECK(made.proven);
@@ -156,7 +156,7 @@ TEST_CASE("gangs of victims leave whole, and pay for all members") {
     CHECK(made.cost.losses == (4 + 2) * 3600 * 1000);
 }
 
-TEST_CASE("a gang of victims leaves whole where one of its subgroups falls below its least number") {
+TEST_CASE("a gang leaves whole if one of its subgroups would fall below min_members") {
     auto spec = nodes(2);
     spec.jobs.push_back({.name = "g", .min_members = 2, .subgroups = {{"leader", 1}, {"worker", 1}}});
     run(spec, "leader", "n0", 0, 8).job = "g";

@@ -64,7 +64,7 @@ bool says(const Admission& made, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a task that restarts does not share a budget with a victim beyond what it allows") {
+TEST_CASE("a restarted task and a victim together stay within a budget") {
     // The cheapest way evicts "low", moves "two" to its node and gives the pod "two"'s: two tasks of the budget would be down.
     auto spec = nodes({3, 1, 2, 1}, 8000);
     spec.now = 5000;
@@ -88,7 +88,7 @@ TEST_CASE("a task that restarts does not share a budget with a victim beyond wha
     CHECK(made.proven);
 }
 
-TEST_CASE("an eviction that a limit or a budget allows only once goes to whom cannot move") {
+TEST_CASE("the only allowed eviction goes to the task that cannot move") {
     for (const bool fixed_first : {false, true})
         for (const bool by_budget : {false, true}) {
             auto spec = nodes({4, 4});
@@ -129,7 +129,7 @@ TEST_CASE("a move is preferred to an eviction that breaks a budget at a price") 
     CHECK(made.cost.total() == 30'000);
 }
 
-TEST_CASE("where Standby tasks lend, nothing is proven that another choice of GPUs may refute") {
+TEST_CASE("with lent GPUs, nothing is proven that another choice of GPUs may refute") {
     SECTION("a cheaper choice of GPUs") {
         auto spec = nodes({3});
         lend(run(spec, "s", "n0", {0, 1}));
@@ -151,7 +151,7 @@ TEST_CASE("where Standby tasks lend, nothing is proven that another choice of GP
         const auto made = checked(spec, {"p0", "p1"});
         CHECK((made.admitted || !made.proven));
     }
-    SECTION("a move onto what is lent") {
+    SECTION("a move onto lent GPUs") {
         auto spec = nodes({2, 2});
         lend(run(spec, "s", "n1", {0}));
         run(spec, "t3", "n0", {0}).preemptible = true;
@@ -204,7 +204,7 @@ TEST_CASE("limits of 0 switch a means off, and those that bind are named") {
     refused({.standby = false}, "standby");
 }
 
-TEST_CASE("work of many years is told apart") {
+TEST_CASE("costs of many years of work are distinguished") {
     auto spec = nodes({8, 8});
     spec.now = 1'750'000'000;
     for (int n = 0; n < 2; ++n) {

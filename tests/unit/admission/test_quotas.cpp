@@ -59,7 +59,7 @@ std::optional<QuotaBreach> breach(const std::vector<std::string>& pods,
 
 }  // namespace
 
-TEST_CASE("a tenant holds what runs and what it lends, and is refused what goes beyond its quota") {
+TEST_CASE("a tenant's running and lending tasks count, and jobs beyond its quota are refused") {
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .gpu_milli = 8000}}));
     const auto refused = breach({"mine"}, {{.tenant = "ads", .gpu_milli = 7999}});
     REQUIRE(refused);
@@ -78,7 +78,7 @@ TEST_CASE("a tenant holds what runs and what it lends, and is refused what goes 
     CHECK_FALSE(breach({}, {{.tenant = "ads", .gpu_milli = 0}}));
 }
 
-TEST_CASE("quotas of cores and memory, and of cores beside each GPU") {
+TEST_CASE("quotas of cores, memory and cores per GPU") {
     CHECK_FALSE(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 32'000, .memory_mib = 800}}));
     CHECK_THAT(breach({"mine"}, {{.tenant = "ads", .cpu_milli = 31'999}})->reason,
                Mentions("'ads' 31.999 cores 24 8"));
@@ -95,7 +95,7 @@ TEST_CASE("quotas of cores and memory, and of cores beside each GPU") {
     CHECK_FALSE(breach({"cores"}, {{.tenant = "maps", .cpu_milli_per_gpu = 0}}));
 }
 
-TEST_CASE("nobody is let in beyond a quota, whoever could leave") {
+TEST_CASE("no job is admitted beyond a quota, even if evictions are possible") {
     const auto snapshot = cluster();
     const std::vector<TaskId> pods{snapshot.find_task("mine")};
     CHECK(admit(snapshot, pods).admitted);

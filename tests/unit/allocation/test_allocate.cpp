@@ -107,7 +107,7 @@ TEST_CASE("levels: required and preferred") {
         InvalidInput, "further level 1 0");
 }
 
-TEST_CASE("what the pods say themselves binds") {
+TEST_CASE("the pods' own constraints bind") {
     auto request = pods(4, 8);
     request.pod.network_affinity = NetworkAffinity{1, NetworkMode::required};
     auto with = with_job(Cluster::build(uneven()), {"job", {request}});
@@ -176,7 +176,7 @@ TEST_CASE("placing in the cluster itself, all or nothing") {
     CHECK(pending_pods(cluster, cluster.name(with.pods.front())) == std::vector{with.pods.front()});
 }
 
-TEST_CASE("groups without traffic do not tell alike pods apart") {
+TEST_CASE("groups without traffic do not distinguish equal pods") {
     auto two = uneven();
     two.nodes[2].network = {"g1", "b"};
     two.nodes[5].schedulable = false;
@@ -244,7 +244,7 @@ TEST_CASE("bad arguments of allocate") {
     CHECK_THROWS_MESSAGE(with_job(c, {"other", {pods(1, 99)}}), InvalidInput, "gpu_count: 99");
 }
 
-TEST_CASE("shapes that only fit together in one way are placed, others refused for what binds") {
+TEST_CASE("shapes with only one joint placement are placed; others are refused with the binding constraint") {
     ClusterSpec spec;
     spec.nodes = {node("a", {}, 5), node("b", {}, 8), node("e", {}, 3)};
     const auto cluster = Cluster::build(spec);

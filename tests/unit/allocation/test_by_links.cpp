@@ -174,7 +174,7 @@ TEST_CASE("a single GPU leaves bridged pairs whole") {
     CHECK(pick(machine.graph(), cluster, "two") == set({0, 2}));
 }
 
-TEST_CASE("equal bandwidths are told apart by the length of paths") {
+TEST_CASE("ties in bandwidth are broken by the length of paths") {
     // Two switches of two GPUs below one root, everything as wide as a GPU's own link.
     Machine m;
     for (int g = 0; g < 4; ++g) m.add(HardwareKind::gpu, g);
@@ -231,7 +231,7 @@ TEST_CASE("graphs that do not fit the cluster are refused, all at once") {
     CHECK(picker(cluster, make_id<TaskId>(0), make_id<NodeId>(1)) == set({0, 1}));
 }
 
-TEST_CASE("by links equals a comparison of all sets with bandwidths and distances worked out anew") {
+TEST_CASE("by links equals a comparison of all sets with recomputed bandwidths and distances") {
     Rng rng(41);
     const auto below = [&](int n) { return static_cast<int>(rng.below(static_cast<std::uint64_t>(n))); };
     int differs = 0;

@@ -64,7 +64,7 @@ TEST_CASE("place takes the best feasible node, and the first of equals") {
     CHECK(filtered("choosy", Both<OccupiedNodes, WithinDomain>{{}, {1, second}}) == std::nullopt);
 }
 
-TEST_CASE("what a picker answers is checked, since any whole number is a mask") {
+TEST_CASE("a picker's answer is checked, since any integer is a mask") {
     auto spec = nodes(2);
     spec.tasks = {task("one", 1), task("cpu", 0)};
     const auto cluster = Cluster::build(spec);
@@ -165,7 +165,7 @@ TEST_CASE("calls by name know the policies of the registries that they are given
         CHECK(placements().expects_workload(name) == (name == "fgd" || name == "expected_fill"));
 }
 
-TEST_CASE("feasible nodes are those where the task fits, in the cluster's order") {
+TEST_CASE("feasible nodes are the nodes that fit the task, in the cluster's order") {
     auto spec = nodes(3);
     spec.tasks = {task("here", 8), task("new", 1), task("huge", 9)};
     spec.tasks[0].node = "n1";
@@ -176,7 +176,7 @@ TEST_CASE("feasible nodes are those where the task fits, in the cluster's order"
     REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task: #3");
 }
 
-TEST_CASE("obstacles tell what keeps a task off each node, with its old copy or without") {
+TEST_CASE("obstacles name the constraint that keeps a task off each node, with its old copy or without") {
     auto spec = nodes(4);
     spec.nodes[2].schedulable = false;
     spec.nodes[3].labels["zone"] = "a";
@@ -199,7 +199,7 @@ TEST_CASE("obstacles tell what keeps a task off each node, with its old copy or 
     REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput, "task: #2");
 }
 
-TEST_CASE("kept scores give what a look at every node gives, whatever comes and goes") {
+TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go") {
     // Random arrivals and departures with fractions, models, classes, groups and a network domain. The cached policy
     // must follow; `place` knows nothing of the past.
     Rng rng(11);

@@ -31,7 +31,7 @@ TEST_CASE("the remainder goes to the tightest switch that holds it") {
     CHECK(least_entropy(C{0, 2, 0}, 2) == C{0, 2, 0});
 }
 
-TEST_CASE("all or none, and nothing for nobody") {
+TEST_CASE("all or none, and nothing for no pods") {
     CHECK_FALSE(least_entropy(C{1, 2}, 4));
     CHECK_FALSE(entropy_greedy(C{1, 2}, 4));
     CHECK_FALSE(least_entropy(C{}, 1));

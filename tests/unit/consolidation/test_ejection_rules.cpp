@@ -65,7 +65,7 @@ Place shared() {
 
 }  // namespace
 
-TEST_CASE("first victims are all that may leave, if they make room together") {
+TEST_CASE("first victims are all movable tasks, if together they free enough") {
     CHECK(one_two_four().victims(con::FirstVictims{}, "wants_3") == Names{"four", "one", "two"});
     CHECK(one_two_four().victims(con::FirstVictims{}, "wants_8") == Names{"four", "one", "two"});
     CHECK(pairs().victims(con::FirstVictims{}, "wants_3") == Names{"one_a", "one_b", "two"});
@@ -75,7 +75,7 @@ TEST_CASE("first victims are all that may leave, if they make room together") {
     CHECK_FALSE(Place{Cluster::build(with_one_locked)}.victims(con::FirstVictims{}, "wants_8"));
 }
 
-TEST_CASE("easier victims are the fewest and smallest that make room, easier to place than the task itself") {
+TEST_CASE("easier victims are the fewest and smallest that suffice, and easier to place than the task") {
     const con::EasierVictims rule;
     // Two GPUs are missing: "one" is too small, "four" is no easier to place.
     CHECK(one_two_four().victims(rule, "wants_3") == Names{"two"});

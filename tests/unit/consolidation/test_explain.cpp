@@ -54,7 +54,7 @@ TEST_CASE("tasks that the plan moves onto a node are no reason to stay") {
     CHECK(con::explain(cluster, Plan{}, b).fate == NodeFate::not_worthwhile);
 }
 
-TEST_CASE("a node may be too dear at the price") {
+TEST_CASE("a node can be too costly at the price") {
     // Three tasks for four GPUs.
     const ClusterSpec spec{
         .nodes = {node("a", 4), node("b")},
@@ -128,7 +128,7 @@ TEST_CASE("explain names the least that would have to change") {
     CHECK(why.blockers.at(0).change.node == none<NodeId>);
 }
 
-TEST_CASE("a rule in the way is named where nothing is lacking") {
+TEST_CASE("if no resource is lacking, the constraint in the way is named") {
     ClusterSpec spec{.nodes = {node("a"), node("b")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0}, true)}};
     for (auto& t : spec.tasks) t.anti_affinity.push_back({"apart", node_level, 1});
@@ -139,7 +139,7 @@ TEST_CASE("a rule in the way is named where nothing is lacking") {
     CHECK_THAT(why.text, Mentions("node 'b' anti_affinity"));
 }
 
-TEST_CASE("tasks that fit elsewhere alone but not together are told apart") {
+TEST_CASE("tasks that fit elsewhere alone but not together are reported as crowded") {
     const ClusterSpec spec{
         .nodes = {node("a"), node("b", 4)},
         .tasks = {task("two", "a", {0, 1}), task("one", "a", {2}), task("l", "b", {0, 1}, true)}};
@@ -195,7 +195,7 @@ TEST_CASE("the value report weighs cost against gain") {
     CHECK(con::plan_statistics(cluster, Plan{}).vacated_nodes_per_move() == 0);
 }
 
-TEST_CASE("what a task lacks is all that it lacks") {
+TEST_CASE("everything that a task lacks is listed") {
     // On b a GPU is missing, and somebody who avoids x; on c two GPUs, and nothing else.
     ClusterSpec spec{
         .nodes = {node("a", 4), node("b", 4), node("c", 4)},
@@ -217,7 +217,7 @@ TEST_CASE("what a task lacks is all that it lacks") {
     CHECK_THAT(why.text, Mentions("1 GPU avoid"));
 }
 
-TEST_CASE("what Standby tasks lend is not lacking to those who may borrow it") {
+TEST_CASE("lent GPUs are not lacking for tasks that may borrow them") {
     ClusterSpec spec{
         .nodes = {node("a", 4), node("b", 4)},
         .tasks = {task("x", "a", {0, 1, 2}), task("s", "b", {0, 1}), task("l", "b", {2, 3}, true)}};

@@ -7,7 +7,7 @@
 using namespace testing_support;
 using con::MoveFate;
 
-TEST_CASE("explain_move says what is in the way of a move, and what it would change") {
+TEST_CASE("explain_move names the obstacle of a move and its effect") {
     // x may go to b once y has left it; e is empty; l is locked.
     ClusterSpec spec{.nodes = {node("a"), node("b", 2), node("c"), node("e"), node("f", 8, "other")},
                      .tasks = {task("x", "a", {0, 1}), task("y", "b", {0}), task("l", "c", {0}, true),
@@ -70,7 +70,7 @@ TEST_CASE("explain_move looks at the cluster as the plan leaves it") {
     CHECK(on.weight == 0);
 }
 
-TEST_CASE("a node that holds nothing counts as opened, whatever closes it") {
+TEST_CASE("an empty node counts as opened, even if it is closed") {
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                      .tasks = {task("x", "a", {0}), task("y", "b", {0, 1}), task("l", "b", {2}, true)}};
     spec.nodes[2].schedulable = false;
@@ -90,7 +90,7 @@ TEST_CASE("a node that holds nothing counts as opened, whatever closes it") {
     CHECK(cordoned.weight == -8);
 }
 
-TEST_CASE("a task whose first GPUs were taken has moved, even on its first node") {
+TEST_CASE("a task on other GPUs of its first node has moved") {
     const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                            .tasks = {task("x", "a", {0}), task("k", "a", {1}), task("y", "b", {0}),
                                      task("z", "b", {1}), task("l", "c", {0})}};

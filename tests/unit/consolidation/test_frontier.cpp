@@ -38,7 +38,7 @@ TEST_CASE("a frontier goes from the cheapest node to all of them") {
     CHECK(frontier.stop_reason == StopReason::completed);
 }
 
-TEST_CASE("a frontier has no more points than asked for: the first, the last, even steps of cost between") {
+TEST_CASE("a frontier has at most `points` points: the first, the last, even steps of cost between") {
     const auto cluster = Cluster::build(three_prices());
     const auto costs = [](const con::Frontier& frontier) {
         std::vector<std::int64_t> all;
@@ -65,7 +65,7 @@ TEST_CASE("a frontier has no more points than asked for: the first, the last, ev
     CHECK(kept({}, 1) == Costs{});
 }
 
-TEST_CASE("a frontier says that the migration budget ended it") {
+TEST_CASE("a frontier reports that the migration budget ended it") {
     const auto cluster = Cluster::build(three_prices());
     con::FrontierOptions options;
     options.max_moves = 3;

@@ -111,7 +111,7 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
     CHECK(counted({.empty_nodes = 1, .gpu_model = "H20"}) == "cd");
 }
 
-TEST_CASE("nodes without GPUs are no empty nodes, where others have some") {
+TEST_CASE("nodes without GPUs are no empty nodes if others have GPUs") {
     auto spec = stairs();
     spec.nodes.push_back({.name = "cpu", .cpu_milli = 64'000, .memory_mib = 65'536});
     const auto counted = [](const ClusterSpec& of, const Goal& goal) {
@@ -149,7 +149,7 @@ TEST_CASE("slots of a shape are counted on all nodes") {
           true);
 }
 
-TEST_CASE("goals count what the plan leaves, and their plans are valid") {
+TEST_CASE("goals count the state after the plan, and their plans are valid") {
     int reached = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed);
@@ -247,7 +247,7 @@ TEST_CASE("slots are made on nodes that stay in use") {
     CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
-TEST_CASE("tasks make room for those that make way for slots") {
+TEST_CASE("tasks move aside for tasks that move aside for slots") {
     // x leaves a for b once y has left b for c, where x may not run. No node can be vacated.
     ClusterSpec spec{.nodes = {node("a", 4), node("b", 4), node("c", 4, "L4")},
                      .tasks = {task("l", "a", {0, 1}, true), task("x", "a", {2}),
@@ -322,7 +322,7 @@ TEST_CASE("a goal that is there already has statistics of the cluster as it is")
     CHECK(found.stats.not_fully_occupied_after == 4);
 }
 
-TEST_CASE("what best leaves empty is a goal that is reached") {
+TEST_CASE("a goal of as many empty nodes as best reaches is reached") {
     int asked = 0;
     for (std::uint64_t seed = 0; seed < 250; ++seed) {
         Rng rng(seed + 90);
@@ -344,7 +344,7 @@ TEST_CASE("what best leaves empty is a goal that is reached") {
     CHECK(asked > 100);
 }
 
-TEST_CASE("a goal vacates no node more than is asked for where that takes moves") {
+TEST_CASE("a goal vacates no more nodes than requested if that takes moves") {
     int moved = 0, more = 0;
     for (std::uint64_t seed = 180; seed < 260; ++seed) {
         Rng rng(seed);

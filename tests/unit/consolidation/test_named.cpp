@@ -62,7 +62,7 @@ TEST_CASE("names are listed by kind") {
     REQUIRE_THROWS_MESSAGE(con::policy_names("node_orders"), InvalidInput, "'node_order'");
 }
 
-TEST_CASE("every name makes a policy whose plans are valid") {
+TEST_CASE("every named policy gives valid plans") {
     const auto spec = generated(60, 3);
     const auto cluster = Cluster::build(spec);
     const auto valid = [&](const con::PolicyNames& names) {

@@ -37,7 +37,7 @@ ClusterSpec short_of_cores() {
 
 }  // namespace
 
-TEST_CASE("a node that can only be cleared onto an empty one is, where that is asked for") {
+TEST_CASE("a node is cleared onto an empty one if that is requested") {
     const auto spec = to_clear();
     const auto cluster = Cluster::build(spec);
     for (const auto preset : {Preset::ipc, Preset::fast, Preset::best}) {
@@ -135,7 +135,7 @@ TEST_CASE("a frontier with open nodes keeps below its bounds") {
     CHECK(frontier.points.back().result.plan.opened_nodes.size() == 1);
 }
 
-TEST_CASE("a goal counts what is opened against what is vacated") {
+TEST_CASE("a goal subtracts opened nodes from vacated ones") {
     const auto spec = short_of_cores();
     const auto cluster = Cluster::build(spec);
     // One node is empty now: three will be, and that one will not.
@@ -150,7 +150,7 @@ TEST_CASE("a goal counts what is opened against what is vacated") {
     CHECK(con::consolidate(cluster, options).plan.goal_reached == false);
 }
 
-TEST_CASE("explanations know that empty nodes may be opened, and what that costs") {
+TEST_CASE("explanations consider that empty nodes may be opened at a price") {
     const auto cluster = Cluster::build(to_clear());
     const auto a = cluster.find_node("a");
     con::Options options{.clear = std::vector{a}};

@@ -56,7 +56,7 @@ struct AllAlike {
 
 }  // namespace
 
-TEST_CASE("ten seeds give ten orders of the nodes, whatever the node order") {
+TEST_CASE("ten seeds give ten orders of the nodes for every node order") {
     const auto cluster = Cluster::build(generated(200));
     auto orders = con::node_orders();
     orders.add<NearTheEnd>("near the end");
@@ -87,7 +87,7 @@ struct NotingWhoIsAsked {
 
 }  // namespace
 
-TEST_CASE("polishing searches in other orders also where keys are small") {
+TEST_CASE("polishing searches in other orders even if keys are small") {
     const auto cluster = Cluster::build(generated(60));
     const auto asked_in = [&](std::optional<double> polish_time) {
         std::vector<NodeId> asked;

@@ -81,7 +81,7 @@ ClusterSpec two_and_one() {
 
 }  // namespace
 
-TEST_CASE("a static rule keeps tasks away from nodes, whatever searches") {
+TEST_CASE("a static rule keeps tasks away from nodes in every search") {
     const auto spec = two_and_one();
     const auto cluster = Cluster::build(spec);
     const auto red = cluster.find_task("red"), blue = cluster.find_task("blue");
@@ -181,7 +181,7 @@ TEST_CASE("plans of all presets keep to a rule that keeps count, at every moment
     CHECK(moved > testing_support::instances(60));
 }
 
-TEST_CASE("verify asks a rule of the caller's about every arrival") {
+TEST_CASE("verify applies the caller's rule to every arrival") {
     const auto spec = two_and_one();
     PlanSpec plan{.waves = 1,
                   .moves = {{.task = "red", .from = "a", .to = "home", .gpus = {1, 2}},
@@ -209,7 +209,7 @@ TEST_CASE("a table of classes is a rule") {
     CHECK(con::AnyPlacementRule().allows(cluster, cluster.find_task("red"), cluster.find_node("home")));
 }
 
-TEST_CASE("explanations name no victims that do not help, and say that a rule refuses all") {
+TEST_CASE("explanations name no useless victims, and report a rule that refuses every node") {
     const ClusterSpec spec{
         .nodes = {node("a"), node("home", 2)},
         .tasks = {task("red", "a", {0, 1}), task("small", "home", {0}), task("l", "home", {}, true)}};

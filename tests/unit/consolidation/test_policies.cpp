@@ -77,7 +77,7 @@ static_assert(con::wants_cheapest_first<con::CheapestVictims>);
 
 }  // namespace
 
-TEST_CASE("the least that the concepts ask for is enough") {
+TEST_CASE("minimal models of the concepts suffice") {
     const con::Policies<OneGroup, ByName, LastNodeFirst, AllLeave, AtMostTwoMoves, Same, HighestGpus>
         policies;
     const auto spec = generated();
@@ -100,7 +100,7 @@ TEST_CASE("the least that the concepts ask for is enough") {
     CHECK(con::consolidate(Cluster::build(figure_15()), policies).plan.moves.empty());
 }
 
-TEST_CASE("pickers and weights that answer what cannot be are refused, and nothing is corrupted") {
+TEST_CASE("impossible answers of pickers and weights are refused, and nothing is corrupted") {
     const auto cluster = Cluster::build(generated());
     const auto picks = [](GpuMask gpus) {
         return con::AnyPolicies(con::with_gpu_picker(
@@ -230,7 +230,7 @@ struct Recording {  // for one thread
 };
 }  // namespace
 
-TEST_CASE("the acceptance sees what a node takes") {
+TEST_CASE("the acceptance sees the moves of a node") {
     const auto cluster = Cluster::build(generated());
     std::vector<con::ChainSet> seen;
     const con::Policies<con::ByGpuModel, con::LeastDemand, con::TightestFit, con::CheapestVictims, Recording,

@@ -51,7 +51,7 @@ TEST_CASE("limits of the options reach every acceptance that takes them, in one 
     CHECK(mine.with_limits({.max_others = 3, .price = 7}).price == 7);
 }
 
-TEST_CASE("options that have no effect beside policies of one's own are refused") {
+TEST_CASE("options without effect next to user-defined policies are refused") {
     const auto cluster = Cluster::build(figure_15());
     const auto refused = [&](const auto& policies, const con::Options& options, const std::string& message) {
         INFO(message);
@@ -83,7 +83,7 @@ TEST_CASE("a search of one round goes to its full depth") {
     CHECK(con::consolidate(cluster, con::presets::best(), {.rounds = 1}).plan.moves.size() == 3);
 }
 
-TEST_CASE("failed requests are remembered unless the caller says no") {
+TEST_CASE("failed requests are remembered unless the caller disables it") {
     const auto cluster = Cluster::build(generated());
     auto policies = con::presets::ipc();
     CHECK(con::consolidate(cluster, policies).stats.requests_dominated > 0);

@@ -44,7 +44,7 @@ TEST_CASE("moves that wait for each other in a circle hop, or are dropped with t
     }
 }
 
-TEST_CASE("moves wait for those that make room for them, whatever the order of the list") {
+TEST_CASE("moves wait for the moves that free their destination, in any order of the list") {
     // x waits for the GPUs of z, which has to wait for y; y goes first and z follows.
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c"), node("d")},
                      .tasks = {task("x", "a", {0, 1, 2, 3}), task("z", "b", {0, 1, 2, 3, 4}),
@@ -119,7 +119,7 @@ TEST_CASE("any moves become a valid plan, and each is made or dropped") {
     CHECK(dropped > 100);
 }
 
-TEST_CASE("a move that can never be made is in nobody's way") {
+TEST_CASE("an impossible move does not block other moves") {
     // x and y change places by way of c, which is where w, too large for it, is to go.
     auto spec = full_nodes(true);
     spec.nodes.push_back(node("d", 32));
@@ -143,7 +143,7 @@ TEST_CASE("a move that can never be made is in nobody's way") {
     }
 }
 
-TEST_CASE("of a dropped move the constraint is told, also where the others vacate its node") {
+TEST_CASE("a dropped move names its constraint, even if the other moves vacate its node") {
     // x leaves a, but y is larger than a.
     const ClusterSpec spec{
         .nodes = {node("a", 4), node("b", 8), node("c")},
@@ -158,7 +158,7 @@ TEST_CASE("of a dropped move the constraint is told, also where the others vacat
     CHECK_THAT(ordered.dropped[0].why.text, Mentions("task 'y' node 'a' gpu"));
 }
 
-TEST_CASE("a move that nothing but its turn keeps from being made says so") {
+TEST_CASE("a move that only lacks its turn reports it") {
     // c alone may be vacated, so that a must stay in use.
     const ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                            .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("y", "c", {0})}};

@@ -85,7 +85,7 @@ TEST_CASE("a changed line, other options and nonsense are found") {
     CHECK(replay_audit("", o).windows == 0);
 }
 
-TEST_CASE("a log that holds its options replays whatever hash its version had") {
+TEST_CASE("a log with its options replays for any hash of its version") {
     const auto o = test::control_options();
     std::string log;
     append_start_record(log, o);

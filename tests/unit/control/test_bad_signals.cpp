@@ -34,7 +34,7 @@ std::vector<Action> run(const ControllerOptions& o, int n, const F& change) {
 
 }  // namespace
 
-TEST_CASE("a latency beyond what can be measured is missing, whichever policy reads it") {
+TEST_CASE("a latency beyond the measurable range is missing for every policy") {
     for (const auto variant : {Variant::full, Variant::ours}) {
         auto o = control_options();
         o.flags = variant_flags(variant);
@@ -46,7 +46,7 @@ TEST_CASE("a latency beyond what can be measured is missing, whichever policy re
     }
 }
 
-TEST_CASE("a wrapped counter of PCIe or block I/O points to nobody") {
+TEST_CASE("a wrapped counter of PCIe or block I/O is attributed to no tenant") {
     auto o = control_options();
     o.flags = variant_flags(Variant::guards);
     const auto actions = run(o, 400, [](Observation& seen, int) {

@@ -203,7 +203,7 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
     CHECK(act.calls == std::vector<std::string>{"remember 1", "reconfigure"});
 }
 
-TEST_CASE("SIGKILL at any point: what has been begun is remembered, over restarts and boots") {
+TEST_CASE("SIGKILL at any point: started actions are remembered over restarts and boots") {
     int begun = 0, not_yet = 0;
     for (const bool disjoint : {false, true})
         for (int point = 0;; ++point) {

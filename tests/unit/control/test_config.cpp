@@ -27,7 +27,7 @@ std::vector<MigLayout> layouts_of(const ControllerOptions& o) { return initial_s
 
 }  // namespace
 
-TEST_CASE("a configuration is read; what it leaves out keeps its default") {
+TEST_CASE("a configuration is read; missing fields keep their defaults") {
     const auto o = parse_config(document(plain, R"(, "flags": {"mig": false}, "options": {"dwell": 64})"));
     CHECK(o.host.gpus[0].device == "A100-80GB");
     CHECK(o.host.tenants[0].start.instance.start == 2);
@@ -40,7 +40,7 @@ TEST_CASE("a configuration is read; what it leaves out keeps its default") {
     CHECK(o.guard_dwell == ControllerOptions{}.guard_dwell);
 }
 
-TEST_CASE("written options read back to the same hash, whatever they are") {
+TEST_CASE("all written options read back to the same hash") {
     Rng rng(21);
     for (int round = 0; round < 200; ++round) {
         auto o = test::control_options();
@@ -75,7 +75,7 @@ TEST_CASE("written options read back to the same hash, whatever they are") {
     }
 }
 
-TEST_CASE("everything that is wrong with a configuration is told, with its place") {
+TEST_CASE("every mistake in a configuration is reported with its place") {
     const auto fails = [](const std::string& text, const char* message) {
         INFO(text);
         CHECK_THROWS_WITH(parse_config(text), Mentions(message));
@@ -179,7 +179,7 @@ TEST_CASE("lists of cores") {
     }
 }
 
-TEST_CASE("signals: names, defaults, and what is wrong with them") {
+TEST_CASE("signals: names, defaults and mistakes") {
     const auto o = parse_config(document(plain));
     const auto layouts = layouts_of(o);
     const auto seen = parse_signals(

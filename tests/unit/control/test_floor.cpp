@@ -71,7 +71,7 @@ ControllerOptions quick(bool predict) {
 
 }  // namespace
 
-TEST_CASE("a tenant that is far below its target keeps what it started with") {
+TEST_CASE("a tenant far below its target keeps its start configuration") {
     for (const bool predict : {false, true}) {
         Run run(quick(predict));
         run.go(2000, 2);
@@ -103,7 +103,7 @@ TEST_CASE("media engines are given back with the instance that had them, and no 
     }
 }
 
-TEST_CASE("nor is its client's quota raised above that of the start") {
+TEST_CASE("its client's quota is not raised above that of the start either") {
     for (const auto& [start, steps] : {std::pair(80, std::vector<int>{75, 80}), {60, {60}}}) {
         auto o = quick(false);
         o.flags.mig = false;
@@ -196,7 +196,7 @@ TEST_CASE("ours gives back what the last half hour did not need, the paper's pol
         }
 }
 
-TEST_CASE("what the tail was in the smaller instance keeps nobody in the larger one") {
+TEST_CASE("the tail in the smaller instance keeps no tenant in the larger one") {
     auto o = quick(true);
     o.hour_s = 3600;
     o.dwell = 60;

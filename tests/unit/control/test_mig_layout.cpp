@@ -180,7 +180,7 @@ TEST_CASE("transitions are valid at every step, complete, and leave common insta
     CHECK_THROWS_WITH(transition(device, twice, {}), Mentions("from"));
 }
 
-TEST_CASE("an instance goes where the largest block stays free") {
+TEST_CASE("an instance is placed to keep the largest block free") {
     const auto& device = mig_device("A100-40GB");
     const auto at = [&](std::string_view key, int start) {
         return MigInstance{static_cast<std::uint8_t>(device.find(key)), static_cast<std::uint8_t>(start)};

@@ -73,7 +73,7 @@ void held_up(Observation& seen) { seen.tenants[0].p99_ms = 12'000; }
 
 }  // namespace
 
-TEST_CASE("what a caller that waits for a change holds up does not enter validation") {
+TEST_CASE("requests held up by a waiting caller do not enter validation") {
     for (const double pause_s : {0.5, 12.0, 40.0}) {
         INFO(pause_s);
         Timed run(with({&F::mig, &F::rollback}));
@@ -90,7 +90,7 @@ TEST_CASE("what a caller that waits for a change holds up does not enter validat
     }
 }
 
-TEST_CASE("a pause where none was expected is what the requests waited, not how long the caller did") {
+TEST_CASE("an unexpected pause is measured by waiting requests, not by the waiting caller") {
     const auto o = with({&F::place, &F::rollback, &F::predict});
     struct Case {
         double caller_s, p99_ms, offered, completed, least, most;
@@ -199,7 +199,7 @@ TEST_CASE("flags that never stay the same delay a diagnosis, they do not prevent
     CHECK(fixed.t1().phase == Phase::suspect);
 }
 
-TEST_CASE("who comes and goes is limited: all flags of late count") {
+TEST_CASE("an intermittent offender is limited: all recent flags count") {
     Timed run(with({&F::guard_io}));
     // PCIe for two windows, then the disk for two; never three windows alike.
     run.go(40, 2, [&](Observation& seen) {
@@ -241,7 +241,7 @@ TEST_CASE("after a change with an unknown end no instance of any tenant is touch
         REQUIRE(run.actions.size() == 2);
         CHECK(run.actions[1].second.tenant == 0);
     }
-    SECTION("nor is one undone, until the operator has come; one line says so") {
+    SECTION("no action is undone until the operator resumes; one line reports it") {
         Timed run(o);
         run.go(4, 2, slow);
         REQUIRE(run.t1().phase == Phase::validate);
@@ -295,7 +295,7 @@ TEST_CASE("a tenant's own traffic is not others', known or not") {
     CHECK(placement_terms(run.o.host, seen, run.state, 0, 1, c.instance, {}, c.cpus).pcie < 0.1);
 }
 
-TEST_CASE("nobody is limited above what it does") {
+TEST_CASE("no limit exceeds a tenant's traffic") {
     const auto limit = [](double io, double pcie) {
         Timed run(with({&F::guard_io}));
         run.go(3, 2, [&](Observation& seen) {

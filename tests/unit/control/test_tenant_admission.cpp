@@ -44,7 +44,7 @@ std::vector<std::int64_t> ids(const AdmissionQueue& queue) {
 
 }  // namespace
 
-TEST_CASE("a newcomer goes where it is least exposed, beside the instances that are there") {
+TEST_CASE("a newcomer gets the least exposed place among the existing instances") {
     Scene s;
     CHECK_FALSE(find_place(s.state, control_window(s.o, 0), s.o, {}));  // no tail was seen yet
     s.go(10, [](Observation& x) { x.roots[0].bytes_per_s = 8e9; });
@@ -125,7 +125,7 @@ TEST_CASE("against all placements: none that is allowed has a lower score, none 
     CHECK(none > 50);
 }
 
-TEST_CASE("who cannot come waits in turn, by class, and not without bound") {
+TEST_CASE("newcomers wait in turn, by class, in a queue of limited length") {
     Scene s;
     s.go(10);
     AdmissionQueue queue(2);
@@ -160,7 +160,7 @@ TEST_CASE("who cannot come waits in turn, by class, and not without bound") {
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
 }
 
-TEST_CASE("no place is given twice: who was admitted is seen in the next window, not in this one") {
+TEST_CASE("no place is given twice: an admission shows in the next window, not in this one") {
     Scene s;
     s.go(10);
     AdmissionQueue queue;

@@ -52,7 +52,7 @@ TEST_CASE("a time limit of nothing ends at once, an endless one never") {
     REQUIRE_FALSE(endless.exhausted());
 }
 
-TEST_CASE("what is reserved for the end brings it forward, until it is given back") {
+TEST_CASE("time reserved for the end moves the deadline forward until it is given back") {
     ManualClock clock;
     Context context;
     context.clock = &clock;

@@ -25,7 +25,7 @@ Registry<AnyRule, int> rules() {
 
 }  // namespace
 
-TEST_CASE("a registry makes policies by name, with what they are made from") {
+TEST_CASE("a registry makes policies by name from their arguments") {
     const auto registry = rules();
     CHECK(registry.names() == std::vector<std::string>{"double", "add"});
     CHECK(registry.make("double", 5)(4) == 8);

@@ -30,7 +30,7 @@ TEST_CASE("ids convert to nothing but themselves") {
     REQUIRE(none<NodeId> != make_id<NodeId>(0));
 }
 
-TEST_CASE("a range of ids counts from zero and leaves out slots that nobody has") {
+TEST_CASE("a range of ids counts from zero and skips free slots") {
     const auto visited = [](const LiveIds<NodeId>& ids) {
         std::vector<std::size_t> seen;
         for (const auto node : ids) seen.push_back(index(node));

@@ -45,7 +45,7 @@ ClusterSpec three_nodes() {
 
 }  // namespace
 
-TEST_CASE("with accounting hp spot tasks hold nothing, and take up what Standby tasks lend") {
+TEST_CASE("with accounting hp spot tasks hold nothing, and use lent GPUs") {
     const auto cluster = Cluster::build(three_nodes());
     const auto a = requests_on(cluster, cluster.find_node("a"));
     CHECK(a.hp_active == 2000);

@@ -94,7 +94,7 @@ TEST_CASE("idle parts of several GPUs add up to whole ones, as the definition su
     CHECK(rows.at(1) == ReportRow{"", {2, 8000}, 0, 1000, 0, 1000});
 }
 
-TEST_CASE("counts in GPUs and percentages of what is idle") {
+TEST_CASE("counts in GPUs and percentages of the idle GPUs") {
     const auto row = row_of(3700, 32000, {4, 32000});
     CHECK(row.total_idle() == Catch::Approx(3.7));
     CHECK(row.stranded() == Catch::Approx(3.0));
@@ -117,7 +117,7 @@ TEST_CASE("the paper's shapes, in its order") {
     CHECK(rows[6].insufficient_cpu_milli == 8000);
 }
 
-TEST_CASE("what is not idle: failed GPUs, Standby claims, cordoned and CPU-only nodes; daemons use CPU") {
+TEST_CASE("not idle: failed GPUs, Standby claims, cordoned and CPU-only nodes; daemons use CPU") {
     ClusterSpec spec;
     spec.nodes.push_back(
         {.name = "n", .gpu_model = "A", .gpu_count = 4, .cpu_milli = 16000, .failed_gpus = {3}});

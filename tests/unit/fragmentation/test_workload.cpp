@@ -36,7 +36,7 @@ TEST_CASE("typical shapes come by falling frequency until enough tasks are cover
     CHECK(typical_workload(tasks, {.coverage_percent = 51}).shapes.size() == 2);
 }
 
-TEST_CASE("tasks without GPUs belong to the workload unless told otherwise") {
+TEST_CASE("tasks without GPUs belong to the workload by default") {
     const auto tasks = repeat({{3, task(1000, 0)}, {1, task(1000, 1)}});
     CHECK(typical_workload(tasks).shapes.size() == 2);
     CHECK(typical_workload(tasks).shapes[0].gpu_count == 0);

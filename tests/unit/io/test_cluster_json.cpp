@@ -33,7 +33,7 @@ TEST_CASE("Malformed cluster documents are rejected with pointer and expectation
     }
 }
 
-TEST_CASE("What follows a NUL byte is not dropped", "[io]") {
+TEST_CASE("Text after a NUL byte is not dropped", "[io]") {
     using namespace std::string_literals;
     CHECK_THROWS_MESSAGE(
         io::cluster_from_json(
@@ -42,7 +42,8 @@ TEST_CASE("What follows a NUL byte is not dropped", "[io]") {
         InvalidInput, "s.json line 2 NUL");
 }
 
-TEST_CASE("What makes no sense is rejected, single values by the reader and the rest by the model", "[io]") {
+TEST_CASE("Inconsistent documents are rejected, single values by the reader and the rest by the model",
+          "[io]") {
     for (const auto* file : {"cluster_illegal.txt", "cluster_inconsistent.txt"})
         for (const auto& c : document_cases(file)) {
             INFO(file << ": " << c.name);
@@ -149,7 +150,7 @@ TEST_CASE("All problems of a document come at once", "[io]") {
     }
 }
 
-TEST_CASE("The first hundred problems are told, the others counted", "[io]") {
+TEST_CASE("The first hundred problems are listed, the others counted", "[io]") {
     std::string text = R"({"format": "gpusched.cluster", "version": 1, "nodes": [)";
     for (int i = 0; i < 1000; ++i) text += i == 0 ? "1" : ",1";
     try {
@@ -236,7 +237,7 @@ TEST_CASE("Valid cluster documents are built", "[io]") {
     }
 }
 
-TEST_CASE("Version 2 is written where version 1 cannot say it, and only there", "[io]") {
+TEST_CASE("Version 2 is written only if version 1 cannot hold the content", "[io]") {
     ClusterSpec spec;
     spec.nodes = {{.name = "n", .gpu_count = 2, .cpu_milli = 1, .memory_mib = 1}};
     spec.tasks = {{.name = "t", .gpu_count = 1}};

@@ -102,7 +102,7 @@ TEST_CASE("a FlexTopo object as the collector writes it", "[io]") {
     CHECK(vertex(graph, HardwareKind::core, 1).used_by == "pod-a");
 }
 
-TEST_CASE("what is no FlexTopo object is refused", "[io]") {
+TEST_CASE("texts without a FlexTopo object are refused", "[io]") {
     const auto refused = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of(text);
         INFO(text);

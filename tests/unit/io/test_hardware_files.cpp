@@ -11,7 +11,7 @@
 using namespace gpusched;
 using io::HardwareFormat;
 
-TEST_CASE("the format of a machine is told from its text", "[io]") {
+TEST_CASE("the format of a machine is recognised from its text", "[io]") {
     CHECK(io::hardware_format("") == std::nullopt);
     CHECK(io::hardware_format("# nothing\n") == std::nullopt);
     CHECK(io::hardware_format("<html/>") == std::nullopt);

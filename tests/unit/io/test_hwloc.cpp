@@ -120,7 +120,7 @@ TEST_CASE("a topology of hwloc becomes a machine", "[io]") {
     CHECK(bare.notes.size() == 3);
 }
 
-TEST_CASE("display adapters are GPUs where nothing speaks against it", "[io]") {
+TEST_CASE("display adapters are GPUs by default", "[io]") {
     if (!io::reads_xml()) return;
     const auto machine = [](const std::string& first, const std::string& speed,
                             const std::string& second = "") {
@@ -266,7 +266,7 @@ TEST_CASE("real topologies of hwloc", "[io]") {
     if (read > 0) CHECK(read == truth.size());
 }
 
-TEST_CASE("what is no topology of hwloc is refused", "[io]") {
+TEST_CASE("texts without a topology of hwloc are refused", "[io]") {
     if (!io::reads_xml()) {
         CHECK_THROWS_AS(io::hwloc_from_xml(version_1), BackendError);
         return;

@@ -68,7 +68,7 @@ TEST_CASE("a Topology and labels of nodes become a network", "[io]") {
     CHECK(Cluster::build(spec).to_spec().nodes[0].network == std::vector<std::string>{"a", "a/r1"});
 }
 
-TEST_CASE("what is no Topology, or no node, is refused", "[io]") {
+TEST_CASE("objects without a Topology or nodes are refused", "[io]") {
     const auto refused = [](const std::string& text, const std::string& part, const std::string& name = {}) {
         const auto problems =
             problems_of([&] { (void)io::topology_levels_from_text(text, {.topology = name}, "t"); });

@@ -94,7 +94,7 @@ TEST_CASE("a topology of NCCL that does not know the NUMA node", "[io]") {
     CHECK_THAT(beside.notes.front(), Mentions("NUMA nodes GPUs"));
 }
 
-TEST_CASE("what is no topology of NCCL is refused", "[io]") {
+TEST_CASE("texts without a topology of NCCL are refused", "[io]") {
     if (!io::reads_xml()) return;
     const auto refused = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of(text);
@@ -184,7 +184,7 @@ TEST_CASE("real topologies of NCCL and RCCL", "[io]") {
     CHECK(read == truth.size());
 }
 
-TEST_CASE("without pugixml the readers of XML say so", "[io]") {
+TEST_CASE("without pugixml the readers of XML report it", "[io]") {
     if (io::reads_xml()) return;
     CHECK_THROWS_WITH(io::nccl_topology_from_xml(machine), Mentions("libpugixml-dev"));
     CHECK_THROWS_AS(io::nccl_topology_from_xml(machine), BackendError);

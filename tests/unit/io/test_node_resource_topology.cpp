@@ -32,7 +32,7 @@ std::vector<std::string> problems_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a NodeResourceTopology says what is left where", "[io]") {
+TEST_CASE("a NodeResourceTopology gives the free resources of each NUMA node", "[io]") {
     const auto nodes = io::node_resource_topology_from_text(object);
     REQUIRE(nodes.size() == 1);
     CHECK(nodes[0].node == "w0");
@@ -63,7 +63,7 @@ TEST_CASE("a NodeResourceTopology says what is left where", "[io]") {
     CHECK(io::machine_of(two[1]).graph.masks().healthy == 0);
 }
 
-TEST_CASE("what is no NodeResourceTopology is refused", "[io]") {
+TEST_CASE("texts without a NodeResourceTopology are refused", "[io]") {
     const auto refused = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of(text);
         INFO(text);

@@ -66,7 +66,7 @@ TEST_CASE("A reader of clusters names the import that reads another system's", "
         }
 }
 
-TEST_CASE("A reader of clusters says how to unpack what gzip packed", "[io]") {
+TEST_CASE("A reader of clusters explains how to unpack gzip files", "[io]") {
     for (const auto& reader : readers()) {
         INFO(reader.system);
         CHECK_THROWS_MESSAGE(reader.read("\x1f\x8b\x08 and so on"), InvalidInput, "gzip gunzip");
@@ -78,7 +78,7 @@ TEST_CASE("The reader of machines names the import of a cluster", "[io]") {
                          "machine 'nvidia-smi topo -m' XML NCCL FlexTopo Slurm `gpusched import slurm`");
 }
 
-TEST_CASE("A zip archive is told from a text", "[io]") {
+TEST_CASE("A zip archive is recognised", "[io]") {
     for (const auto& reader : readers()) {
         if (reader.system == "kai")
             continue;  // takes snapshot.json; read_kai_snapshot of Python takes archives
@@ -86,7 +86,7 @@ TEST_CASE("A zip archive is told from a text", "[io]") {
     }
 }
 
-TEST_CASE("What only looks like another system's snapshot is not taken for one", "[io]") {
+TEST_CASE("Texts that only resemble another system's snapshot are not taken for one", "[io]") {
     // A node whose name begins like a record of Slurm, in YAML; and a document without the mark of Slurm's.
     const std::string yaml = "apiVersion: v1\nkind: Node\nmetadata:\n  name: n0\n"
                              "  annotations:\n    note: |\n      \n"

@@ -94,7 +94,7 @@ TEST_CASE("A plan as PodMigrationJobs", "[io]") {
     CHECK(text.find("paused: false") < text.find("paused: true"));  // wave 0 starts at once
 }
 
-TEST_CASE("What a move of version 2 says is in every text", "[io]") {
+TEST_CASE("The fields of a move of version 2 are in every text", "[io]") {
     PlanSpec plan{.waves = 1,
                   .moves = {{"a", "n0", "n1", {}, 0, MoveMode::restart, 7, "n0"}, {"b", "n0", "n1", {}, 0}},
                   .vacated_nodes = {"n0"}};
@@ -114,7 +114,7 @@ TEST_CASE("What a move of version 2 says is in every text", "[io]") {
                                                         "    gpusched/for: \"n0\"\n"));
 }
 
-TEST_CASE("A reservation asks for named resources and for devices of the class that was chosen", "[io]") {
+TEST_CASE("A reservation requests named resources and devices of the chosen class", "[io]") {
     const PlanSpec plan{.waves = 1, .moves = {{"a", "n0", "n1", {0, 3, 4}, 0}}};
     ClusterSpec cluster;
     cluster.nodes = {{.name = "n1",

@@ -70,7 +70,7 @@ TEST_CASE("a topology.conf of blocks becomes a network", "[io]") {
     CHECK(cluster_of(reading).node_count() == 5);
 }
 
-TEST_CASE("what is no topology.conf is refused", "[io]") {
+TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     const auto refused = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of(text);
         INFO(text);
@@ -110,7 +110,7 @@ TEST_CASE("what is no topology.conf is refused", "[io]") {
     }
 }
 
-TEST_CASE("lists of hosts cost no more than what is left for them", "[io]") {
+TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
     using io::detail::host_list;
     using io::detail::HostBudget;
     HostBudget left;

@@ -120,7 +120,7 @@ TEST_CASE("this machine's display adapters may be GPUs", "[io]") {
     CHECK_THAT(machine.notes.front(), Mentions("GPUs NVIDIA"));
 }
 
-TEST_CASE("what is not the hwloc library is refused", "[io]") {
+TEST_CASE("other libraries than hwloc are refused", "[io]") {
     CHECK(failure("libnothing-of-the-kind.so").find("apt-get install libhwloc15") != std::string::npos);
     CHECK_THAT(failure("libm.so.6"), Mentions("libm.so.6 hwloc_get_api_version"));
 }

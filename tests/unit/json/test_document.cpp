@@ -92,14 +92,14 @@ TEST_CASE("Text is UTF-8", "[json]") {
     CHECK_THAT(message(named("a\nb")), Mentions("JSON"));
 }
 
-TEST_CASE("Messages stay short whatever the document holds", "[json]") {
+TEST_CASE("Messages stay short for every document", "[json]") {
     const std::string huge(1'000'000, 'a');
     CHECK(message(header + "\"nodes\": \"" + huge + "\"}").size() < 400);
     CHECK(message(header + "\"" + huge + "\": 1}").size() < 600);
     CHECK(message(header + "\"" + huge).size() < 600);
 }
 
-TEST_CASE("Large arrays take no time to speak of", "[json]") {
+TEST_CASE("Large arrays are read quickly", "[json]") {
     std::string text = header + "\"nodes\": [], \"x-large\": [0";
     for (int i = 0; i < 2'000'000; ++i) text += ",0";
     CHECK(message(text + "]}") == "no error");
@@ -121,7 +121,7 @@ TEST_CASE("A pointer leads to every value", "[json]") {
     CHECK(problems.empty());
 }
 
-TEST_CASE("A part of a document is a document that knows where it was", "[json]") {
+TEST_CASE("A part of a document is a document that knows its place", "[json]") {
     Problems problems;
     const auto whole =
         json::Document::parse(R"({"a": 1, "b/c": [{"d": "text", "e": [true, null]}, 2]})", "f", problems);

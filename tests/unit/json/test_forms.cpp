@@ -104,7 +104,7 @@ struct gpusched::json::Form<Length> {
     }
 };
 
-TEST_CASE("the fields of an inlined struct stand beside the others, with their rules", "[json]") {
+TEST_CASE("the fields of an inlined struct are next to the others, with their rules", "[json]") {
     const auto thing = read(R"("name": "a", "length": 7, "weight": 0.25)");
     CHECK(thing.part == Part{7, 0.25});
     CHECK_THAT(problems_of(R"("length": 10, "part": {})"),
@@ -203,7 +203,7 @@ std::string text_of(const Holder& holder) {
 
 }  // namespace
 
-TEST_CASE("an inlined optional is there where one of its fields is", "[json]") {
+TEST_CASE("an inlined optional is set if one of its fields is", "[json]") {
     CHECK_FALSE(holder_of(R"({"n": 1})").extra);
     const auto holder = holder_of(R"({"n": 1, "a": 3})");
     REQUIRE(holder.extra);
@@ -212,7 +212,7 @@ TEST_CASE("an inlined optional is there where one of its fields is", "[json]") {
     CHECK(text_of({.n = 2}) == R"({"n":2,"named":{}})");
 }
 
-TEST_CASE("things by name keep their order, whatever their names", "[json]") {
+TEST_CASE("things by name keep their order", "[json]") {
     const auto holder = holder_of(R"({"n": 1, "named": {"z": {"a": 2}, "a \"b\"/~": {}, "": {"b": 3}}})");
     REQUIRE(holder.named.entries.size() == 3);
     CHECK((holder.named.entries[0].first == "z" && holder.named.entries[0].second.a == 2));
@@ -223,7 +223,7 @@ TEST_CASE("things by name keep their order, whatever their names", "[json]") {
     CHECK_THROWS_MESSAGE(holder_of(R"({"n": 1, "named": []})"), InvalidInput, "f /named");
 }
 
-TEST_CASE("a field whose default breaks its rule must be given", "[json]") {
+TEST_CASE("a field is required if its default breaks its rule", "[json]") {
     CHECK_THROWS_MESSAGE(holder_of("{}"), InvalidInput, "f 'n' missing");
     CHECK_THROWS_MESSAGE(holder_of(R"({"n": 0})"), InvalidInput, "f /n 1");
 }
@@ -235,7 +235,7 @@ TEST_CASE("a document that is read partly may have any other fields", "[json]") 
                          InvalidInput, "f /weight 0 1 2");
 }
 
-TEST_CASE("forms know what surrounds a document", "[json]") {
+TEST_CASE("forms know the surroundings of a document", "[json]") {
     const Unit unit{"m"}, other{"ft"};
     std::string out;
     json::Writer(out, {}, unit).write(std::vector<Length>{{3}, {4}});
@@ -249,7 +249,7 @@ TEST_CASE("forms know what surrounds a document", "[json]") {
     CHECK_THROWS_MESSAGE(problems.throw_if_any(), InvalidInput, "f /1");
 }
 
-TEST_CASE("formats: what a document must say of itself", "[json]") {
+TEST_CASE("formats: the header of a document", "[json]") {
     const auto told = [](const std::string& text, bool implied) {
         try {
             static_cast<void>(
@@ -271,7 +271,7 @@ TEST_CASE("formats: what a document must say of itself", "[json]") {
     }
 }
 
-TEST_CASE("a document within another is read and written where it stands", "[json]") {
+TEST_CASE("a document within another is read and written in its place", "[json]") {
     Problems problems;
     const auto document = json::Document::parse(
         R"({"kind": "record", "thing": {"format": "things", "version": 2, "weight": 3}})", "f", problems);

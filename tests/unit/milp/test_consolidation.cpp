@@ -78,7 +78,7 @@ TEST_CASE("the described instance of 25 nodes has 4,000 binaries and 800 rows") 
     CHECK(evaluate(f3, f3.encode(home)).objective == Catch::Approx(25));
 }
 
-TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
+TEST_CASE("memory, a budget and a bound have rows if they are requested") {
     auto spec = described_instance();
     for (auto& node : spec.nodes) node.memory_mib = 100;
     for (auto& task : spec.tasks) task.memory_mib = 1;
@@ -95,7 +95,7 @@ TEST_CASE("memory, a budget and a bound have rows where they are asked for") {
     REQUIRE_THROWS_MESSAGE(m.encode({}), InvalidInput, "placement 0 159");
 }
 
-TEST_CASE("LP tasks may end up on what a Standby task lends, others may not") {
+TEST_CASE("only LP tasks may end up on lent GPUs") {
     if (available_solvers().empty()) return;
     ClusterSpec spec;
     for (const char* name : {"a", "b"})

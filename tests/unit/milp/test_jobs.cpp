@@ -14,7 +14,7 @@
 using namespace gpusched;
 using namespace gpusched::milp;
 
-TEST_CASE("a joint allocation has columns for what switches can hold, and jobs of different names") {
+TEST_CASE("a joint allocation has columns for the pods that switches can hold, and jobs of different names") {
     const JointProblem p{{{"a", 100'000, 0}, {"b", 2, 1}, {"c", 8, 0, NetworkMode::required}},
                          {"s", "t"},
                          {{1000, {7, 8}, {1, 0}}, {2000, {3, 4}, {2, 1}}}};

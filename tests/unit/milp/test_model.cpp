@@ -39,7 +39,7 @@ TEST_CASE("a model's matrix is compressed by columns, repeated entries add up") 
     REQUIRE_THROWS_MESSAGE(m.index("z"), InvalidInput, "'z' 'knapsack'");
 }
 
-TEST_CASE("an index map says what is absent") {
+TEST_CASE("an index map marks absent columns") {
     IndexMap map("x", {2, 3});
     CHECK(map(1, 2) == IndexMap::absent);
     map(1, 0) = 7;
@@ -67,7 +67,7 @@ TEST_CASE("evaluate names the worst row or column") {
     REQUIRE_THROWS_MESSAGE(evaluate(m, std::vector<double>{1}), InvalidInput, "x 1 3");
 }
 
-TEST_CASE("malformed models are told row by row") {
+TEST_CASE("malformed models are reported row by row") {
     auto m = knapsack();
     m.row_lower[0] = 10;
     m.column_lower[1] = std::numeric_limits<double>::quiet_NaN();
@@ -122,7 +122,7 @@ TEST_CASE("the relaxation as data for an LP solver") {
     if (clp() != nullptr) REQUIRE_THROWS_MESSAGE(clp()->solve(wrong), InvalidInput, "row_upper 1 2");
 }
 
-TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicting groups are named") {
+TEST_CASE("an infeasible model's elastic form shows the rows to relax, and conflicting groups are named") {
     ModelBuilder b("contradiction");
     const int x = b.column("x", 0, 10, 1), y = b.column("y", 0, 10, 1);
     const Entry only_x[] = {{x, 1}}, only_y[] = {{y, 1}}, both[] = {{x, 1}, {y, 1}};
@@ -151,7 +151,7 @@ TEST_CASE("an infeasible model's elastic form shows what to relax, and conflicti
     }
 }
 
-TEST_CASE("every solver that is built in solves, bounds and tells infeasible from unbounded") {
+TEST_CASE("every solver that is built in solves, bounds and distinguishes infeasible from unbounded") {
     for (const auto& name : available_solvers()) {
         CAPTURE(name);
         const auto m = knapsack();
@@ -180,7 +180,7 @@ TEST_CASE("every solver that is built in solves, bounds and tells infeasible fro
     }
 }
 
-TEST_CASE("what a solver returns is compared with the model") {
+TEST_CASE("a solver's result is compared with the model") {
     const auto m = knapsack();
     const auto claim = [&](std::vector<double> x) {
         return checked(m, {.status = Status::optimal, .objective = 1e9, .x = std::move(x)});

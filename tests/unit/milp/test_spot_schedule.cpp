@@ -96,7 +96,7 @@ TEST_CASE("schedules against the rules are refused") {
     refused({{S{{0, 0}, {1, 1}, {1, 1}, {0, 0}}, high}}, "GPUs node 1 2");
 }
 
-TEST_CASE("malformed spot problems are told field by field") {
+TEST_CASE("malformed spot problems are reported field by field") {
     const auto refused = [](const char* part, auto change) {
         auto p = a;
         change(p);

@@ -304,13 +304,13 @@ TEST_CASE("names that imitate the marks of duplicates do not confuse the ids") {
                 }) == 1);
 }
 
-TEST_CASE("what is odd but legal is accepted") {
+TEST_CASE("odd but legal snapshots are accepted") {
     auto spec = valid();
     SECTION("a task on a failed GPU, reported as a warning") {
         spec.nodes[0].failed_gpus = {1, 5, 1};
         REQUIRE_THAT(Cluster::build(spec).warnings(), MentionsEach({"task 't0' failed GPU 1 node 'n0'"}));
     }
-    SECTION("nodes without GPUs, cores or memory, and tasks that ask for nothing") {
+    SECTION("nodes without GPUs, cores or memory, and tasks without requests") {
         spec.nodes.push_back({.name = "bare"});
         spec.tasks.push_back({.name = "idle", .node = "bare"});
         REQUIRE(problems_of(spec).empty());

@@ -51,8 +51,7 @@ bool fits(const ClusterSpec& spec, const char* task, const char* node) {
 
 }  // namespace
 
-TEST_CASE("what is wrong with resources, devices and node affinity is said of each node and task",
-          "[model]") {
+TEST_CASE("mistakes in resources, devices and node affinity are reported per node and task", "[model]") {
     struct Fault {
         std::function<void(ClusterSpec&)> make;
         std::string expected;
@@ -205,7 +204,7 @@ TEST_CASE("failed devices are not free, and a task may go on holding one", "[mod
     CHECK_THAT(cluster.warnings(), MentionsEach({"task 't0' failed GPU 3 node 'n0'"}));
 }
 
-TEST_CASE("what lacks is said with names and figures", "[model]") {
+TEST_CASE("missing amounts are reported with names and figures", "[model]") {
     auto spec = with_devices();
     CHECK_THAT(why(spec, "t2", "n0"), Mentions("'rdma/hca' 2 1"));
     spec.tasks[2] = {.name = "t2", .cpu_milli = 1, .memory_mib = 1};
@@ -312,7 +311,7 @@ TEST_CASE("tasks that single out nodes make no kinds of nodes", "[model]") {
     CHECK(Cluster::build(cluster.to_spec()).to_spec() == cluster.to_spec());
 }
 
-TEST_CASE("GPUs that nobody says are assigned in one way", "[model]") {
+TEST_CASE("unspecified GPUs are assigned in one way", "[model]") {
     ClusterSpec spec;
     spec.nodes = {
         {.name = "n0", .gpu_count = 4, .cpu_milli = 8'000, .memory_mib = 100, .failed_gpus = {1, 6}}};

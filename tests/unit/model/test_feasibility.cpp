@@ -47,7 +47,7 @@ Obstacle ask(const ClusterSpec& spec, std::size_t task, std::size_t node) {
 
 }  // namespace
 
-TEST_CASE("what fits, fits") {
+TEST_CASE("tasks that fit") {
     for (std::size_t node = 0; node < 4; ++node) REQUIRE(ask(base(), p, node) == Obstacle::none);
     const auto c = Cluster::build(base(), IdOrder::as_listed);
     REQUIRE(candidate_gpus(c, TaskId{2}, NodeId{0}) == 0b1100);
@@ -142,7 +142,7 @@ TEST_CASE("each obstacle has its name") {
     }
 }
 
-TEST_CASE("eligibility is told apart, model first") {
+TEST_CASE("eligibility names its obstacle, model first") {
     auto spec = base();
     const auto reason = [&] {
         return find_eligibility_obstacle(Cluster::build(spec, IdOrder::as_listed), TaskId{2}, NodeId{0});
@@ -254,7 +254,7 @@ TEST_CASE("guaranteed locality") {
     REQUIRE(gpus_fit(c, TaskId{2}, NodeId{0}, 0b0110));
 }
 
-TEST_CASE("each obstacle is described with what is asked for and what there is") {
+TEST_CASE("each obstacle is described with the request and the capacity") {
     struct Row {
         std::string expected;
         std::function<void(ClusterSpec&)> spoil;

@@ -184,7 +184,7 @@ TEST_CASE("a change that build would refuse is refused with every problem, and c
     REQUIRE(cluster.inventory().serial > serial);
 }
 
-TEST_CASE("membership waits until what-if changes are kept or taken back") {
+TEST_CASE("membership changes wait until what-if changes are committed or undone") {
     Cluster cluster;
     const auto node = cluster.add_node(machine("n"));
     const auto task = cluster.add_task(pod("t"));
@@ -305,7 +305,7 @@ TEST_CASE("changes that cost as much as the cluster are counted") {
     REQUIRE(changes().levels == 1);
 }
 
-TEST_CASE("named resources come with whoever names them first") {
+TEST_CASE("named resources appear with the first node or task that names them") {
     Cluster cluster;
     const auto plain = cluster.add_node(machine("plain"));
     auto node = machine("n");
@@ -406,7 +406,7 @@ TEST_CASE("a task that singles out nodes finds those that come, change and go la
     REQUIRE(find_obstacle(cluster, u.id, n.id) == Obstacle::not_eligible);
 }
 
-TEST_CASE("devices on which room is reserved stay when the node changes") {
+TEST_CASE("devices with reservations stay when the node changes") {
     Cluster cluster;
     auto node = machine("n", 1);
     node.devices = {{"mig-1g", 2, {}, 0}};
@@ -428,7 +428,7 @@ TEST_CASE("devices on which room is reserved stay when the node changes") {
     REQUIRE(cluster.free_devices(n.id) == (gpu_bit(1) | gpu_bit(3)));
 }
 
-TEST_CASE("a slot that nobody has keeps no resources and devices") {
+TEST_CASE("a free slot keeps no resources and devices") {
     Cluster cluster;
     auto node = machine("n", 1);
     node.resources = {{"pods", 5}};
@@ -478,7 +478,7 @@ TEST_CASE("a node that has left takes no task") {
     cluster.bind(task, now, gpu_bit(0));
 }
 
-TEST_CASE("a task that comes is assigned a failed GPU that nobody holds, and LP tasks what others lend") {
+TEST_CASE("a new task is assigned a free failed GPU, and LP tasks lent GPUs") {
     Cluster cluster;
     auto node = machine("n", 2);
     node.failed_gpus = {0, 1};
@@ -507,7 +507,7 @@ TEST_CASE("a task that comes is assigned a failed GPU that nobody holds, and LP 
     REQUIRE(cluster.gpus_of(cluster.add_task(task).id) == gpu_bit(0));
 }
 
-TEST_CASE("what several requirements accept holds when kinds of nodes come to be many") {
+TEST_CASE("eligibility of combined requirements holds when kinds of nodes multiply") {
     Cluster cluster;
     auto first = pod("first", 0), second = pod("second", 0);
     first.node_selector = {{"zone", "z0"}};
@@ -524,7 +524,7 @@ TEST_CASE("what several requirements accept holds when kinds of nodes come to be
     }
 }
 
-TEST_CASE("what tasks with extras share is used again") {
+TEST_CASE("shared requirements of tasks with extras are reused") {
     Cluster cluster;
     auto node = machine("n");
     node.resources = {{"pods", 5}};

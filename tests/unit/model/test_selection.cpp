@@ -83,7 +83,7 @@ TEST_CASE("a task avoids the members of a group, and they avoid it", "[model]") 
     CHECK(fits(spec, "db") == "a0 a1 c0 x");  // where it is it may stay
     CHECK(fits(spec, "stranger") == "a0 a1 b0 c0 x");
 
-    SECTION("on a node without the label nobody is avoided") {
+    SECTION("on a node without the label no task is avoided") {
         spec.tasks[1].node = "x";
         CHECK(fits(spec, "db2") == "a0 a1 b0 c0 x");
     }
@@ -119,7 +119,7 @@ TEST_CASE("tasks that avoid their own group are one per domain", "[model]") {
     CHECK(look(cluster, "w2").fits == "b0 c0 x");
 }
 
-TEST_CASE("a task follows what it wants near, and the first one leads", "[model]") {
+TEST_CASE("a task follows its near group, and its first member may start anywhere", "[model]") {
     auto spec = zones();
     add(spec, "cache", "a0", {"cache"});
     add(spec, "user", "", {}).near = {{"cache", zone}};
@@ -128,16 +128,16 @@ TEST_CASE("a task follows what it wants near, and the first one leads", "[model]
     CHECK_THAT(found.reasons[0], Mentions("near domain 'b' 'zone' 'cache'"));
     CHECK_THAT(found.reasons[2], Mentions("near 'zone'"));
 
-    SECTION("nobody there, and it is none of them itself") {
+    SECTION("no member runs, and the task is not a member") {
         spec.tasks[0].node.reset();
         CHECK(fits(spec, "user") == "");
     }
-    SECTION("nobody there, but it is one of them: any node with the label") {
+    SECTION("no member runs, but the task is a member: any node with the label") {
         spec.tasks[0].node.reset();
         spec.tasks[1].groups = {"cache"};
         CHECK(fits(spec, "user") == "a0 a1 b0 c0");
     }
-    SECTION("who runs on a node without the label does not count") {
+    SECTION("tasks on nodes without the label do not count") {
         spec.tasks[0].node = "x";
         CHECK(fits(spec, "user") == "");
         spec.tasks[1].groups = {"cache"};
@@ -199,7 +199,7 @@ TEST_CASE("members are spread over domains", "[model]") {
         CHECK(few.reasons[0].find("max_skew 1 above 0, since of min_domains 4 there are 3") !=
               std::string::npos);
     }
-    SECTION("domains that its selector excludes do not count, nor do members there") {
+    SECTION("domains that its selector excludes do not count, and members there do not either") {
         add(spec, "w2", "b0", {"web"});
         spec.nodes[3].labels["off"] = "limits";  // zone c, which is empty
         spec.tasks[1].node_affinity = {{{{"off", MatchOperator::does_not_exist, {}}}, {}}};
@@ -215,7 +215,7 @@ TEST_CASE("members are spread over domains", "[model]") {
         // The domain of a node that it could not use is judged like any other.
         CHECK(look(Cluster::build(spec), "w1").reasons[1].substr(0, 7) == "spread:");
     }
-    SECTION("taints count only where it says so") {
+    SECTION("taints count only if the constraint says so") {
         add(spec, "w2", "b0", {"web"});
         spec.nodes[3].taints = {{"dedicated", "", "NoSchedule"}};
         CHECK(fits(spec, "w1") == "");
@@ -248,7 +248,7 @@ TEST_CASE("members are spread over domains", "[model]") {
         CHECK(fits(spec, "w1") == "a0 a1 b0 c0");
         CHECK(fits(spec, "w0") == "a0 a1 b0 c0 x");
     }
-    SECTION("its own old copy does not count, where it is nor as the one that makes its domain the fullest") {
+    SECTION("its own old copy does not count, even if it makes its domain the fullest") {
         spec.tasks[1].node = "b0";
         CHECK(fits(spec, "w1") == "b0 c0");
         add(spec, "w2", "c0", {"web"});
@@ -256,7 +256,7 @@ TEST_CASE("members are spread over domains", "[model]") {
     }
 }
 
-TEST_CASE("what is wrong with groups that others select is said of each task", "[model]") {
+TEST_CASE("mistakes in groups that others select are reported per task", "[model]") {
     struct Fault {
         std::function<void(ClusterSpec&)> make;
         std::string expected;

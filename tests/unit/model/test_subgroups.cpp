@@ -31,7 +31,7 @@ SubgroupId subgroup(const Cluster& cluster, const std::string& task) {
 
 }  // namespace
 
-TEST_CASE("a snapshot keeps the subgroups of its jobs, and who is in them") {
+TEST_CASE("a snapshot keeps the subgroups of its jobs and their members") {
     const auto cluster = Cluster::build(serving());
     const auto& inv = cluster.inventory();
     const auto spec = cluster.to_spec();

@@ -49,7 +49,7 @@ ClusterSpec long_searches(int nodes) {
 
 }  // namespace
 
-TEST_CASE("a time limit ends a decision, which says so and holds all the same") {
+TEST_CASE("a time limit ends a decision, which reports it and is valid") {
     const auto spec = long_searches(40);
     const auto cluster = Cluster::build(spec);
     const auto p = cluster.find_task("p");
@@ -81,7 +81,7 @@ TEST_CASE("a time limit ends a decision, which says so and holds all the same") 
     CHECK(preempt(small, at, guarded).stop_reason == StopReason::completed);
 }
 
-TEST_CASE("a decision can be cancelled, and tells how far it is") {
+TEST_CASE("a decision can be cancelled, and reports progress") {
     const auto cluster = Cluster::build(long_searches(40));
     const auto p = cluster.find_task("p");
     std::stop_source stop;

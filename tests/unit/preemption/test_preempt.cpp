@@ -162,7 +162,7 @@ TEST_CASE("of eight victims of negative priority one leaves, and the paper's for
               std::vector<std::string>{"t5"});
 }
 
-TEST_CASE("a task that fits evicts nobody and takes the closest GPUs") {
+TEST_CASE("a task that fits evicts no task and takes the closest GPUs") {
     ClusterSpec spec;
     spec.nodes = {machine("a"), machine("b")};
     spec.tasks = {running("x", "a", {0, 1, 2, 4, 5, 6}, 1), running("y", "b", {0, 1, 2, 3, 4, 5}, 1),
@@ -195,7 +195,7 @@ TEST_CASE("ties go to fewer victims, lower priority, lower cost, then names") {
     CHECK(victim() == std::vector<std::string>{"x"});
 }
 
-TEST_CASE("spot: the published prefix evicts who was not needed, the exact one does not") {
+TEST_CASE("spot: the published prefix evicts unneeded victims, the exact one does not") {
     ClusterSpec spec;
     spec.now = 100;
     spec.nodes = {machine("n")};
@@ -353,7 +353,7 @@ TEST_CASE("more than 64 potential victims: all policies see all of them") {
     CHECK_THAT(missing.text, Mentions("node 'n' 65 1 MiB missing"));
 }
 
-TEST_CASE("what is missing is told of the node that comes closest") {
+TEST_CASE("the message names the missing resources of the closest node") {
     ClusterSpec spec;
     spec.nodes = {machine("far"), machine("near")};
     spec.tasks = {running("x", "far", {0, 1, 2, 3, 4, 5}, 50), running("y", "near", {0, 1, 2, 4, 5}, 50),
@@ -437,7 +437,7 @@ TEST_CASE("a named resource or a class of devices that is missing is named") {
     CHECK_THAT(why.text, Mentions("node 'n' 1 3 devices class 'mig-2g' 'mig-1g'"));
 }
 
-TEST_CASE("a daemon that clears a node says so in its plan") {
+TEST_CASE("a daemon that clears a node is in its plan") {
     ClusterSpec spec;
     spec.nodes = {machine("n")};
     spec.tasks = {running("x", "n", {0, 1, 2, 3, 4, 5, 6, 7}, 1), pending("d", 1, 10)};

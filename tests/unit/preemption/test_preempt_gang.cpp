@@ -42,7 +42,7 @@ const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
 
 }  // namespace
 
-TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
+TEST_CASE("the pods of a gang stay under the switch with the least loss") {
     auto spec = two_switches();
     // a1 is cheapest, but its neighbour is dear; under switch b both are middling.
     const std::int64_t starts[] = {95, 0, 80, 80};
@@ -77,7 +77,7 @@ TEST_CASE("the pods of a gang stay under one switch, where the least is lost") {
     CHECK(preempt(cluster, pods[0], {.policy = Policy::spot}).decision);
 }
 
-TEST_CASE("members that run say which domain") {
+TEST_CASE("running members decide the domain") {
     auto spec = two_switches();
     spec.tasks.push_back(running("lp", "b1", {0, 1, 2, 3}, 0));
     auto member = pending("member", 8, 1000);
@@ -160,7 +160,7 @@ TEST_CASE("the pods' own gang loses no more than its surplus, however many pods 
     }
 }
 
-TEST_CASE("what other members of the jobs require binds the pods too") {
+TEST_CASE("requirements of other members of the job bind the pods too") {
     auto spec = two_switches();
     for (int i = 0; i < 2; ++i) spec.tasks[static_cast<std::size_t>(i)].network_affinity.reset();
     auto member = pending("member", 8, 1000);
@@ -259,7 +259,7 @@ TEST_CASE("lists of pods that make no gang are refused") {
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput, "pods 'free' network level");
 }
 
-TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
+TEST_CASE("no task is evicted for a gang of two shapes that fits") {
     // 8 = 5 + 3 and 7 = 3 + 3: the pod of 5 must not take the tightest node.
     ClusterSpec spec;
     spec.nodes = {machine("n0"), machine("n1"), machine("z")};
@@ -290,7 +290,7 @@ TEST_CASE("nobody is evicted for a gang of two shapes that fits as it is") {
     CHECK(found.proven);
 }
 
-TEST_CASE("room that one shape with local cores finds only together is not denied as proven") {
+TEST_CASE("a joint placement of one shape with local cores is not ruled out as proven") {
     // The first pod takes both GPUs beside the cores, though the second one could then run nowhere.
     ClusterSpec spec;
     NodeSpec node{.name = "n", .gpu_count = 4, .cpu_milli = 8000, .memory_mib = 100};

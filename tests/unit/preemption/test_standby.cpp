@@ -68,7 +68,7 @@ TEST_CASE("a lease lends, is borrowed from, and comes back whole") {
     CHECK(lease.state() == StandbyState::active);
 }
 
-TEST_CASE("random lives of a lease keep its promises") {
+TEST_CASE("random lives of a lease keep its invariants") {
     Rng rng(9);
     for (int round = 0; round < 300; ++round) {
         EvictionModel model;

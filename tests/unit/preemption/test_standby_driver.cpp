@@ -108,7 +108,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK(driver.state() == StandbyState::active);
 }
 
-TEST_CASE("what cannot be done to lend is undone") {
+TEST_CASE("a failed loan is undone") {
     Containers node;
     StandbyDriver driver(node, owner, NodeId{0}, 0b1);
     node.fails = 1;

@@ -46,7 +46,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("victims leave in the caller's order, and the node whose victims cost the least wins") {
+TEST_CASE("victims leave in the caller's order, and the node with the cheapest victims wins") {
     const auto spec = two_machines();
     const auto cluster = Cluster::build(spec);
     const auto p = cluster.find_task("p");
@@ -82,7 +82,7 @@ TEST_CASE("victims leave in the caller's order, and the node whose victims cost 
           Names{"a_mid", "a_new"});
 }
 
-TEST_CASE("an order is asked about tasks of lower priority alone, at the time of the options") {
+TEST_CASE("an order ranks only tasks of lower priority, at the time of the options") {
     auto spec = two_machines();
     spec.tasks[1].priority = 5000;
     const auto cluster = Cluster::build(spec);
@@ -110,7 +110,7 @@ TEST_CASE("gangs and lists of smallest sets take an order as they take a name") 
     CHECK(sets(YoungestFirst{}) == sets(Policy::imp));
 }
 
-TEST_CASE("what an order cannot be combined with is refused") {
+TEST_CASE("options that an order cannot be combined with are refused") {
     CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = YoungestFirst{}}), InvalidInput, "policy imp exhaustive");
     CHECK_THROWS_MESSAGE(validate({.policy = YoungestFirst{}, .engine = Engine::plain}), InvalidInput,
                          "engine");

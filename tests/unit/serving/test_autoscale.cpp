@@ -78,7 +78,7 @@ TEST_CASE("two requests by hand: queue, batch and pace", "[serving]") {
     CHECK(slow.tpot_s == Catch::Approx((0.4 + 2 * 0.4) / 2).epsilon(1e-9));
 }
 
-TEST_CASE("one prefill replica is an M/M/1 queue where prompts are geometric", "[serving]") {
+TEST_CASE("one prefill replica with geometric prompts is an M/M/1 queue", "[serving]") {
     auto o = simple();
     o.policy = AutoscalePolicy::fixed;
     o.times.prefill_base_s = 0;

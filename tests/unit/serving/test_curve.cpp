@@ -40,7 +40,7 @@ std::vector<std::string> refused(const std::map<std::string, double>& rates) {
 
 }  // namespace
 
-TEST_CASE("rates by kind, with the model where several have the kind", "[serving]") {
+TEST_CASE("rates by kind, with the model if several have the kind", "[serving]") {
     const auto asked = with_rates(two_models(), {.by_kind = {{"Llama-3-70B/chat", 2}, {"code", 4}}});
     CHECK(asked.models[0].workloads[0].rate == 2);
     CHECK(asked.models[0].workloads[1].rate == 4);
@@ -57,8 +57,7 @@ TEST_CASE("rates by kind, with the model where several have the kind", "[serving
     CHECK(odd.models[1].workloads[0].rate == 7);
 }
 
-TEST_CASE("targets of a curve: sets beside those of the options, the shortest of the kinds' own",
-          "[serving]") {
+TEST_CASE("targets of a curve: its sets, those of the options, the shortest of the kinds' own", "[serving]") {
     if (milp::available_solvers().empty()) return;
     PlannerOptions options;
     options.targets.ttft_p90_s = 4;

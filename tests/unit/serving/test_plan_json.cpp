@@ -85,7 +85,7 @@ TEST_CASE("a plan of a batch, by name", "[serving]") {
                Catch::Matchers::EndsWith(R"("latencies":[],"binding":["budget: 1 $/h; 6 $/h would do"]})"));
 }
 
-TEST_CASE("a plan for rates says more, and so does a replanning", "[serving]") {
+TEST_CASE("plans for rates and replannings have more fields", "[serving]") {
     auto rates = plan();
     rates.rate = 3;
     rates.cost_bound = 4.5;
@@ -143,7 +143,7 @@ TEST_CASE("a plan of another request has no document", "[serving]") {
     CHECK_THROWS_AS(plan_to_json(strange, request()), InvalidInput);
 }
 
-TEST_CASE("replicas are read from what was written, on the types of another request", "[serving]") {
+TEST_CASE("written replicas are read for the types of another request", "[serving]") {
     const auto text = plan_to_json(plan(), request());
     const auto running = replicas_from_json(text, request());
     REQUIRE(running.size() == 1);
@@ -160,7 +160,7 @@ TEST_CASE("replicas are read from what was written, on the types of another requ
               .count == 2);
 }
 
-TEST_CASE("every mistake of a running plan is told with its place", "[serving]") {
+TEST_CASE("every mistake in a running plan is reported with its place", "[serving]") {
     CHECK_THAT(
         problems_of(
             R"({"replicas": [{"model": 3, "count": -1, "stages": [{"gpu": "A40", "degree": "x"}]}, "none",
@@ -178,7 +178,7 @@ TEST_CASE("every mistake of a running plan is told with its place", "[serving]")
     CHECK_THAT(problems_of("[" + many + "," + many + "]"), MentionsEach({"p 4294967294 0 1000000000"}));
 }
 
-TEST_CASE("replicas that serve are read from what was written, and by names", "[serving]") {
+TEST_CASE("serving replicas are read as written, and by names", "[serving]") {
     auto given = plan();
     given.replicas[0].share = {1, 1};
     const auto served = served_replicas_from_json(plan_to_json(given, request()), request());
@@ -205,7 +205,7 @@ TEST_CASE("replicas that serve are read from what was written, and by names", "[
           served_replicas_from_json(mine, request())[0].requests_per_s[1]);
 }
 
-TEST_CASE("every mistake of replicas that serve is told with its place", "[serving]") {
+TEST_CASE("every mistake in serving replicas is reported with its place", "[serving]") {
     CHECK_THAT(
         problems_of_served(R"([{"model": "Llama-3-8B", "count": -1, "share": {"chat": "x"}}, {"count": 1}])"),
         MentionsEach({"p /0/count 0 2147483647 -1", "p /0/share/chat \"x\"", "p /1 'model' missing",

@@ -52,7 +52,7 @@ const std::string a_gpu = R"({"type": "H100", "available": 1})", a_model = R"({"
 
 }  // namespace
 
-TEST_CASE("a batch is read with what the catalogue and Table 1 say", "[serving]") {
+TEST_CASE("a batch is read with the catalogue and Table 1", "[serving]") {
     const auto request = request_from_json(batch);
     REQUIRE(request.gpus.size() == 2);
     CHECK(request.gpus[0].name == "H100");
@@ -85,7 +85,7 @@ TEST_CASE("arrivals are read with terms, targets and measurements", "[serving]")
           std::vector<MeasuredThroughput>{{"ours", "A40 1x4", "chat", 2, 0.5, std::nullopt}});
 }
 
-TEST_CASE("what is written is read as the same request", "[serving]") {
+TEST_CASE("a written request is read as the same request", "[serving]") {
     for (const auto& text : {batch, arrivals}) {
         const auto request = request_from_json(text);
         for (const int indent : {0, 2}) {
@@ -126,7 +126,7 @@ TEST_CASE("a request is read from a file, and written to one", "[serving]") {
     CHECK_THROWS_AS(read_request(json), BackendError);
 }
 
-TEST_CASE("every mistake of a request is told with its place, all at once", "[serving]") {
+TEST_CASE("every mistake in a request is reported with its place, all at once", "[serving]") {
     CHECK(problems_of(R"({"budget": -1, "gpus": {
             "H100": {"available": 1.5, "price": -2, "machine": 3},
             "A40": {"machines": -1}, "L40S": {"available": 1}, "T4": {"price": 1},
@@ -217,7 +217,7 @@ TEST_CASE("parts that are right by themselves must fit together", "[serving]") {
         MentionsEach({"r /gpus GPU"}));
 }
 
-TEST_CASE("versions: what the first one does not have, and what it needs", "[serving]") {
+TEST_CASE("versions: fields that the first one lacks or requires", "[serving]") {
     CHECK_THAT(problems_of(R"({"version": 1, "gpus": {"H100": {"machines": 1, "minimum": 2}},
           "models": {"Llama-3-8B": {"workloads": {"w": {"input": 1, "output": 1, "rate": 3, "targets": {}}}}},
           "targets": {}, "measured": [{"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "w",
@@ -250,7 +250,7 @@ TEST_CASE("rates of the call take the place of those of the document", "[serving
     CHECK(request_from_json(two, "r", {.by_kind = {{"chat", 5}}}).models[0].workloads[0].rate == 5);
 }
 
-TEST_CASE("a batch has a budget and no targets; nobody who asks for rates needs one", "[serving]") {
+TEST_CASE("a batch has a budget and no targets; requests with rates need no budget", "[serving]") {
     const auto kinds = [](const std::string& first, const std::string& more = "") {
         return R"({"gpus": {"H100": {"available": 8}}, "models": {"Llama-3-8B": {"workloads": {
                    "w": {"input": 1, "output": 1, )" +

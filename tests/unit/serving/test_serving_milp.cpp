@@ -83,7 +83,7 @@ TEST_CASE("sizes of the worked example's models") {
     CHECK(routing.rows() == 2 + 2);
 }
 
-TEST_CASE("what cannot be served and what is not asked for has no columns") {
+TEST_CASE("unservable and unrequested workloads have no columns") {
     auto p = worked_example();
     p.configurations[0].throughput[1] = 0;  // 2 copies
     const auto e1 = serving_milp(p);
@@ -191,7 +191,7 @@ TEST_CASE("the worked example's optimum, by every form, method and solver") {
     }
 }
 
-TEST_CASE("a search survives a solver that wrongly says infeasible, at each call in turn") {
+TEST_CASE("a search survives a solver that wrongly reports infeasible, at each call in turn") {
     if (available_solvers().empty()) return;
     const auto p = worked_example();
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search})
@@ -209,7 +209,7 @@ TEST_CASE("a search survives a solver that wrongly says infeasible, at each call
         }
 }
 
-TEST_CASE("the cheapest plan survives a solver that wrongly says infeasible, at each call in turn") {
+TEST_CASE("the cheapest plan survives a solver that wrongly reports infeasible, at each call in turn") {
     if (available_solvers().empty()) return;
     const auto p = worked_example();
     for (const double deadline : {30.0, 60.0, 100.0, 200.0, 400.0}) {
@@ -245,7 +245,7 @@ TEST_CASE("the cheapest plan survives a solver that wrongly says infeasible, at 
     }
 }
 
-TEST_CASE("a plan counts as proven only where the bound is as near as asked for") {
+TEST_CASE("a plan counts as proven only if the bound is within the requested gap") {
     if (available_solvers().empty()) return;
     // Takes the budget for a part larger than it is, as tolerances do.
     const auto generous = [](double part) {
@@ -310,7 +310,7 @@ TEST_CASE("a solution within a solver's tolerance that is no plan is none") {
     CHECK(plan.bound <= plan.makespan);
 }
 
-TEST_CASE("a solver that always says infeasible proves nothing") {
+TEST_CASE("a solver that always reports infeasible proves nothing") {
     for (const auto method : {ServingMethod::milp, ServingMethod::binary_search}) {
         int calls = 0;
         const auto p = worked_example();

@@ -80,7 +80,7 @@ TEST_CASE("dominated configurations are found, of equal ones the first stays") {
     CHECK(with_configurations(p, {3, 6}).configurations[0].name == "TP(2xt2)");
 }
 
-TEST_CASE("malformed serving problems are told field by field") {
+TEST_CASE("malformed serving problems are reported field by field") {
     const auto nan = std::numeric_limits<double>::quiet_NaN();
     const auto refused = [](const char* part, auto change) {
         auto p = worked_example();

@@ -50,7 +50,7 @@ struct Setting {
 
 }  // namespace
 
-TEST_CASE("however rarely requests come, each takes what it takes alone", "[serving]") {
+TEST_CASE("rare requests take as long as a request alone", "[serving]") {
     Setting s(0.1, 0.02, 4, 11, 1);
     s.options.requests = 100;
     s.options.rate = 1e-9;
@@ -151,7 +151,7 @@ TEST_CASE("steps grow with the requests in flight", "[serving]") {
     CHECK(serving::detail::BatchingReplica(kinds).run({{5, 0}}).at(0).all == Catch::Approx(0.2));
 }
 
-TEST_CASE("what cannot be simulated is refused", "[serving]") {
+TEST_CASE("impossible simulations are refused", "[serving]") {
     Setting s(0.1, 0.02, 1, 6, 1);
     auto plan = s.plan;
     plan[0].share[0] = 0.5;

@@ -61,7 +61,7 @@ TEST_CASE("a sweep has the plan of each budget, smallest first", "[serving]") {
     }
 }
 
-TEST_CASE("more money is never worse, whatever the solver does", "[serving]") {
+TEST_CASE("more money is never worse with any solver", "[serving]") {
     if (milp::available_solvers().empty()) return;
     const auto real = milp::find_solver();
     // Solves the problems of the first budget, and gives up on all others.
@@ -113,7 +113,7 @@ TEST_CASE("more money is never worse, whatever the solver does", "[serving]") {
     CHECK(kept > 3);
 }
 
-TEST_CASE("everything that is wrong with a sweep is told at once", "[serving]") {
+TEST_CASE("all mistakes in a sweep are reported at once", "[serving]") {
     auto broken = request();
     broken.available[0] = -2;
     const auto found = problems_of(broken, {3, -1, 3, std::numeric_limits<double>::quiet_NaN()},

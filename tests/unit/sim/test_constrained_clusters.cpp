@@ -56,7 +56,7 @@ auto tasks_with(const ClusterSpec& spec, Has&& has) {
 
 }  // namespace
 
-TEST_CASE("clusters without constraints are what they were before there were any") {
+TEST_CASE("clusters without constraints stay the same") {
     CHECK(digest(generate_cluster({.nodes = 700, .seed = 4})) == 4810092890486853208u);
     CHECK(digest(generate_cluster(
               {.preset = "openb", .nodes = 300, .seed = 5, .layout = sim::Layout::spread})) ==

@@ -183,7 +183,7 @@ TEST_CASE("tasks of the ASI-like cluster have the published shapes") {
     CHECK(anti_affine / several == Catch::Approx(.5).margin(.03));
 }
 
-TEST_CASE("CPU-tight tasks ask for more cores, and fewer locks are taken when told so") {
+TEST_CASE("CPU-tight tasks request more cores, and locked_fraction sets the share of locked tasks") {
     const auto cores_per_gpu = [](const ClusterSpec& spec) {
         double cores = 0, all = 0;
         for (const auto& task : spec.tasks) {

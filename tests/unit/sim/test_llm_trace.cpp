@@ -40,7 +40,7 @@ TEST_CASE("a trace is read whatever the order of columns and rows") {
               .time_s == 1);
 }
 
-TEST_CASE("times of Azure's traces may say how far they are ahead of UTC") {
+TEST_CASE("times of Azure's traces may have an offset from UTC") {
     const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n"
                                      "2024-05-10 00:00:00.250000+00:00,1,1\n"
                                      "2024-05-10 00:00:01+00:00,2,1\n"
@@ -81,7 +81,7 @@ TEST_CASE("traces of BurstGPT are read, and requests that failed are left out") 
                       Mentions("<trace>:2 Timestamp >= 0 '-1'"));
 }
 
-TEST_CASE("the form of a trace is told by whole names of columns") {
+TEST_CASE("the form of a trace follows from whole names of columns") {
     const auto rows = read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens,TimestampEnd,Timestamp\n"
                                      "2023-11-16 18:17:03,7,9,later,4\n");
     REQUIRE(rows.size() == 1);

@@ -20,7 +20,7 @@ using sim::host_scenario;
 using sim::HostScenarioName;
 using sim::run_host;
 
-TEST_CASE("requests are conserved, and a seed says everything") {
+TEST_CASE("requests are conserved, and a seed determines the run") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
     scenario.pauses.mode = sim::PauseMode::shed;
@@ -42,7 +42,7 @@ TEST_CASE("requests are conserved, and a seed says everything") {
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 6).arrived != run.arrived);
 }
 
-TEST_CASE("fields of a scenario stand side by side under names of their own, whatever struct holds them") {
+TEST_CASE("fields of a scenario are flat and have unique names") {
     std::vector<std::string> names;
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.controller.threshold_ms = 20;  // which is left out where it is absent
@@ -121,7 +121,7 @@ TEST_CASE("the paper's order: a quota comes with an upgrade and holds from then 
     CHECK(run_host(scenario, variant_flags(Variant::no_mig), 0).quota_changes > 0);
 }
 
-TEST_CASE("threshold and persistence decide when the controller acts, the target what is missed") {
+TEST_CASE("threshold and persistence decide when the controller acts, the target which requests miss") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.duration_s = 900;
     const auto plain = run_host(scenario, variant_flags(Variant::full), 0);
@@ -144,7 +144,7 @@ TEST_CASE("threshold and persistence decide when the controller acts, the target
     CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0), Mentions("persistence: 0"));
 }
 
-TEST_CASE("scenarios and formulas reject what cannot be") {
+TEST_CASE("scenarios and formulas reject impossible values") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.requests.classes[0].share = 0.5;
     scenario.requests.servers = 0;

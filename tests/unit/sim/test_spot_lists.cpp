@@ -57,7 +57,7 @@ TEST_CASE("spot-GPU lists become gangs on nodes without memory and position") {
     CHECK(part.work_s == 1);  // the list says 0
 }
 
-TEST_CASE("spot-GPU lists: what was read is replayed") {
+TEST_CASE("spot-GPU lists: a read trace is replayed") {
     const auto trace = spot_trace_from_csv(nodes, job_columns + "a,1,A10,20,1,1,0,100,HP\n"
                                                                 "b,1,A100-SXM4-80GB,15,4,2,0,50,Spot\n"
                                                                 "c,1,A100-SXM4-80GB,15,8,1,10,20,HP\n");

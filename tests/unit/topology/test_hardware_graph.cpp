@@ -22,7 +22,7 @@ using namespace gpusched::topology;
 static_assert(HardwareTopology<HardwareGraph>);
 static_assert(HardwareTopology<BoostHardwareView<BoostHardware>>);
 
-TEST_CASE("presets answer where GPUs are and how far apart") {
+TEST_CASE("presets answer where GPUs are and their distances") {
     const auto rtx = HardwareGraph::preset("rtx4090x8").value();
     CHECK(rtx.hardware().numa_nodes == hardware_preset("rtx4090x8")->numa_nodes);
     CHECK(rtx.numa_node_of(0b100) == 2);
@@ -49,7 +49,7 @@ TEST_CASE("presets answer where GPUs are and how far apart") {
     CHECK(!HardwareGraph::preset("h101x8"));
 }
 
-TEST_CASE("the interconnect is the bottleneck between sockets where it is the narrowest") {
+TEST_CASE("the narrowest link between sockets is the bottleneck") {
     const HardwareGraph graph(*hardware_preset("a100x8"), {.interconnect_gb_s = 20});
     CHECK(graph.bandwidth(0, 3) == 31.5);
     CHECK(graph.bandwidth(0, 4) == 20);
@@ -57,7 +57,7 @@ TEST_CASE("the interconnect is the bottleneck between sockets where it is the na
     CHECK(graph.bottleneck_bandwidth(0b1) > 1e300);
 }
 
-TEST_CASE("cores come in groups of the asked size") {
+TEST_CASE("cores come in groups of the requested size") {
     const HardwareGraph graph({"", {{0, 10, 0b1}, {0, 0, 0b10}}}, {.core_group_size = 4});
     std::vector<int> count(8);
     for (const auto v : graph.vertices()) ++count[static_cast<std::size_t>(graph.vertex(v).kind)];
@@ -144,7 +144,7 @@ TEST_CASE("masks follow failures, allocations and releases") {
     CHECK(!graph.best_gpus(8));
 }
 
-TEST_CASE("reconcile takes over what a fresh reading shows") {
+TEST_CASE("reconcile adopts a fresh reading") {
     auto graph = HardwareGraph::preset("rtx4090x8").value();
     graph.allocate(0b1, "a");
     auto reading = *hardware_preset("rtx4090x8");
@@ -206,7 +206,7 @@ Pair pair_by_rounds(const HardwareGraph& graph, int a, int b) {
 
 }  // namespace
 
-TEST_CASE("reconcile keeps who holds cores, core groups and GPUs") {
+TEST_CASE("reconcile keeps the holders of cores, core groups and GPUs") {
     // Two NUMA nodes of two groups of four cores; held by name, and by somebody who is not named.
     auto known =
         HardwareGraph(Hardware{"", {{0, 8, 0b01}, {1, 8, 0b10}}}, {.core_group_size = 4}).boost_graph();

@@ -29,7 +29,7 @@ TEST_CASE("an empty plan and an empty snapshot are fine") {
     REQUIRE(verify::plan(scenario().snapshot, {}).vacated_nodes.empty());
 }
 
-TEST_CASE("what looks wrong but is allowed") {
+TEST_CASE("valid plans that look wrong") {
     auto s = scenario();
     const auto accepted = [&] {
         const auto report = verify::plan(s.snapshot, s.plan);
@@ -59,7 +59,7 @@ TEST_CASE("what looks wrong but is allowed") {
         s.task("a").network_affinity = NetworkAffinity{1, NetworkMode::required};
         accepted();
     }
-    SECTION("a preferred network level binds nobody") {
+    SECTION("a preferred network level binds no task") {
         s.task("a").network_affinity = NetworkAffinity{1, NetworkMode::preferred};
         s.task("h").job = "job";
         accepted();
@@ -74,7 +74,7 @@ TEST_CASE("what looks wrong but is allowed") {
         CHECK(report.ok);
         CHECK(report.vacated_gpus == 3);
     }
-    SECTION("GPU memory where the node does not model it") {
+    SECTION("GPU memory on a node that does not model it") {
         s.node("n2").gpu_memory_mib.reset();
         s.task("a").gpu_memory_mib = 16384;
         accepted();
@@ -116,7 +116,7 @@ TEST_CASE("what looks wrong but is allowed") {
         s.plan.placements.push_back({"spot", "n4", {0, 1, 2, 3}});
         accepted();
     }
-    SECTION("a bound says nothing about plans that evict") {
+    SECTION("a bound does not apply to plans that evict") {
         s.plan.bound = {6, 0, 0, "counting"};
         accepted();
     }

@@ -81,7 +81,7 @@ TEST_CASE("a plan may lead to an empty node that it opens") {
     CHECK(verify::plan(s.snapshot, s.plan).ok);
 }
 
-TEST_CASE("a bound counts what is vacated less what is opened") {
+TEST_CASE("a bound counts vacated nodes minus opened ones") {
     ClusterSpec snapshot;
     for (const auto* name : {"a", "b", "empty"})
         snapshot.nodes.push_back({.name = name, .gpu_model = "H20", .gpu_count = 4, .cpu_milli = 8000});
@@ -103,7 +103,7 @@ TEST_CASE("a bound counts what is vacated less what is opened") {
                              "bound vacated_gpus_at_most 0 4"}));
 }
 
-TEST_CASE("every way to spoil what version 2 says is found and named") {
+TEST_CASE("every corruption of version 2 fields is found and named") {
     const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
     const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
     const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";

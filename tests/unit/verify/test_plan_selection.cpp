@@ -28,7 +28,7 @@ Scenario zones() {
 
 }  // namespace
 
-TEST_CASE("every way to spoil a plan by groups that others select is found and named") {
+TEST_CASE("every corruption of a plan by groups that others select is found and named") {
     const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
     const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
     const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";
@@ -151,7 +151,7 @@ TEST_CASE("every way to spoil a plan by groups that others select is found and n
     }
 }
 
-TEST_CASE("what looks wrong about groups that others select but is allowed") {
+TEST_CASE("valid plans that look wrong about groups that others select") {
     auto s = zones();
     const auto accepted = [&] {
         const auto report = verify::plan(s.snapshot, s.plan);
@@ -165,7 +165,7 @@ TEST_CASE("what looks wrong about groups that others select but is allowed") {
         s.task("a").near = {{"g", zone}};
         accepted();
     }
-    SECTION("nobody is avoided on a node without the label") {
+    SECTION("no task is avoided on a node without the label") {
         s.task("claim").groups = {"g"};
         s.task("h").avoid = {{"g", zone}};
         s.plan.moves.push_back({"d", "n2", "n5", {}, 1});
@@ -173,13 +173,13 @@ TEST_CASE("what looks wrong about groups that others select but is allowed") {
         s.plan.bound.method = "";
         accepted();
     }
-    SECTION("who breaks them from the start may stay") {
+    SECTION("a task that breaks them from the start may stay") {
         s.task("h").avoid = {{"g", node_level}};
         s.task("claim").groups = {"g"};
         s.task("h").near = {{"nobody", zone}};
         accepted();
     }
-    SECTION("members arrive in one wave with who wants them near") {
+    SECTION("members arrive in one wave with the tasks that need them near") {
         s.task("a").near = {{"g", node_level}};
         s.task("b").groups = {"g"};
         s.plan.moves[2] = {"b", "n1", "n2", {0}, 1};

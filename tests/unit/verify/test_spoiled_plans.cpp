@@ -13,7 +13,7 @@
 using namespace gpusched;
 using namespace testing_support;
 
-TEST_CASE("every way to spoil a plan is found and named") {
+TEST_CASE("every corruption of a plan is found and named") {
     const std::string a0 = "wave 0 move #0 task 'a' 'n0' 'n1' ";
     const std::string b0 = "wave 0 move #1 task 'b' 'n0' 'n1' ";
     const std::string a1 = "wave 1 move #2 task 'a' 'n1' 'n2' ";

@@ -48,7 +48,7 @@ TEST_CASE("Pods that hold GPUs which have failed since keep them", "[io][kuberne
                Mentions("n0 nvidia.com/gpu 4 0"));
 }
 
-TEST_CASE("Pods that ask for more GPUs than the node ever had are told apart from failed GPUs",
+TEST_CASE("Pods with more GPUs than the node ever had are distinguished from failed GPUs",
           "[io][kubernetes]") {
     const auto reading = read(
         {node("n0",
@@ -252,8 +252,7 @@ TEST_CASE("One pod or node does not take the numbers of all GPUs away", "[io][ku
     CHECK(reading.cluster.nodes[1].schedulable);
 }
 
-TEST_CASE("Whole cards are preferred where they suffice, and parts of cards where they do not",
-          "[io][kubernetes]") {
+TEST_CASE("Whole cards are preferred if they suffice, otherwise parts of cards", "[io][kubernetes]") {
     const auto reading =
         read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
               node("shared", {.allocatable = has(R"("nvidia.com/gpu": "32")"),
@@ -263,7 +262,7 @@ TEST_CASE("Whole cards are preferred where they suffice, and parts of cards wher
     CHECK(task(reading, "q").device_classes == std::vector<std::string>{"nvidia.com/gpu (shared)"});
 }
 
-TEST_CASE("GKE's labels tell parts of cards from whole ones", "[io][kubernetes]") {
+TEST_CASE("GKE's labels distinguish parts of cards from whole ones", "[io][kubernetes]") {
     const auto of = [](const std::string& name, const std::string& count, const std::string& labels) {
         return node(name,
                     {.allocatable = has(R"("nvidia.com/gpu": ")" + count + "\""),
@@ -296,7 +295,8 @@ TEST_CASE("GKE's labels tell parts of cards from whole ones", "[io][kubernetes]"
     CHECK(fits(cluster, "m", "mig"));
 }
 
-TEST_CASE("Resources that may be cards of another name are told, and can be made GPUs", "[io][kubernetes]") {
+TEST_CASE("Resources that may be cards of another name are reported, and can become GPUs",
+          "[io][kubernetes]") {
     const std::vector<std::string> items{
         node("n0", {.allocatable = has(R"("metax-tech.com/gpu": "8", "rdma/hca": "2")")}),
         pod("p", asks(R"("metax-tech.com/gpu": "2")", "n0"))};
@@ -313,7 +313,7 @@ TEST_CASE("Resources that may be cards of another name are told, and can be made
     CHECK(rows(numbered, "Node", "resource metax-tech.com/gpu").empty());
 }
 
-TEST_CASE("A resource that no node has, and running pods ask for, is an extender's", "[io][kubernetes]") {
+TEST_CASE("A resource of running pods that no node has is an extender's", "[io][kubernetes]") {
     const auto reading = read({node("n0", {.allocatable = has(R"("nvidia.com/gpu": "8")")}),
                                pod("r", asks(R"("nvidia.com/gpu": "1", "nvidia.com/gpucores": "30")", "n0")),
                                pod("p", asks(R"("nvidia.com/gpu": "1", "nvidia.com/gpucores": "30")")),

@@ -46,7 +46,7 @@ TEST_CASE("Anti-affinity keeps pods apart, both ways", "[io][kubernetes]") {
     CHECK(row(reading, "Pod", "required pod anti-affinity").count == 2);
 }
 
-TEST_CASE("Host names are a label where nodes lack them or share them", "[io][kubernetes]") {
+TEST_CASE("Host names are a label if nodes lack them or share them", "[io][kubernetes]") {
     const auto avoiding = pod(
         "p", {.labels = app("p"), .spec = affinity("podAntiAffinity", term("p", "kubernetes.io/hostname"))});
     CHECK(task(read({node("n0"), avoiding}), "p").avoid.front().level == first_label_level);

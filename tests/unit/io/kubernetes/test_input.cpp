@@ -74,7 +74,7 @@ TEST_CASE("Files and folders", "[io][kubernetes]") {
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("Input that holds no cluster is refused with what it holds", "[io][kubernetes]") {
+TEST_CASE("Input without a cluster is refused, and the message names its content", "[io][kubernetes]") {
     CHECK(problem_of("[1, 2").starts_with("t:1:"));
     CHECK_THAT(problem_of("[]"), Mentions("t Kubernetes List apiVersion"));
     CHECK_THAT(problem_of("{}"), Mentions("t Kubernetes List apiVersion"));
@@ -164,7 +164,7 @@ TEST_CASE("A list or an object of the API that is something else makes its pod o
               .empty());
 }
 
-TEST_CASE("What a status says besides what is read does not matter", "[io][kubernetes]") {
+TEST_CASE("Other fields of a status do not matter", "[io][kubernetes]") {
     // ContainerStatus.allocatedResourcesStatus, of which resources is a list.
     const auto status = R"("containerStatuses": [{"name": "main", "allocatedResourcesStatus":
         [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-1", "health": "Healthy"}]}]}],
@@ -180,7 +180,7 @@ TEST_CASE("What a status says besides what is read does not matter", "[io][kuber
     CHECK(rows(reading, "Pod", "objects").empty());
 }
 
-TEST_CASE("A bound pod of which something cannot be read keeps its room", "[io][kubernetes]") {
+TEST_CASE("A bound pod with an unreadable field keeps its resources", "[io][kubernetes]") {
     const auto eight = R"("cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8")";
     const auto asks = R"("nvidia.com/gpu": "8")";
     for (const auto& broken :
@@ -269,7 +269,7 @@ TEST_CASE("Every object that was met is in the report", "[io][kubernetes]") {
     }
 }
 
-TEST_CASE("Texts with a NUL character or a slash where none may be make no snapshot that cannot be built",
+TEST_CASE("Texts with a NUL character or a forbidden slash still give a snapshot that can be built",
           "[io][kubernetes]") {
     const auto nul = std::string(R"("pod-group-name": "a\u0000b")");
     const auto reading = read(

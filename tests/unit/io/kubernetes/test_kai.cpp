@@ -124,7 +124,7 @@ TEST_CASE("Parts of GPUs", "[io][kai]") {
     CHECK(fits(cluster, "e", "n0"));
 }
 
-TEST_CASE("PodGroups say priority, preemptibility and topology", "[io][kai]") {
+TEST_CASE("PodGroups give priority, preemptibility and topology", "[io][kai]") {
     const auto in = [](const std::string& name) {
         return pod(name, {.on = "n0",
                           .spec = of_kai + R"(, "priority": 7)",

@@ -29,7 +29,7 @@ TEST_CASE("Allocatable amounts of a node, and any resource", "[io][kubernetes]")
     CHECK(row(reading, "Pod", "resource odd").fidelity == io::Fidelity::ignored);
 }
 
-TEST_CASE("The number of pods of a node is a resource where it can matter", "[io][kubernetes]") {
+TEST_CASE("The number of pods of a node is a resource if it can matter", "[io][kubernetes]") {
     const NodeText two{.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "2")"};
     auto reading = read({node("n0", two), pod("a", {.on = "n0"}), pod("b", {.on = "n0"}), pod("c")});
     CHECK(task(reading, "a").resources == Resources{{"pods", 1}});
@@ -41,7 +41,7 @@ TEST_CASE("The number of pods of a node is a resource where it can matter", "[io
     CHECK_FALSE(fits(Cluster::build(reading.cluster), "c", "n0"));  // as kube-scheduler: no number is none
 }
 
-TEST_CASE("A node whose pods ask for more than it has is clipped and receives nothing", "[io][kubernetes]") {
+TEST_CASE("A node with overcommitted pods is clipped and receives nothing", "[io][kubernetes]") {
     const auto reading = read(
         {node("n0", {.allocatable = R"("cpu": "2", "memory": "1Gi", "pods": "110")"}),
          node("n1", {.allocatable = R"("cpu": "8", "memory": "32Gi", "pods": "110", "example.com/x": "1")"}),
@@ -60,7 +60,7 @@ TEST_CASE("A node whose pods ask for more than it has is clipped and receives no
     CHECK(fits(cluster, "c", "n1"));
 }
 
-TEST_CASE("A node that is not ready receives nothing, unless it is asked for", "[io][kubernetes]") {
+TEST_CASE("A node that is not ready receives nothing, unless the options include it", "[io][kubernetes]") {
     auto dead = node("dead"), silent = node("silent");
     dead.replace(dead.find("True"), 4, "False");
     silent.replace(silent.find(R"([{"type": "Ready", "status": "True"}])"), 37, "[]");
@@ -77,7 +77,7 @@ TEST_CASE("A node that is not ready receives nothing, unless it is asked for", "
     CHECK(row(as_scheduled, "Node", "not ready").errs == io::Errs::neither);
 }
 
-TEST_CASE("Amounts beyond what the model holds are clipped", "[io][kubernetes]") {
+TEST_CASE("Amounts beyond the range of the model are clipped", "[io][kubernetes]") {
     const auto reading = read({node("n0", {.allocatable = R"("cpu": "9E", "memory": "9Ei", "pods": "9E")"}),
                                pod("a", {.requests = R"("cpu": "8E", "memory": "8Ei")", .on = "n0"}),
                                pod("b", {.requests = R"("cpu": "8E", "example.com/x": "8E")", .on = "n0"}),

@@ -15,7 +15,7 @@ const std::string a_node =
 
 }  // namespace
 
-TEST_CASE("Texts that are refused say what they are", "[io][slurm]") {
+TEST_CASE("Messages for rejected texts name their content", "[io][slurm]") {
     const auto says = [](const std::vector<std::string>& texts, const std::string& part) {
         const auto said = refusal(texts);
         INFO(said);
@@ -154,8 +154,9 @@ TEST_CASE("Readers of snapshots name the import that reads scontrol's output", "
         }
         return "";
     };
-    CHECK_THAT(said(sample("nodes.txt")),
-               Mentions("c 'gpusched.cluster' Slurm `gpusched import slurm` io::read_slurm gs.io.read_slurm"));
+    CHECK_THAT(
+        said(sample("nodes.txt")),
+        Mentions("c 'gpusched.cluster' Slurm `gpusched import slurm` io::read_slurm gs.io.read_slurm"));
     CHECK_THAT(said(sample("jobs.txt")), Mentions("`gpusched import slurm`"));
     CHECK_THAT(said(sample("cluster-v0.0.43.json")), Mentions("JSON `gpusched import slurm`"));
 }

@@ -157,7 +157,7 @@ TEST_CASE("Cores and memory for each GPU", "[io][slurm]") {
     CHECK(task(reading, "3/0").memory_mib == 4'000);
 }
 
-TEST_CASE("What is not read of jobs and partitions is told", "[io][slurm]") {
+TEST_CASE("Unread fields of jobs and partitions are reported", "[io][slurm]") {
     const auto reading = read(
         {node("n0"),
          pending("7", "NumNodes=1 Contiguous=1 Network=(null) CoreSpec=* Switches=1@1-00:00:00 QOS=high\n"
@@ -218,7 +218,8 @@ TEST_CASE("States of jobs", "[io][slurm]") {
     CHECK(row(reading, "Job", "suspended").errs == io::Errs::too_lax);
 }
 
-TEST_CASE("Tiers of partitions come before priorities, and modes say who may be evicted", "[io][slurm]") {
+TEST_CASE("Tiers of partitions come before priorities, and modes decide which jobs may be evicted",
+          "[io][slurm]") {
     const auto on = [](const std::string& id, const std::string& name, const std::string& more) {
         return running(
             id, "n0", "Nodes=n0 CPU_IDs=0 Mem=1 GRES=", "Partition=" + name + " Priority=4294967295 " + more);

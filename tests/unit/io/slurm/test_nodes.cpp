@@ -89,7 +89,7 @@ TEST_CASE("Cards are devices on the node that has more of another type, not else
     CHECK(found.examples == std::vector<std::string>{"odd"});
 }
 
-TEST_CASE("A request for any GPU where all are instances of cards", "[io][slurm]") {
+TEST_CASE("A request for any GPU if all are instances of cards", "[io][slurm]") {
     const auto reading = read({node("n0", "", "gpu:1g.10gb:7"), node("n1", "", "gpu:nvidia_a100_2g.20gb:3"),
                                pending("1", "NumNodes=1 TresPerNode=gres/gpu:1")});
     CHECK(task(reading, "1/0").device_count == 1);
@@ -113,7 +113,7 @@ TEST_CASE("Shards and MPS are shares of a GPU", "[io][slurm]") {
     CHECK(task(reading, "4/0").gpu_share_milli == 500);
 }
 
-TEST_CASE("Nodes without jobs say what is taken", "[io][slurm]") {
+TEST_CASE("Nodes without jobs report their used resources", "[io][slurm]") {
     const auto reading =
         read({"NodeName=n0 CPUAlloc=16 CPUEfctv=64 CPUTot=64\n   Gres=gpu:h100:8\n"
               "   GresUsed=gpu:h100:3(IDX:0-1,7)\n   RealMemory=1000 AllocMem=500\n   State=MIXED\n",
@@ -128,7 +128,7 @@ TEST_CASE("Nodes without jobs say what is taken", "[io][slurm]") {
     CHECK(reading.report.absent.size() == 3);  // jobs, partitions, a topology
 }
 
-TEST_CASE("A node whose jobs hold more than it has is clipped and receives nothing", "[io][slurm]") {
+TEST_CASE("A node with overcommitted jobs is clipped and receives nothing", "[io][slurm]") {
     const auto reading =
         read({node("n0"), node("n1"),
               running("1", "n0", "Nodes=n0 CPU_IDs=0-63 Mem=60000 GRES=gpu:h100:8(IDX:0-7)"),
