@@ -83,7 +83,7 @@ def test_prices_choose_the_means() -> None:
     assert refused.obstacle == "gpu" and "n0" in refused.reason
 
 
-def test_who_moves_and_who_is_evicted() -> None:
+def test_moved_and_evicted_tasks() -> None:
     document = fragmented(2)
     for task in document["tasks"][:4]:
         task["preemptible"] = True
@@ -194,7 +194,7 @@ def test_a_gang_that_takes_all_nodes_is_let_in(nodes: tuple[str, ...], least: di
     assert gs.verify.plan(cluster, made.plan).ok
 
 
-def test_room_is_made_by_moves_alone() -> None:
+def test_moves_alone_admit_a_job() -> None:
     cluster = gs.Cluster.from_json(fragmented())
     plan = gs.make_room(cluster, JOB, task_price_s=1)
     assert plan is not None and len(plan.moves) == 3 and [p.task for p in plan.placements] == ["new-0"]
@@ -210,7 +210,7 @@ def test_room_is_made_by_moves_alone() -> None:
     assert "expected False" not in str(wrong.value)
 
 
-def test_a_filter_says_where_pods_and_displaced_tasks_may_go() -> None:
+def test_a_filter_binds_pods_and_displaced_tasks() -> None:
     cluster = gs.Cluster.from_json(fragmented(6))
     asked: list[tuple[str, str]] = []
 
@@ -372,7 +372,7 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("names", [("t0", "t1"), ("t1", "t0")])
-def test_a_filter_tells_tasks_apart_that_are_equal_otherwise(names: tuple[str, str]) -> None:
+def test_a_filter_distinguishes_tasks_that_are_equal_otherwise(names: tuple[str, str]) -> None:
     """Only the second of two equal tasks may go to the empty node: it must be the one that moves, whatever it is called."""
     stays, goes = names
     nodes = [{"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536} for n, gpus in enumerate((3, 4))]
@@ -455,7 +455,7 @@ def test_a_plan_of_new_pods_keeps_levels_that_are_label_keys(constraint: str, tm
         ({"name": "ghost"}, "plan"),
     ],
 )
-def test_what_a_plan_may_bring(change: dict[str, Any], says: str) -> None:
+def test_new_pods_of_a_plan(change: dict[str, Any], says: str) -> None:
     made = gs.admit(gs.Cluster.from_json(fragmented()), JOB)
     document = made.plan.to_json()
     document["x-brings"]["tasks"][0].update(change)

@@ -97,7 +97,7 @@ def test_groups_with_traffic() -> None:
     assert a.placed and a.entropy == 0 and a.proven
 
 
-def test_keywords_say_what_the_dict_may_say(cluster: gs.Cluster) -> None:
+def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None:
     nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
     nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
     c = gs.Cluster.from_json(document(nodes, [], now=0))
@@ -185,7 +185,7 @@ def test_gpus_by_their_links() -> None:
     ("answer", "expected"),
     [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")],
 )
-def test_what_a_picker_answers_wrongly_is_told_with_task_and_node(answer: Any, expected: str) -> None:
+def test_wrong_answers_of_a_picker_name_task_and_node(answer: Any, expected: str) -> None:
     c = gs.Cluster.from_json(document([make_node("n0", gpu_count=4)], [], now=0))
     pod = {"name": "new", "cpu_milli": 0, "memory_mib": 0, "gpu_count": 1}
     with pytest.raises(gs.InvalidInput, match=naming("gpu_picker's task 'new' node 'n0'")) as caught:
@@ -217,7 +217,7 @@ def test_several_jobs_at_once() -> None:
         gs.allocate_many(c, job(1, 1))
 
 
-def test_room_is_made_under_one_switch() -> None:
+def test_moves_free_one_switch() -> None:
     nodes = [node(f"{s}{i}", [s]) for s in "st" for i in range(2)]
     tasks = [
         {"name": f"t{i}", "gpu_count": n, "cpu_milli": 0, "memory_mib": 0, "node": at, "gpus": list(range(n))}

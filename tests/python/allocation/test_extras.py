@@ -81,7 +81,7 @@ def test_columns():
     assert frames[1]["device_count"].tolist() == [1, 0]
 
 
-def test_a_document_survives_and_says_its_version():
+def test_a_document_survives_and_has_its_version():
     c = gs.Cluster.from_json(document())
     written = c.to_json()
     assert written["version"] == 2 and written["tasks"][0]["gpus"] == [2]

@@ -34,7 +34,7 @@ def fits(cluster, task):
     return [cluster.nodes[int(n)].name for n in gs.allocation.feasible_nodes(cluster, task)]
 
 
-def test_tasks_say_their_groups():
+def test_tasks_show_their_groups():
     cluster = gs.Cluster.from_json(document())
     assert cluster.label_levels == ["zone"]
     assert cluster.tasks["web"].groups == ["all", "web"]  # a set, in order
@@ -65,7 +65,7 @@ def test_they_come_back():
     assert gs.Cluster.from_json(again) == cluster == pickle.loads(pickle.dumps(cluster))
 
 
-def test_they_decide_where_tasks_fit():
+def test_they_decide_which_nodes_fit():
     cluster = gs.Cluster.from_json(document())
     assert fits(cluster, "picky") == ["b0", "x"]
     assert fits(cluster, "close") == ["a0", "a1"]
@@ -85,7 +85,7 @@ def test_a_new_task_may_name_the_levels_of_the_cluster():
     assert {node for _, node, _ in found.pods} <= {"a0", "a1"}
 
 
-def test_what_is_wrong_is_said():
+def test_mistakes_are_reported():
     bad = document()
     bad["tasks"][3]["spread"][0]["max_skew"] = 0
     with pytest.raises(gs.errors.InvalidInput, match=naming("spread/0/max_skew 1 1000000000 0")):

@@ -33,7 +33,7 @@ def test_from_a_generated_cluster_to_a_checked_plan(
     assert "node-000" in capsys.readouterr().out
 
 
-def test_what_could_not_be_cleared_is_explained(
+def test_nodes_left_uncleared_are_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster_file = str(tmp_path / "tiny.json")
@@ -113,7 +113,7 @@ def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, ca
     assert mentions(capsys.readouterr().err, "--points 0 1 1000")
 
 
-def test_a_goal_says_whether_it_is_reached(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_goal_reports_whether_it_is_reached(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = str(tmp_path / "goal.json")
     assert cli.main(["consolidate", cluster_file, "--goal", "count=1,gpu_count=1", "-o", plan]) == 0
     assert "the goal is reached: " in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
         (["consolidate", "c.json", "--policies", "ejection_rule=a", "--policies", "ejection_rule=b"], ["'ejection_rule'"]),
     ],
 )
-def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_options_that_cannot_be_parsed_are_reported(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(arguments)
     assert raised.value.code == 2
@@ -130,7 +130,7 @@ def test_all_options_that_cannot_be_understood_are_told(arguments: list[str], pa
         ),
     ],
 )
-def test_all_options_out_of_range_are_told(
+def test_all_options_out_of_range_are_reported(
     arguments: list[str],
     parts: list[str],
     cluster_file: str,
@@ -184,7 +184,7 @@ def test_bad_documents_of_every_command_that_reads_one(
         assert problem.startswith(str(bad)) and mentions(problem, part)
 
 
-def test_a_bad_job_is_told_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_job_is_reported_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = tmp_path / "c.json"
     cluster.write_text(json.dumps(document([make_node("n0")], [])))
     one, two = tmp_path / "one.json", tmp_path / "two.json"

@@ -135,7 +135,7 @@ def test_one_is_not_several(tmp_path, capsys):
     assert mentions(capsys.readouterr().out, "0 nodes GPUs vacated waves")
 
 
-def test_reports_show_what_failed_and_what_is_cordoned(tmp_path, capsys):
+def test_reports_show_failed_gpus_and_cordoned_nodes(tmp_path, capsys):
     path = str(tmp_path / "cluster.json")
     nodes = [make_node("a", failed_gpus=[0, 1]), make_node("b", schedulable=False)]
     gs.Cluster.from_json(document(nodes, [])).to_json(path)

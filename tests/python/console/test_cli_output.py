@@ -117,7 +117,7 @@ def test_looking_at_an_output_path_leaves_everything_as_it_was(tmp_path: Path) -
     assert old.read_text() == "as it was" and sorted(p.name for p in tmp_path.iterdir()) == ["link", "old"]
 
 
-def test_no_command_writes_over_what_it_reads(
+def test_no_command_overwrites_its_input(
     cluster_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

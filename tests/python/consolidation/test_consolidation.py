@@ -257,7 +257,7 @@ def test_place_with_filters_pickers_and_functions(tiny: gs.Cluster) -> None:
     assert fgd[0] != "n2"  # the only node where a task of eight still starts
 
 
-def test_bad_policies_of_place_are_told(tiny: gs.Cluster) -> None:
+def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
     def fail(*_: object) -> Any:
         raise RuntimeError("mine")
 
@@ -375,7 +375,7 @@ def test_a_field_has_one_range_in_all_messages(tiny: gs.Cluster, value: object) 
         pytest.param(-1, "-1", id="negative"),
     ],
 )
-def test_numbers_that_do_not_fit_are_told_with_their_range(
+def test_numbers_that_do_not_fit_are_reported_with_their_range(
     tiny: gs.Cluster, value: object, text: str
 ) -> None:
     with pytest.raises(gs.InvalidInput, match=naming(f"seed {text} 0 18446744073709551615")):
@@ -387,7 +387,7 @@ def test_numbers_that_do_not_fit_are_told_with_their_range(
             gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
 
 
-def test_place_honours_wishes() -> None:
+def test_place_honours_preferences() -> None:
     """n0 holds a member of the job, n1 has its hardware described; n2 is the fullest."""
     wish = {"level": 1, "mode": "preferred"}
     nodes = [make_node(f"n{i}", network=["c", f"s{i}"]) for i in range(3)]
@@ -418,7 +418,7 @@ def keys_of_the_preset(cluster: gs.Cluster) -> list[int]:
     return keys
 
 
-def test_a_node_order_in_python_is_asked_once_a_round(small: gs.Cluster) -> None:
+def test_a_node_order_in_python_is_called_once_a_round(small: gs.Cluster) -> None:
     seen: list[gs.Cluster] = []
 
     def order(cluster: gs.Cluster) -> Any:
@@ -499,7 +499,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
     assert gs.consolidate(small).moves  # nothing is left behind
 
 
-def test_policies_that_cannot_be_functions_say_so(small: gs.Cluster) -> None:
+def test_policies_that_cannot_be_functions_are_refused(small: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput, match=naming("policies.ejection_rule")):
         gs.consolidate(small, policies={"ejection_rule": lambda c: []})
     with pytest.raises(gs.InvalidInput) as caught:
@@ -594,7 +594,7 @@ def test_each_mistake_in_a_goal_is_named(goal: object, message: str) -> None:
         gs.consolidate(cluster, goal=goal)  # type: ignore[arg-type]
 
 
-def test_moves_of_anybody_become_a_plan() -> None:
+def test_any_moves_become_a_plan() -> None:
     cluster = gs.Cluster.from_json(tiny_document())
     ordered = gs.order_into_waves(cluster, [("small", "n1"), ("fixed", "n0")])
     assert [(move.task, move.to) for move in ordered.plan.moves] == [("small", "n1")]
@@ -697,7 +697,7 @@ def test_a_rule_of_ones_own_keeps_tasks_away_from_nodes() -> None:
     assert why.blockers[0].nodes_refused == 1
 
 
-def test_what_a_rule_answers_is_checked() -> None:
+def test_answers_of_a_rule_are_checked() -> None:
     cluster = to_clear()
     good = tenants_apart(cluster)
     for answer, message in (
@@ -717,7 +717,7 @@ def test_what_a_rule_answers_is_checked() -> None:
         gs.verify.plan(cluster, gs.consolidate(cluster), rule=3)  # type: ignore[arg-type]
 
 
-def test_a_rule_may_have_no_class_where_there_is_nothing_to_sort() -> None:
+def test_a_rule_may_have_no_classes_without_tasks() -> None:
     empty = gs.Cluster.from_json({**to_clear().to_json(), "tasks": []})
     table = np.zeros((0, 2), dtype=bool)
     plan = gs.consolidate(empty, rule=lambda c: (np.zeros(0, int), np.zeros(len(c.nodes), int), table))
@@ -752,7 +752,7 @@ def test_ordered_moves_vacate_no_node_that_receives_in_an_earlier_pass() -> None
     assert gs.verify.plan(cluster, ordered.plan).violations == []
 
 
-def test_ordered_moves_leave_nobody_where_nobody_wants_them() -> None:
+def test_ordered_moves_leave_no_task_on_a_transit_node() -> None:
     cluster = small(
         {"A": 1, "B": 2, "H": 2},
         [
@@ -783,7 +783,7 @@ def test_daemons_stay_because_they_are_daemons() -> None:
     assert mentions(str(gs.explain_move(cluster, "d", "B")), "daemon")
 
 
-def test_a_plan_says_at_which_price_it_was_made() -> None:
+def test_a_plan_holds_its_price() -> None:
     cluster = gs.sim.generate_cluster(nodes=200, seed=3)
     plan = gs.consolidate(cluster, price=500)
     document = plan.to_json()

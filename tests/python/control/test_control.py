@@ -96,7 +96,7 @@ def test_parameters_are_those_of_the_papers_table_1() -> None:
                 gs.control.Controller(config(options={name: [value]}))
 
 
-def test_events_say_why() -> None:
+def test_events_give_their_reason() -> None:
     controller = gs.control.Controller(config())
     events = []
     for _ in range(4):
@@ -106,7 +106,7 @@ def test_events_say_why() -> None:
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
 
 
-def test_a_tenant_is_pinned_away_from_interrupts_where_they_differ() -> None:
+def test_a_tenant_is_pinned_away_from_interrupts() -> None:
     machine = config()["host"] | {"core_numa": [0] * 8}
     for first, pinned in ((8000, ["T1: pin to cores 1-7"]), (1000, [])):
         seen = window(25.0) | {"irq_per_s": [first] + [1000] * 7}
@@ -428,7 +428,7 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(tmp_path: Path, capsys: pytes
     )[0], "20 windows p99")
 
 
-def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_report_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, signals = tmp_path / "config.json", tmp_path / "signals.jsonl"
     run = ["control", "--config", str(file), "--signals", str(signals), "--dry-run"]
     assert cli.main(run) == 2 and "cannot be opened" in capsys.readouterr().err

@@ -20,7 +20,7 @@ def quiet(windows: int = 10, p99: float = 8.0, pcie: float = 0.0) -> gs.control.
     return controller
 
 
-def test_a_place_beside_what_is_there() -> None:
+def test_a_place_next_to_existing_instances() -> None:
     place = find_place(quiet(), Newcomer(profile="2g"))
     assert place is not None
     assert (place.profile, 0 <= place.slice <= 4, place.worst_ratio < 1) == ("2g", True, True)
@@ -32,7 +32,7 @@ def test_a_place_beside_what_is_there() -> None:
     assert find_place(quiet(p99=16.0), Newcomer(profile="2g")) is None
 
 
-def test_who_cannot_come_waits_in_turn() -> None:
+def test_newcomers_wait_in_turn() -> None:
     controller, queue = quiet(), AdmissionQueue(2)
     first = queue.offer(controller, Newcomer(id=1))
     assert first.verdict == "admitted" and first.place is not None and first.newcomer.id == 1

@@ -148,7 +148,7 @@ def test_figures_9_and_16(document: dict[str, Any]) -> None:
         assert row.standby_used == pytest.approx(used)
 
 
-def test_the_two_accountings_differ_where_spot_tasks_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_two_accountings_differ_if_spot_tasks_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """One node of 8 GPUs, all of them held by an LP task: none is idle for others, and all are in the figure."""
     node = {"name": "n", "gpu_model": "A", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 1, "network": ["c", "s"]}
     lp = {"name": "lp", "node": "n", "gpus": list(range(8)), "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0, "priority_class": "LP"}

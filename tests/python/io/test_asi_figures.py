@@ -364,7 +364,7 @@ def test_generated_tables_follow_from_their_seed(folder: Path, tmp_path: Path) -
         gs.sim.generate_asi_tables(tmp_path / "d", servers=0)
 
 
-def test_frames_hold_what_tables_hold_in_types_that_do_not_depend_on_it(figures: dict[str, Any]) -> None:
+def test_frames_hold_the_tables_in_fixed_types(figures: dict[str, Any]) -> None:
     pytest.importorskip("pandas")
     assert any(gpus % 1 for gpus in figures["fig5"].column("gpus"))  # parts of GPUs, which whole numbers would lose
     for name, table in figures.items():
@@ -380,7 +380,7 @@ def drawn(ax: Any) -> list[tuple[str, list[float]]]:
     return [(line.get_label(), list(line.get_ydata())) for line in ax.get_lines()]
 
 
-def test_plots_over_time_draw_what_the_figures_draw(figures: Any) -> None:
+def test_plots_over_time_agree_with_the_figures(figures: Any) -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     week = gs.plotting.plot_asi_figure(figures, "fig5")
     gpus, sm = week.figure.axes

@@ -183,7 +183,7 @@ def test_running_times_below_zero_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", ["asi_opensource_{}", "{}", "tables/asi_opensource_{}", "tables/{}"])
-def test_where_tables_may_lie(names: str, tmp_path: Path) -> None:
+def test_places_of_tables(names: str, tmp_path: Path) -> None:
     plain = one_hour(tmp_path / "plain", PODS, SERVERS)
     found = figures_of(plain)
     for table in ("pod_hourly", "server_hourly"):
@@ -223,7 +223,7 @@ def test_an_empty_text_is_null(kind: str, tmp_path: Path) -> None:
     assert found[0] == found[1] and clusters[0] == clusters[1]
 
 
-def test_a_switch_is_kept_where_its_cluster_is_unknown(tmp_path: Path) -> None:
+def test_a_switch_is_kept_if_its_cluster_is_unknown(tmp_path: Path) -> None:
     servers = [
         server("a", 8.0, 64.0),
         server("b", 8.0, 64.0, cluster_id=None),
@@ -373,7 +373,7 @@ def test_figures_without_rows_are_not_drawn(tmp_path: Path) -> None:
         gs.plotting.plot_asi_figure(found, "table1")
 
 
-def test_progress_is_told_by_hours(tmp_path: Path) -> None:
+def test_progress_is_reported_by_hours(tmp_path: Path) -> None:
     for hour in (1, 2):
         one_hour(tmp_path, PODS, SERVERS, hour=hour)
     told: list[tuple[str, int, int]] = []
@@ -388,7 +388,7 @@ def test_numbers_that_no_real_holds_are_refused(tmp_path: Path) -> None:
         gs.io.read_asi_figures(tmp_path, days=(109, 109), partial=True)
 
 
-def test_a_server_keeps_the_cores_that_an_earlier_hour_tells(tmp_path: Path) -> None:
+def test_a_server_keeps_the_cores_of_an_earlier_hour(tmp_path: Path) -> None:
     for hour, cores in ((9, 192.0), (10, None)):
         asi_tables.write(tmp_path, "pod_hourly", 109, hour, [pod("p", "a", 1.0, cpu_request_cores=8.0)])
         asi_tables.write(tmp_path, "server_hourly", 109, hour, [server("a", 8.0, cores), server("b", 8.0, None)])

@@ -121,7 +121,7 @@ def test_recorded_machines(path: Path, tmp_path: Path) -> None:
     assert graph.reconcile(graph) == []
 
 
-def test_what_changes_is_published_and_nothing_else() -> None:
+def test_only_changes_are_published() -> None:
     machine = Machine()
     agent = machine.agent()
     assert agent.check_hardware() == [] and agent.publish() and not agent.publish()
@@ -145,7 +145,7 @@ def test_what_changes_is_published_and_nothing_else() -> None:
     assert len(machine.published) == 4
 
 
-def test_gpus_by_uuid_and_what_the_machine_does_not_have() -> None:
+def test_gpus_by_uuid_and_unknown_gpus() -> None:
     graph = gs.topology.HardwareGraph.preset("a100x8")
     vertices = graph.vertices
     for vertex in vertices:
@@ -174,7 +174,7 @@ def test_gpus_by_uuid_and_what_the_machine_does_not_have() -> None:
         machine.agent().publish()
 
 
-def test_without_holders_whoever_held_something_first_holds_it(tmp_path: Path) -> None:
+def test_without_holders_the_first_holder_stays(tmp_path: Path) -> None:
     machine = Machine()
     machine.graph.allocate([5], "old")
     agent = gs.topology.FlexTopoAgent("n", machine.read, machine.publish)
@@ -198,7 +198,7 @@ def test_the_loop_polls_holders_often_and_hardware_now_and_then() -> None:
     assert attributes(machine.published[1], "gpu-0")["usedBy"] == "a" and attributes(machine.published[1], "gpu-7")["status"] == "free"
 
 
-def test_the_loop_goes_on_where_something_fails() -> None:
+def test_the_loop_goes_on_after_failures() -> None:
     machine = Machine()
     told: list[str] = []
     steps = Steps(

@@ -40,7 +40,7 @@ def test_options_are_those_of_kubernetes(archive):
         gs.io.read_kai_snapshot(archive, examples=-1)
 
 
-def test_what_is_no_snapshot_is_told_what_it_is(tmp_path, archive):
+def test_messages_about_other_files_name_their_content(tmp_path, archive):
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as out:
         out.writestr("a.txt", "a")

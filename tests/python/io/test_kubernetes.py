@@ -56,7 +56,7 @@ def test_a_document_a_file_a_folder_and_parts_are_one_cluster(tmp_path):
     assert gs.io.read_kubernetes([path, DOCUMENT]).cluster == reading.cluster  # everything twice counts once
 
 
-def test_the_report_says_how_each_thing_was_read():
+def test_the_report_lists_how_each_thing_was_read():
     reading = gs.io.read_kubernetes(DOCUMENT)
     rows = {(row.kind, row.what): row for row in reading.report.rows}
     assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count, rows["Node", "cordons"].examples) == ("exact", 1, ["n1"])
@@ -69,7 +69,7 @@ def test_the_report_says_how_each_thing_was_read():
     assert document["absent"][0]["undecided"] == reading.report.absent[0].undecided
 
 
-def test_nodes_that_are_not_ready_receive_nothing_unless_asked_for():
+def test_nodes_that_are_not_ready_receive_nothing_by_default():
     document = a_list(node("n0", ready=False), pod("b", 8))
     reading = gs.io.read_kubernetes(document)
     row = next(row for row in reading.report.rows if row.what == "not ready")
@@ -78,7 +78,7 @@ def test_nodes_that_are_not_ready_receive_nothing_unless_asked_for():
     assert gs.allocate(gs.io.read_kubernetes(document, open_unready_nodes=True).cluster, "ml/b").placed
 
 
-def test_what_gzip_packed_and_several_documents_in_a_file_are_read(tmp_path):
+def test_gzip_and_several_documents_in_a_file_are_read(tmp_path):
     packed, several, broken = (tmp_path / name for name in ("all.json.gz", "several.json", "broken.json.gz"))
     packed.write_bytes(gzip.compress(json.dumps(DOCUMENT).encode()))
     assert gs.io.read_kubernetes(packed) == gs.io.read_kubernetes(DOCUMENT)
@@ -105,7 +105,7 @@ def test_readings_are_copied_compared_and_pickled():
     assert "rows" in repr(reading.report)
 
 
-def test_options_say_who_may_move_and_be_evicted():
+def test_options_decide_moves_and_evictions():
     def bare(**options):
         tasks = gs.io.read_kubernetes(DOCUMENT, **options).cluster.tasks
         return next(task for task in tasks if task.name == "ml/bare")
@@ -117,7 +117,7 @@ def test_options_say_who_may_move_and_be_evicted():
         gs.io.read_kubernetes(DOCUMENT, examples=-1)
 
 
-def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
+def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
     with pytest.raises(gs.InvalidInput, match=naming("Node 1 pods node")):
         gs.io.read_kubernetes(a_list(pod("a", 1)))
     with pytest.raises(gs.InvalidInput, match="the List is empty"):
@@ -165,7 +165,7 @@ DEDICATED = [{"key": "dedicated", "value": "serving", "effect": "NoSchedule"}]
 TOLERANT = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
 
 
-def test_goals_count_the_nodes_that_whoever_comes_may_use(tmp_path, capsys):
+def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     cluster = imported(
         tmp_path,
         node("a", taints=DEDICATED), node("b"), node("c"), pod("a0", 1, "a", "ReplicaSet", **TOLERANT),
@@ -187,7 +187,7 @@ def test_goals_count_the_nodes_that_whoever_comes_may_use(tmp_path, capsys):
     assert gs.consolidation.goal_nodes(gs.Cluster.from_json(cluster), {"empty_nodes": 1}) == ["b", "c"]
 
 
-def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
+def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
     cluster = imported(tmp_path, node("a"), node("b"), pod("web", 4, "a", "Job"), pod("bare", 8), pod("other", 3, "b", "StatefulSet"))
     capsys.readouterr()
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
@@ -204,7 +204,7 @@ def test_a_pending_pod_without_an_owner_can_be_asked_about(tmp_path, capsys):
     assert mentions(capsys.readouterr().err, "arguments")
 
 
-def test_the_report_tells_what_its_figures_leave_out(tmp_path, capsys):
+def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
     mig = {"nvidia.com/mig-1g.10gb": "4"}
     held = pod("m", 0, "a", "ReplicaSet")
     held["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/mig-1g.10gb": "3"}
@@ -218,7 +218,7 @@ def test_the_report_tells_what_its_figures_leave_out(tmp_path, capsys):
     assert "idle GPUs of 1 cordoned node" not in capsys.readouterr().out
 
 
-def test_export_tells_what_evictions_cannot_do(tmp_path, capsys):
+def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     labels = {"app": "web"}
     budget = {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "ml"},

@@ -50,13 +50,13 @@ def test_schema_is_a_schema(kind, version):
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("cluster_valid.txt"))
-def test_version_2_says_all_that_version_1_says(text, expected):
+def test_version_2_holds_all_of_version_1(text, expected):
     document = json.loads(text)
     assert schema("cluster", 2).is_valid({**document, "version": 2})
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("plan_valid.txt"))
-def test_version_2_of_plans_says_all_that_version_1_says(text, expected):
+def test_version_2_of_plans_holds_all_of_version_1(text, expected):
     document = json.loads(text)
     assert schema("plan", 2).is_valid({**document, "version": 2})
 
@@ -79,20 +79,20 @@ def check_valid(kind, text, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("cluster_malformed.txt", "cluster_illegal.txt"))
-def test_what_both_reject_of_clusters(text, expected, tmp_path):
+def test_schema_and_library_reject_the_same_clusters(text, expected, tmp_path):
     # That a level is one that the document lists elsewhere is more than a schema can say.
     assert is_valid("cluster", text) == ("/level" in expected and "label_levels" in expected)
     check_rejected("cluster", text, expected, tmp_path)
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("plan_malformed.txt"))
-def test_what_both_reject_of_plans(text, expected, tmp_path):
+def test_schema_and_library_reject_the_same_plans(text, expected, tmp_path):
     assert not is_valid("plan", text)
     check_rejected("plan", text, expected, tmp_path)
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("cluster_inconsistent.txt"))
-def test_what_only_the_library_can_see(text, expected, tmp_path):
+def test_only_the_library_rejects_inconsistent_clusters(text, expected, tmp_path):
     assert is_valid("cluster", text)
     check_rejected("cluster", text, expected, tmp_path)
 

@@ -37,7 +37,7 @@ def test_readings_are_reported_copied_and_pickled():
         assert other == reading
 
 
-def test_options_say_who_may_be_evicted_and_how_many_wait():
+def test_options_decide_evictions_and_pending_arrays():
     def task(name, **options):
         return next(t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name)
 
@@ -50,7 +50,7 @@ def test_options_say_who_may_be_evicted_and_how_many_wait():
         gs.io.read_slurm(NODES, examples=-1)
 
 
-def test_input_that_holds_no_cluster_is_told_what_it_holds(tmp_path):
+def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
     with pytest.raises(gs.InvalidInput, match="expected at least one text"):
         gs.io.read_slurm()
     with pytest.raises(gs.InvalidInput, match="found none, but 9 jobs"):

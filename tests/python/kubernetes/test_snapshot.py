@@ -113,7 +113,7 @@ def test_pages_of_several_moments_are_an_error(api: FakeApi, config: Path, monke
         gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
 
 
-def test_what_changes_between_lists_is_said(api: FakeApi, config: Path) -> None:
+def test_changes_between_lists_are_reported(api: FakeApi, config: Path) -> None:
     api.lists[BUDGETS] = []
 
     def meanwhile(fake: FakeApi, path: str, query: dict[str, str]) -> None:
@@ -157,7 +157,7 @@ def test_forbidden_kinds_are_named_with_the_verb(api: FakeApi, config: Path) -> 
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_is_asked_again(api: FakeApi, config: Path, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_server_gets_another_request(api: FakeApi, config: Path, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpusched.kubernetes._api.FIRST_WAIT_S", 0)
     api.failures = [(status, {"Retry-After": "0"})] * 3
     assert gs.kubernetes.snapshot(kubeconfig=config).lists[1].count == 7
@@ -194,7 +194,7 @@ def test_kinds_whose_server_does_not_answer_are_named(api: FakeApi, config: Path
         gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
 
 
-def test_what_containers_run_is_left_out(api: FakeApi, config: Path) -> None:
+def test_contents_of_containers_are_left_out(api: FakeApi, config: Path) -> None:
     container = {
         "name": "c", "image": "i", "command": ["run", "--password=hunter2"], "args": ["hunter2"],
         "env": [{"name": "PASSWORD", "value": "hunter2"}], "livenessProbe": {"exec": {"command": ["check", "hunter2"]}},
@@ -213,7 +213,7 @@ def test_what_containers_run_is_left_out(api: FakeApi, config: Path) -> None:
     assert next(task for task in gs.io.read_kubernetes(objects).cluster.tasks if task.name == "ml/secretive").gpu_count == 1
 
 
-def test_what_is_no_usable_server_is_told(api: FakeApi, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_server_is_reported(api: FakeApi, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     api.unauthorized = True
     with pytest.raises(gs.BackendError, match="does not accept the credentials"):
         gs.kubernetes.snapshot(kubeconfig=config)
@@ -232,14 +232,14 @@ def test_what_is_no_usable_server_is_told(api: FakeApi, config: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["a: [b\n c: ", "[1, 2]", "words", ""])
-def test_what_is_no_kubeconfig_is_told(text: str, config: Path) -> None:
+def test_an_invalid_kubeconfig_is_reported(text: str, config: Path) -> None:
     config.write_text(text)
     with pytest.raises(gs.BackendError, match="^kubeconfig .*kubeconfig: "):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
 @pytest.mark.parametrize("server", [None, "", "10.0.0.1:6443"])
-def test_a_kubeconfig_without_a_url_is_told(server: str | None, api: FakeApi, config: Path) -> None:
+def test_a_kubeconfig_without_a_url_is_reported(server: str | None, api: FakeApi, config: Path) -> None:
     content = api.kubeconfig()
     content["clusters"][0]["cluster"] = {} if server is None else {"server": server}
     config.write_text(json.dumps(content))
@@ -264,14 +264,14 @@ def test_a_moment_that_is_forgotten_twice_ends_it(api: FakeApi, config: Path, mo
         gs.kubernetes.snapshot(kubeconfig=config, page_size=3)
 
 
-def test_a_right_that_goes_away_meanwhile_is_told(api: FakeApi, config: Path) -> None:
+def test_a_right_that_is_revoked_meanwhile_is_reported(api: FakeApi, config: Path) -> None:
     api.before = lambda fake, path, query: fake.forbidden.add(PODS) if path == PODS else None
     with pytest.raises(gs.BackendError, match="/api/v1/pods: pods is forbidden"):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
 @pytest.mark.parametrize("items", [[None], [{}], [{"metadata": None}], [{"metadata": {}}]])
-def test_objects_without_names_are_told(items: list, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_without_names_are_reported(items: list, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeApi, "page", lambda *_: (200, {"metadata": {"resourceVersion": "1"}, "items": items}))
     with pytest.raises(gs.BackendError, match="expected a list of objects with names"):
         gs.kubernetes.snapshot(kubeconfig=config)
@@ -289,7 +289,7 @@ def test_a_version_without_resources_has_none(api: FakeApi, config: Path, monkey
     assert "topologies.kai.scheduler" in gs.kubernetes.snapshot(kubeconfig=config).absent
 
 
-def test_another_server_is_told(api: FakeApi, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_is_reported(api: FakeApi, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeApi, "answer", lambda *_: (200, []))
     with pytest.raises(gs.BackendError, match=naming("API")):
         gs.kubernetes.snapshot(kubeconfig=config)
@@ -301,7 +301,7 @@ def test_options_are_checked_together() -> None:
     assert [problem.split(":")[0] for problem in error.value.problems] == ["page_size", "timeout_s", "in_cluster"]
 
 
-def test_the_missing_client_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_client_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes.config", None)
     with pytest.raises(gs.BackendError, match=r"needs kubernetes: pip install kubernetes \(or the extra 'kubernetes'"):
         gs.kubernetes.snapshot()
@@ -342,7 +342,7 @@ def test_the_console_writes_a_cluster_and_a_report(api: FakeApi, config: Path, t
     assert told["lists"][1]["resource"] == "pods" and told["rows"] and told["absent"]
 
 
-def test_the_console_writes_what_import_reads(api: FakeApi, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_writes_documents_that_import_reads(api: FakeApi, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw, out = tmp_path / "all.json", tmp_path / "cluster.json"
     assert cli.main(["kube", "snapshot", "--kubeconfig", str(config), "--raw", "-o", str(raw)]) == 0
     assert cli.main(["import", "kubernetes", str(raw), "-o", str(out)]) == 0
@@ -350,7 +350,7 @@ def test_the_console_writes_what_import_reads(api: FakeApi, config: Path, tmp_pa
     assert "(4 pending" in capsys.readouterr().out
 
 
-def test_the_console_tells_mistakes(api: FakeApi, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_reports_mistakes(api: FakeApi, config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["kube", "snapshot", "--kubeconfig", str(config), "-o", str(tmp_path / "c.json")]
     assert cli.main([*arguments, "--page-size", "0"]) == 2
     assert mentions(capsys.readouterr().err, "gpusched --page-size 0 1 10000")

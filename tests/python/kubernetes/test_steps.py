@@ -163,7 +163,7 @@ def test_it_does_not_wait_for_an_owner_that_was_scaled_down(tmp_path: Path) -> N
         ("Error from server (Forbidden): databases.example.com is forbidden", True),
     ],
 )
-def test_what_an_owner_wants_is_waited_for(says: str | None, waits: bool, tmp_path: Path) -> None:
+def test_the_script_waits_for_the_owner(says: str | None, waits: bool, tmp_path: Path) -> None:
     case = Case(tmp_path, owners={"db": says}, lands=["", "n5", ""])  # the replacement of db never starts
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="2")
     if waits:
@@ -183,7 +183,7 @@ def test_the_next_wave_does_not_begin_before(tmp_path: Path) -> None:
     assert_carried_out(case)
 
 
-def test_replacements_elsewhere_are_told_and_asked_about(tmp_path: Path) -> None:
+def test_replacements_elsewhere_need_confirmation(tmp_path: Path) -> None:
     case = Case(tmp_path, lands=["", "n2", "n6", "n6", "n5"])
     run = case.run()  # nobody answers
     assert run.returncode == 1 and "replacements are elsewhere than planned" in run.stderr
@@ -250,7 +250,7 @@ def test_names_in_errors_are_not_taken_for_errors(tmp_path: Path) -> None:
     assert mentions(run.stdout.splitlines(), "ml/timeout-proxy"), run.stderr
 
 
-def test_a_replacement_that_cannot_be_moved_on_is_asked_about(tmp_path: Path) -> None:
+def test_a_replacement_that_cannot_be_moved_needs_confirmation(tmp_path: Path) -> None:
     moves = [
         {"task": "ml/web-a", "from": "n0", "to": "n5", "gpus": [], "wave": 0},
         {"task": "ml/db-0", "from": "n0", "to": "n5", "gpus": [], "wave": 0},
@@ -266,7 +266,7 @@ def test_a_replacement_that_cannot_be_moved_on_is_asked_about(tmp_path: Path) ->
     assert case.read()["evicted"] == ["u-web-a", "u-db-0", "new-2"]  # db keeps its name
 
 
-def test_pods_that_are_not_where_the_plan_has_them_are_left_alone(tmp_path: Path) -> None:
+def test_pods_on_other_nodes_than_planned_are_skipped(tmp_path: Path) -> None:
     case = Case(tmp_path)
     state = case.read()
     state["pods"]["ml/web-a"]["node"] = "n4"
@@ -307,7 +307,7 @@ def test_check_only_looks(tmp_path: Path) -> None:
     assert run.returncode == 3 and mention(run.stdout.splitlines(), ["ml/spot", "ml/web-a n4 plan n0", "prod 3 5 pods plan"])  # fmt: skip
 
 
-def test_budgets_that_allow_no_eviction_are_told_before_anything_is_done(tmp_path: Path) -> None:
+def test_budgets_that_allow_no_eviction_are_reported_first(tmp_path: Path) -> None:
     case = Case(tmp_path, forbidden=["ml/web-b"])
     told = [
         "pod ml/web-b: its disruption budget allows no eviction now: "
@@ -325,7 +325,7 @@ def test_budgets_that_allow_no_eviction_are_told_before_anything_is_done(tmp_pat
     assert_carried_out(case)
 
 
-def test_the_header_tells_of_cordons_where_there_are_some() -> None:
+def test_the_header_shows_cordons_if_any() -> None:
     moves = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(PLAN))
     only = {**PLAN, "moves": [], "waves": 0, "vacated_nodes": []}
     evictions = gs.io.plan_to_kubernetes_steps(gs.Plan.from_json(only))
@@ -333,7 +333,7 @@ def test_the_header_tells_of_cordons_where_there_are_some() -> None:
     assert mentions(evictions, "# Nodes evicted pods cordoned") and "\n  cordon" not in evictions
 
 
-def test_pods_that_nobody_makes_anew_are_not_evicted(tmp_path: Path) -> None:
+def test_pods_without_a_controller_are_not_evicted(tmp_path: Path) -> None:
     case = Case(tmp_path, plan={**PLAN, "evictions": ["ml/bare"]})
     run = case.run()
     assert run.returncode == 1 and mentions(run.stderr, "ml/bare") and case.read()["evicted"] == []
@@ -342,7 +342,7 @@ def test_pods_that_nobody_makes_anew_are_not_evicted(tmp_path: Path) -> None:
     assert case.read()["evicted"][0] == "u-bare"
 
 
-def test_what_an_eviction_costs_a_job_is_told(tmp_path: Path) -> None:
+def test_the_cost_of_an_eviction_for_a_job_is_reported(tmp_path: Path) -> None:
     case = Case(tmp_path)
     state = case.read()
     state["pods"]["ml/spot"]["kind"] = "Job"

@@ -405,7 +405,7 @@ def test_joint_allocation_names_a_node_that_is_called_as_a_switch():
     assert m.decode(m.encode(placed)) == placed
 
 
-def test_no_solver_is_told_and_all_else_works(monkeypatch):
+def test_a_missing_solver_is_reported_and_all_else_works(monkeypatch):
     solvers_module = __import__("gpusched._solvers", fromlist=["_solvers"])
     monkeypatch.setattr(solvers_module, "_importable", lambda name: False)
     with pytest.raises(gs.BackendError, match=r"pip install highspy.*coinor-libcbc-dev"):

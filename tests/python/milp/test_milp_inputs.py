@@ -199,7 +199,7 @@ def told(call, *arguments):
     return caught.value.problems
 
 
-def test_every_mistake_of_a_problem_is_told():
+def test_every_mistake_in_a_problem_is_reported():
     configs, workloads, prices, availability, budget = EXAMPLE
     assert mention(told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8"), ['prices /t1 "x"', "availability /t1 1.5", 'workloads /w1 "many"', "workloads /w2", "budget '8'"])
     wrong = [
@@ -214,7 +214,7 @@ def test_every_mistake_of_a_problem_is_told():
     assert mention(told(milp.serving_plan, named, *EXAMPLE[1:]), ["workloads"])
 
 
-def test_every_mistake_of_tasks_and_jobs_is_told():
+def test_every_mistake_in_tasks_and_jobs_is_reported():
     problems = told(milp.spot_schedule, [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}], [2, "a"], "long", None, "odd")
     assert mention(problems[:4], ['tasks /0/arrival "x"', "tasks /0 'checkpoints' missing", "tasks /1 3", "tasks /2/typo unknown name arrival pods gpus hp checkpoints max_delay or"])
     assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]

@@ -164,7 +164,7 @@ def test_highs_after_other_code_used_it():
         assert model.solve(solver="highs", threads=threads).status == "optimal"
 
 
-def test_what_did_not_begin_has_no_bound():
+def test_a_search_that_did_not_begin_has_no_bound():
     pytest.importorskip("highspy")
     infeasible = milp.serving_plan(*EXAMPLE[:4], 1, form="rates")
     assert infeasible.solve(solver="highs").bound is None
@@ -215,7 +215,7 @@ class Enough(Exception):
 
 
 @pytest.mark.parametrize("solver", [name for name in solvers() if name != "scipy"])
-def test_solvers_tell_nodes_and_end_when_the_hook_raises(solver):
+def test_solvers_report_nodes_and_end_when_the_hook_raises(solver):
     seen = []
 
     def told(phase, done, total):
@@ -229,13 +229,13 @@ def test_solvers_tell_nodes_and_end_when_the_hook_raises(solver):
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
-def test_scipy_tells_only_that_it_begins():
+def test_scipy_reports_only_its_start():
     seen = []
     assert milp.serving_plan(*EXAMPLE).solve(solver="scipy", progress=lambda *event: seen.append(event)).status == "optimal"
     assert seen == [("solving", 0, 0)]
 
 
-def test_a_solver_of_ones_own_tells_progress_and_is_asked_to_end():
+def test_a_user_defined_solver_reports_progress_and_can_be_stopped():
     kept = []
 
     def own(model, options):

@@ -25,7 +25,7 @@ def test_documents_survive_the_round_trip(tiny: gs.Cluster, tmp_path: Path) -> N
     assert json.loads(path.read_text()) == tiny.to_json()
 
 
-def test_what_a_document_says_is_what_the_views_show() -> None:
+def test_views_show_the_document() -> None:
     node = make_node(
         "n0",
         gpu_memory_mib=81920,
@@ -86,7 +86,7 @@ def test_all_problems_come_at_once_and_are_named() -> None:
 
 
 @pytest.mark.parametrize("source", [None, 3, ["x"]])
-def test_what_is_no_document_is_a_type_error(source: object) -> None:
+def test_other_types_than_documents_are_type_errors(source: object) -> None:
     with pytest.raises(TypeError, match="a dict or the path"):
         gs.Cluster.from_json(source)  # type: ignore[arg-type]
 
@@ -226,7 +226,7 @@ def test_an_empty_cluster_is_legal() -> None:
     assert gs.consolidate(c).moves == ()
 
 
-def test_hardware_presets_are_what_nodes_may_describe() -> None:
+def test_hardware_presets_are_valid_hardware_of_nodes() -> None:
     preset = gs.model.hardware_preset("a100x8")
     assert preset is not None and len(preset["numa_nodes"]) == 2
     assert preset["numa_nodes"][1] == {"socket": 1, "cores": 64, "gpus": [4, 5, 6, 7]}
@@ -252,7 +252,7 @@ def bad_document(**fields: object) -> dict[str, object]:
     return {**document([make_node("n0")], [make_task("t")]), **fields}
 
 
-def test_what_is_no_json_is_told_with_its_place() -> None:
+def test_invalid_json_is_reported_with_its_place() -> None:
     nodes = [make_node("n0", gpu_count=np.int64(8), labels={"a/b": {1, 2}})]
     bad = document(nodes, [make_task("t", gpu_count=2)])
     bad["tasks"][0]["gpu_models"] = np.datetime64("2026-01-01T00:00:00", "s")
@@ -275,7 +275,7 @@ def test_what_is_no_json_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("depth", [70, 100_000])
-def test_nesting_too_deep_is_told_with_its_place(depth: int) -> None:
+def test_nesting_too_deep_is_reported_with_its_place(depth: int) -> None:
     nested: list[object] = []
     for _ in range(depth):
         nested = [nested]
@@ -287,7 +287,7 @@ def test_nesting_too_deep_is_told_with_its_place(depth: int) -> None:
             nested = nested.pop()  # type: ignore[assignment]
 
 
-def test_a_document_that_holds_itself_is_told() -> None:
+def test_a_document_that_holds_itself_is_reported() -> None:
     circle: list[object] = []
     circle.append(circle)
     with pytest.raises(gs.InvalidInput, match="nested deeper than 64 levels"):

@@ -40,7 +40,7 @@ def test_columns_of_whole_numbers_are_int64(small, make):
         assert not array.flags.writeable, name
 
 
-def test_what_is_stored_in_64_bits_is_a_view(many):
+def test_arrays_of_64_bits_are_views(many):
     first, second = many.nodes.cpu_milli, many.nodes.cpu_milli
     assert np.shares_memory(first, second)
 

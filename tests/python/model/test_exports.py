@@ -141,7 +141,7 @@ def test_types_of_columns_do_not_depend_on_the_data():
     assert len({str(list(report.to_pandas().dtypes)) for report in reports}) == 1
 
 
-def test_arrow_holds_what_pandas_holds(mixed, small):
+def test_arrow_and_pandas_hold_the_same_data(mixed, small):
     pa = pytest.importorskip("pyarrow")
     for cluster in (mixed, small):
         for table, frame in zip(cluster.to_arrow(), cluster.to_pandas()):

@@ -42,7 +42,7 @@ def test_a_plan_is_made_again(cluster_path: str, tmp_path: Path, capsys: pytest.
     assert mentions(capsys.readouterr().out, f"consolidate plan {gs.__version__}")
 
 
-def test_another_plan_is_told(cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_plan_is_reported(cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = tmp_path / "bundle.json"
     assert cli.main(["consolidate", cluster_path, "--save-bundle", str(bundle)]) == 0
     document = json.loads(bundle.read_text())
@@ -123,7 +123,7 @@ def test_that_nothing_helps_is_a_result(tmp_path: Path) -> None:
         ({"cluster": {"format": "gpusched.cluster"}}, "version"),
     ],
 )
-def test_what_is_no_bundle_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+def test_other_documents_than_bundles_are_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
     bundle = tmp_path / "bundle.json"
     gs.bundles.save(bundle, "consolidate", waiting(), {"seed": 1}, gs.consolidate(waiting(), seed=1))
     document = json.loads(bundle.read_text())
@@ -248,7 +248,7 @@ def test_a_job_may_have_the_name_of_infinity(tmp_path: Path) -> None:
     assert gs.bundles.replay(tmp_path / "bundle.json").same
 
 
-def test_the_verdict_is_told_before_a_bundle_that_cannot_be_written(
+def test_the_verdict_comes_before_a_bundle_that_cannot_be_written(
     cluster_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -408,6 +408,6 @@ def test_allocation(tmp_path: Path, sizes: list[int], anonymize: bool) -> None:
         ("allocate", {"jobs": [5]}, r"jobs: \[5\]; expected a list"),
     ],
 )
-def test_who_waits_is_asked_for(tmp_path: Path, command: str, options: dict[str, Any], problem: str) -> None:
+def test_pending_jobs_are_named(tmp_path: Path, command: str, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(gs.InvalidInput, match=f"^{problem}"):
         gs.bundles.save(tmp_path / "bundle.json", command, fragmented(), options, None)

@@ -40,7 +40,7 @@ def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) ->
     assert mention(problems(gs.consolidation.goal_nodes, cluster, WRONG_GOAL), told)
 
 
-def test_every_kind_of_dict_tells_all_of_its_problems() -> None:
+def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
     workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
     assert [problem.split(": ")[1] for problem in workload] == ["/0/gpu_count", "/0/wieght", "/1/weight", "/2"]
     assert workload[1].endswith("did you mean 'weight'?") and mentions(workload[3], "workload /2 3")
@@ -69,7 +69,7 @@ def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster
     assert gs.Cluster.from_json(document(nodes, [])) == gs.Cluster.from_json(document(like, []))
 
 
-def test_what_no_document_holds_is_told_with_its_place(cluster: gs.Cluster) -> None:
+def test_values_that_no_document_holds_are_reported_with_their_place(cluster: gs.Cluster) -> None:
     assert mention(problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}), ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"])
 
 
@@ -152,12 +152,12 @@ def test_lists_of_dicts_are_lists() -> None:
 
 
 @pytest.mark.parametrize("field", [{"name": "own"}, {"job": "other"}, {"node": "n0"}, {"gpus": [0]}])
-def test_pods_of_a_job_do_not_say_what_the_job_says(cluster: gs.Cluster, field: dict[str, Any]) -> None:
+def test_pods_of_a_job_have_no_fields_of_the_job(cluster: gs.Cluster, field: dict[str, Any]) -> None:
     told = problems(gs.admit, cluster, job(**field))
     assert mention(told, [f"job /pods/0/{next(iter(field))} unknown count"])
 
 
-def test_every_problem_of_a_job_is_told(cluster: gs.Cluster) -> None:
+def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
     pods = [{"count": 0, "gpu_cuont": 1, "gpu_count": 1, "cpu_milli": "x", "memory_mib": 1}]
     wrong = {"pods": pods, "mode": "maybe", "levle": 1, "subgroups": [{"min_members": 1}]}
     told = problems(gs.allocate, cluster, wrong)

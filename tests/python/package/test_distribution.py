@@ -88,7 +88,7 @@ def test_other_after_ours_is_an_import_error(site, arguments):
     assert "replaced: gpusched/__init__.py, gpusched/allocation.py, gpusched/cli.py" in done.stderr
 
 
-def test_every_public_module_says_so(site):
+def test_every_public_module_reports_it(site):
     install_ours(site)
     install_other(site)
     files = [path for path in PACKAGE.glob("[a-z]*.py") if path.name not in OTHERS]

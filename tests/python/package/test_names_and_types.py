@@ -183,7 +183,7 @@ HALF = "a\ud800b"
         ("workload /0 key", lambda c: gs.fragmentation.fgd(c, [{HALF: 3}])),
     ],
 )
-def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
+def test_halves_of_surrogate_pairs_are_reported_with_their_field(tiny, field, call):
     with pytest.raises(gs.InvalidInput) as raised:
         call(tiny)
     assert mentions(str(raised.value), f"{field} {HALF!r}")
@@ -211,7 +211,7 @@ def test_halves_of_surrogate_pairs_are_told_with_their_field(tiny, field, call):
         ),
     ],
 )
-def test_integers_out_of_range_are_told_with_their_range(call, told):
+def test_integers_out_of_range_are_reported_with_their_range(call, told):
     with pytest.raises(gs.InvalidInput, match=naming(told)):
         call()
 

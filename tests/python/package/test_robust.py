@@ -132,7 +132,7 @@ def test_a_path_with_a_nul_names_no_file(tiny: gs.Cluster, tmp_path: Path) -> No
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_json_cannot_hold_is_told_with_everything_else() -> None:
+def test_values_that_json_cannot_hold_are_reported_together() -> None:
     bad = document(
         [make_node("n0", gpu_model="half \ud800")], [make_task("t", move_cost=10**5000)], now=float("inf")
     )

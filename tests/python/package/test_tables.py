@@ -117,7 +117,7 @@ def test_types_of_other_tables_do_not_depend_on_the_rows(tiny: gs.Cluster) -> No
     same_types([hosts, hosts[:0]])
 
 
-def test_columns_of_ones_own_have_the_kind_that_they_say() -> None:
+def test_user_defined_columns_have_their_kind() -> None:
     pytest.importorskip("pandas")
     kinds = {"name": "text", "gpus": "whole", "share": "number", "tasks": "texts"}
     same_types([Table(kinds, []), Table(kinds, [("a", 1, None, [])]), Table(kinds, [(None, 1, 2, ["t"])])])  # type: ignore[arg-type]

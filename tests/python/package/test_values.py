@@ -91,7 +91,7 @@ def test_arguments_of_other_types_name_the_function(call: Callable[[], Any], tol
 
 
 @pytest.mark.parametrize(("call", "told"), VALUES)
-def test_values_are_named_with_what_was_expected(call: Callable[[], Any], told: str) -> None:
+def test_values_are_named_with_the_expectation(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(gs.InvalidInput, match=naming(told)):
         call()
 

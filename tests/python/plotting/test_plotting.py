@@ -71,7 +71,7 @@ def test_waves_show_all_moves(small: gs.Cluster) -> None:
     assert sum(bar.get_height() for bar in plotting.plot_waves(plan).patches) == len(plan.moves)
 
 
-def test_what_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
+def test_data_that_cannot_be_drawn_is_a_value_error(tiny: gs.Cluster) -> None:
     with pytest.raises(ValueError, match=naming("gpus 5 GPUs node")):
         plotting.plot_occupancy(tiny, gpus=5)
     plotting.plot_waves(
@@ -224,7 +224,7 @@ def test_dollars_in_names_are_no_formulas(tmp_path: Path) -> None:
         plt.close("all")
 
 
-def test_wrong_types_and_names_are_told(tiny: gs.Cluster) -> None:
+def test_wrong_types_and_names_are_reported(tiny: gs.Cluster) -> None:
     for call, told in (
         (lambda: plotting.plot_gpus(3), "plot_gpus(): cluster: 3; expected a Cluster"),
         (lambda: plotting.plot_occupancy(None), "plot_occupancy(): cluster: None; expected a Cluster"),

@@ -70,7 +70,7 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
 
 
 @pytest.mark.parametrize("policy", ["spot", "spot_exact"])
-def test_spot_policies_rank_nodes_as_place_does_where_nobody_is_evicted(policy: str) -> None:
+def test_spot_policies_rank_nodes_as_place_does_without_evictions(policy: str) -> None:
     def answer(nodes: list[dict[str, Any]], tasks: list[dict[str, Any]], waits: dict[str, Any]) -> str:
         empty = {"cpu_milli": 0, "memory_mib": 0}
         cluster = gs.Cluster.from_json(
@@ -102,13 +102,13 @@ def test_spot_policies_rank_nodes_as_place_does_where_nobody_is_evicted(policy: 
 
 
 @pytest.mark.parametrize("policy", ["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"])
-def test_all_policies_agree_where_there_is_one_way(cluster: gs.Cluster, policy: Any) -> None:
+def test_all_policies_agree_if_there_is_one_choice(cluster: gs.Cluster, policy: Any) -> None:
     d = gs.preempt(cluster, "waits", policy=policy)
     assert d is not None and d.victims == ["c14", "c15", "c16", "c17"]
     assert (d.score is None) == policy.startswith("spot")
 
 
-def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
+def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
     assert gs.preempt(cluster, task("x", 5, 1000)) is None
     why = gs.preemption.explain(cluster, task("x", 5, 1000) | {"cpu_milli": 1})
     assert (why.node, why.obstacle, why.missing) == ("m1", "gpu", 1)
@@ -135,7 +135,7 @@ def test_what_fits_and_what_does_not(cluster: gs.Cluster) -> None:
         gs.preempt(cluster, "c14")
 
 
-def test_search_limits_are_told(cluster: gs.Cluster) -> None:
+def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
     with pytest.warns(RuntimeWarning, match="search_limit was hit"):
         gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
     crowd = [dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)]
@@ -469,7 +469,7 @@ def two_machines(**budget: Any) -> gs.Cluster:
     return gs.Cluster.from_json(found)
 
 
-def test_budgets_are_kept_unless_the_caller_says_otherwise() -> None:
+def test_budgets_are_kept_by_default() -> None:
     everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
     bound = two_machines(name="web", tasks=everywhere, allowed_down=1)
     assert gs.preempt(bound, "waits") is None

@@ -164,7 +164,7 @@ def test_the_console_compares_policies(tmp_path, capsys):
     assert "means of 2 days" in capsys.readouterr().out
 
 
-def test_policies_that_fail_are_told_and_the_others_shown(tmp_path, capsys):
+def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     file, out = tmp_path / "trace.csv", tmp_path / "out.json"
     # Half of the prompts take longer than 0.3 s on an idle replica, the others do not.
     file.write_text("time_s,input,output\n" + "".join(f"{i},{8000 if i % 2 else 100},20\n" for i in range(120)))

@@ -142,7 +142,7 @@ def test_replan() -> None:
     assert free.makespan_free <= kept.plan.makespan * (1 + 2e-3)
 
 
-def test_what_no_start_gives_is_known_when_the_search_used_up_the_time() -> None:
+def test_a_timed_out_replanning_knows_the_plan_without_starts() -> None:
     pytest.importorskip("highspy")
     import time
 
@@ -226,7 +226,7 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
         assert problem in caught.value.problems[0], caught.value.problems
 
 
-def test_a_batch_says_why_it_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_without_a_plan_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     needs_solver()
     batch = {"chat": {"input": 496, "output": 510, "requests": 300}}
     asked: dict[str, Any] = {
@@ -310,7 +310,7 @@ def test_names_that_yaml_takes_for_numbers(tmp_path: Path, capsys: pytest.Captur
     assert mentions(capsys.readouterr().err, "'4090'")
 
 
-def test_replanning_proves_what_it_says() -> None:
+def test_replanning_proves_its_claims() -> None:
     needs_solver()
     before = request(10)
     before["gpus"] = {"H100": {"available": 0}, "A40": {"available": 4, "price": 0.6}}
@@ -407,7 +407,7 @@ def test_layer_seconds_out_of_range(arguments: tuple[Any, ...], message: str) ->
 
 
 @pytest.mark.parametrize("call", ["plan_serving", "sweep_budgets", "replan"])
-def test_mistakes_of_request_and_options_are_told_together(call: str) -> None:
+def test_mistakes_in_request_and_options_are_reported_together(call: str) -> None:
     more = {"plan_serving": [], "sweep_budgets": [["y"]], "replan": [[]]}[call]
     with pytest.raises(gs.InvalidInput) as caught:
         getattr(serving, call)(

@@ -89,7 +89,7 @@ def test_a_plan_is_replanned_from_its_document() -> None:
         assert caught.value.problems == [told]
 
 
-def test_a_plan_is_replanned_where_types_are_gone_or_in_another_order() -> None:
+def test_a_plan_is_replanned_with_other_types_or_another_order() -> None:
     asked = request()
     before = serving.plan_serving(asked, rate=15.0)
     turned = {**asked, "gpus": dict(reversed(asked["gpus"].items()))}

@@ -78,7 +78,7 @@ def cells(lines: list[str], first: str) -> list[str]:
     return line.split()
 
 
-def test_tables_name_the_model_where_there_are_several(console: Console) -> None:
+def test_tables_name_the_model_if_there_are_several(console: Console) -> None:
     lines = console("plan-serving", console.file("two.json", two_models()), "--measured-only")
     assert lines[0].split()[:3] == ["model", "deployment", "replicas"]
     runs = {tuple(line.split()[:3]) for line in lines[2:4]}
@@ -91,7 +91,7 @@ def test_tables_name_the_model_where_there_are_several(console: Console) -> None
     assert lines[0].split()[0] == "deployment" and not any("model" in line for line in lines[:4])
 
 
-def test_rates_name_the_model_where_several_have_the_kind(console: Console) -> None:
+def test_rates_name_the_model_if_several_have_the_kind(console: Console) -> None:
     two = console.file("two.json", two_models())
     wanted = {("Llama-3-70B", "chat"): 2.0, ("Llama-3-70B", "code"): 4.0, ("Llama-3-8B", "chat"): 7.0}
     words = "Llama-3-70B/chat=2,code=4,Llama-3-8B/chat=7"
@@ -115,7 +115,7 @@ def test_rates_name_the_model_where_several_have_the_kind(console: Console) -> N
     assert console("plan-serving", two, "--rate", "chat=10", code=2) == [f"gpusched: --{both}"]
 
 
-def test_rates_given_twice_add_up_or_are_told(console: Console) -> None:
+def test_rates_given_twice_add_up_or_are_refused(console: Console) -> None:
     asked = console.file("request.json", request({"chat": 3.0, "code": 1.0}))
     assert console.rates("plan-serving", asked, "--rate", "chat=10", "--rate", "code=2") == pytest.approx(
         {("Llama-3-70B", "chat"): 10.0, ("Llama-3-70B", "code"): 2.0}
@@ -132,7 +132,7 @@ def test_rates_given_twice_add_up_or_are_told(console: Console) -> None:
     assert [line.split()[0] for line in lines[2:5]] == ["4", "8", "12"]
 
 
-def test_targets_say_kept_only_where_there_are_any(console: Console) -> None:
+def test_only_kinds_with_targets_are_kept(console: Console) -> None:
     def verdicts(asked: dict[str, Any], *words: str) -> dict[str, str]:
         lines = console("plan-serving", console.file("request.json", asked), "--measured-only", *words)
         at = next(i for i, line in enumerate(lines) if line.split()[0] == "workload")
@@ -177,7 +177,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 3
 
 
-def test_ranges_of_prices_say_among_which_plans(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranges_of_prices_name_the_plans_compared(capsys: pytest.CaptureFixture[str]) -> None:
     ranges = [{"gpu": "H100", "spot": False, "price": 3.0, "low": 1.0, "high": 4.0, "proven": True}]
 
     def said(**plan: Any) -> str:
@@ -190,7 +190,7 @@ def test_ranges_of_prices_say_among_which_plans(capsys: pytest.CaptureFixture[st
     assert mentions(said(capacity=1.25, separate=True), f"replicas capacity 1.25 requests {cheapest}")
 
 
-def test_replanning_says_what_starts_and_stops_and_what_must_restart(console: Console) -> None:
+def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
     spot = request({"chat": 35.0})
     spot["gpus"]["H100"].update(spot_price=1.4, spot_available=16)
     options = ["--measured-only", "--machines"]

@@ -41,7 +41,7 @@ def problems_of(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -
 
 
 
-def test_mistakes_are_told_with_their_file_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported_with_their_file_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked, plan = tmp_path / "request.json", tmp_path / "plan.json"
     document = request()
     document["gpus"]["A40"]["available"] = -1

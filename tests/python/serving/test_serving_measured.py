@@ -66,7 +66,7 @@ def test_measured_latencies_at_loads() -> None:
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
 
 
-def test_measured_loads_that_say_little_are_told() -> None:
+def test_light_measured_loads_are_reported() -> None:
     """A row with a latency is the most that its deployment is believed to serve, also where it was measured at a light load."""
     kinds = {"chat": {"input": 1000, "output": 300, "rate": 10.0}}
     asked = request(gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}})
@@ -145,14 +145,14 @@ def test_residuals_leave_a_deployment_out() -> None:
         assert residual["calibrated"] == pytest.approx(factor * each[residual["deployment"]])
 
 
-def test_what_a_small_deployment_cannot_serve_a_larger_one_may() -> None:
+def test_a_larger_deployment_may_serve_more_kinds() -> None:
     rows = [row("H100 1x2", "code", 0.0), row("H100 1x2", "chat", 2.0)]
     gpus = {"H100": {"available": 32, "price": 3.0}}
     plan = serving.plan_serving(request(gpus=gpus, measured=rows), rate={"code": 1.0})
     assert plan.makespan is not None and all(r["deployment"] != "H100 1x2" for r in plan.replicas)
 
 
-def test_pipelines_that_nobody_measured_are_not_preferred() -> None:
+def test_unmeasured_pipelines_are_not_preferred() -> None:
     gpus = {"H100": {"available": 32, "price": 3.0}}
     rows = [row("H100 1x4", "chat", 9.0), row("H100 1x8", "chat", 20.0)]
     asked = request(gpus=gpus, measured=rows)

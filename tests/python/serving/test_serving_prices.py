@@ -13,7 +13,7 @@ from rate_requests import request, row, validator
 pytestmark = pytest.mark.usefixtures("solver")
 
 
-def test_price_ranges_are_where_the_plan_changes() -> None:
+def test_price_ranges_end_at_changes_of_the_plan() -> None:
     asked = request(gpus={"H100": {"available": 32, "price": 3.0}, "A100-80GB": {"available": 32, "price": 1.8}},
                     measured=[row("H100 1x4", "chat", 10.0), row("A100-80GB 1x4", "chat", 5.0)])  # fmt: skip
     options: dict[str, Any] = {"rate": {"chat": 40.0}, "measured_only": True, "utilization": 1.0}

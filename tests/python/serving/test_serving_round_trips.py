@@ -143,7 +143,7 @@ def test_requests_of_both_versions(tmp_path: Path) -> None:
     assert min(found.values()) >= 60, found
 
 
-def test_a_request_and_what_was_written_of_it_have_the_same_plan() -> None:
+def test_a_request_and_its_document_have_the_same_plan() -> None:
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
     request = {

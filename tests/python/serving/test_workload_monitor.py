@@ -62,7 +62,7 @@ def test_the_bound_on_rates_is_above_the_exact_probability(expected: float) -> N
         assert tail <= serving.rate_differs_by_chance(count, expected) + 1e-12
 
 
-def test_no_shift_where_nothing_shifts() -> None:
+def test_no_shift_without_a_change() -> None:
     """Two thousand windows with few requests each, whose shares are far off by chance alone."""
     rng = np.random.default_rng(1)
     monitor = serving.WorkloadMonitor(request([1, 1, 1], "rate"), window_s=20, persistence=1, dwell_windows=0, alpha=0.01)
@@ -76,7 +76,7 @@ def test_no_shift_where_nothing_shifts() -> None:
     assert far > 200 and len(found) <= 20  # 0.01 of the windows at most
 
 
-def test_a_shift_of_shares_is_told_with_its_workload() -> None:
+def test_a_shift_of_shares_is_reported_with_its_workload() -> None:
     rng = np.random.default_rng(2)
     monitor = serving.WorkloadMonitor(request([300, 500, 200]), window_s=60, persistence=3)
     before, after = (1.5, 2.5, 1.0), (3.5, 1.0, 0.5)

@@ -310,7 +310,7 @@ def test_impossible_answers_are_refused(trace: gs.sim.Trace, answer: Any, kind: 
         gs.sim.replay(trace, placement=lambda cluster, task: answer)
 
 
-def test_what_a_policy_keeps_stays_valid(trace: gs.sim.Trace) -> None:
+def test_objects_kept_by_a_policy_stay_valid(trace: gs.sim.Trace) -> None:
     kept: list[Any] = []
 
     def policy(cluster: gs.Cluster, task: gs.Task) -> Any:
@@ -348,7 +348,7 @@ def test_resample(trace: gs.sim.Trace) -> None:
             gs.sim.resample(trace, ratio)  # type: ignore[arg-type]
 
 
-def test_a_placement_with_other_parameters_is_told_how_it_is_called(trace: gs.sim.Trace) -> None:
+def test_a_placement_with_other_parameters_is_refused(trace: gs.sim.Trace) -> None:
     other: Any = lambda cluster: None  # noqa: E731
     told = "placement task"
     with pytest.raises(gs.errors.InvalidType, match=naming(told)):
@@ -375,7 +375,7 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
     assert len(result.unplaced) == 3
 
 
-def test_a_generator_tells_all_that_is_wrong() -> None:
+def test_a_generator_reports_all_mistakes() -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.sim.generate_cluster(nodes=-3, load=float("nan"), seed=-1, layout="x")
     assert [problem.split(":")[0] for problem in raised.value.problems] == ["seed", "layout", "nodes", "load"]

@@ -171,7 +171,7 @@ def test_rankers_in_python() -> None:
     assert nodes_used(first)[0] != nodes_used(last)[0]
 
 
-def test_bad_rankers_in_python_are_told(by_hand: gs.sim.SpotTrace) -> None:
+def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
     class Enough(Exception):
         pass
 
@@ -254,7 +254,7 @@ def test_interference_and_limits() -> None:
         gs.sim.replay_spot(trace, filters=["co_location"])
 
 
-def test_cpu_only_jobs_are_generated_beside_the_others() -> None:
+def test_cpu_only_jobs_are_generated_as_well() -> None:
     plain = gs.sim.generate_spot_trace(nodes=16, hours=24, seed=1).to_pandas()
     more = gs.sim.generate_spot_trace(nodes=16, hours=24, cpu_load=0.3, seed=1).to_pandas()
     assert more[more.gpu_count > 0].reset_index(drop=True).equals(plain)
