@@ -72,7 +72,7 @@ def ask_oracle(cases: Iterable[tuple[Any, Object]]) -> Iterator[tuple[Object, di
 
 
 def ask_gpusched(objects: Object) -> dict[str, dict[str, str]]:
-    """By pod and node what keeps the pod off it, "none" where nothing does; a pod that runs is first taken off its node."""
+    """By pod and node the obstacle, or "none"; a pod that runs is first taken off its node."""
     cluster = gs.io.read_kubernetes(objects, open_unready_nodes=True).cluster
     nodes = cluster.nodes.name
     return {

@@ -59,7 +59,7 @@ class ControlPlane:
             f"--cert-dir={folder}/pki", f"--token-auth-file={folder}/tokens.csv",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC", "--service-cluster-ip-range=198.18.0.0/16",
-            # Nobody makes service accounts or clears the taint of new nodes here.
+            # No controller makes service accounts or clears the taint of new nodes here.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", "--enable-priority-and-fairness=false",
             *arguments,
         )  # fmt: skip
@@ -86,7 +86,7 @@ class ControlPlane:
             self.stop(process)
 
     def kubeconfig(self, name: str = "tester", token: str | None = None) -> pathlib.Path:
-        """A file with credentials: of the group system:masters, or of who has the token."""
+        """A file with credentials: of the group system:masters, or of the owner of the token."""
         document = {
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {
@@ -103,7 +103,7 @@ class ControlPlane:
         return f"{PROGRAM} kubectl --kubeconfig {self.kubeconfig()}"
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """What kubectl prints. Raises RuntimeError where it fails."""
+        """The output of kubectl. Raises RuntimeError if it fails."""
         command = [*self.kubectl_command().split(), *arguments]
         run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if run.returncode != 0:

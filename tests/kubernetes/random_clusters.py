@@ -395,7 +395,7 @@ class Maker:
         """Binds the pod to some node that has room for it, or leaves it pending; whether it may be there does not matter."""
         meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
         asked = requests_of(spec) | {"pods": 1.0}
-        # A pod that spreads runs where its volumes can be reached.
+        # A pod with a spread constraint runs on a node that its volumes reach.
         reached = "volumes" not in spec or "topologySpreadConstraints" not in spec
         if self.chance(0.62) and reached:
             node = self.pick(nodes)["metadata"]["name"]

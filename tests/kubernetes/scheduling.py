@@ -71,7 +71,7 @@ def differences(before: Object, after: Object, attempts: dict[str, int]) -> tupl
     placed = {name_of(p): p["spec"]["nodeName"] for p in bound}
 
     def told(known: set[str]) -> dict[str, dict[str, str]]:
-        """What we say where only these of the bindings have happened."""
+        """Our result after only these bindings."""
         items = json.loads(json.dumps(after["items"]))
         for item in items:
             if item["kind"] == "Pod" and name_of(item) in placed and name_of(item) not in known:

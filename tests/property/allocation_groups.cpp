@@ -179,7 +179,7 @@ TEST_CASE("6,000 gangs of two and three shapes are placed if and only if that is
         REQUIRE(found.placed == possible);
         if (!possible) REQUIRE(found.proven);
         if (!possible) REQUIRE(found.reason.find("limit") == std::string::npos);
-        // Nothing is said to have to share a domain where nothing has to.
+        // The reason names a shared domain only if one is required.
         if (!x.required) REQUIRE(found.reason.find("share") == std::string::npos);
         if (!x.required) REQUIRE(found.obstacle != Obstacle::network);
         if (possible) {

@@ -149,7 +149,7 @@ struct Case {
     }
 };
 
-/// Spoils a plan so that it is surely wrong; false where that cannot be done to this plan.
+/// Makes a plan surely wrong; false if that is impossible for this plan.
 struct Spoiler {
     const char* name;
     bool (*spoil)(Case&);

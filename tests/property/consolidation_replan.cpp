@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replanning on random clusters after random changes: valid, worth about what planning anew gives, and most of the last plan stays.
+// Replanning on random clusters after random changes: valid, about as good as a new plan, and most of the last plan stays.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on clusters whose nodes and tasks came and went: slots that nobody has, ids in another order than names,
-// domains of other numbers. Their answers hold, and what does not depend on an order is that of a cluster built anew.
+// domains of other numbers. Results are valid, and equal to a rebuilt cluster's if they do not depend on an order.
 #include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"

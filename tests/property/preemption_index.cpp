@@ -145,7 +145,7 @@ struct Live {
 ClusterSpec state_of(const Live& live) {
     auto spec = live.cluster().to_spec();
     for (auto& task : spec.tasks)
-        if (!task.node) task.locked = task.standby = false;  // nobody waits as such
+        if (!task.node) task.locked = task.standby = false;  // no task waits as such
     return spec;
 }
 
@@ -377,7 +377,7 @@ TEST_CASE("options that make no sense, and tasks that do not exist, are refused"
     CHECK_THROWS_MESSAGE(live.decide(TaskId{1}), InvalidInput, "task #1 1");
     CHECK_THROWS_MESSAGE(PreemptionIndex({.policy = Policy::spot}), InvalidInput, "policy imp exhaustive");
     CHECK_THROWS_MESSAGE(PreemptionIndex({}, 0), InvalidInput, "most_shapes 0 1");
-    // Who runs is no preemptor, and who has left is no task.
+    // A running task is no preemptor, and a removed one is no task.
     live.place(TaskId{0}, NodeId{0}, 1);
     CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "node 'n'");
     live.cluster_.remove_task(live.cluster_.handle(TaskId{0}));

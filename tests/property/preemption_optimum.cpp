@@ -109,7 +109,7 @@ std::vector<Option> fewest(const std::vector<Option>& options) {
 void check_decision(const ClusterSpec& spec, const Cluster& cluster, TaskId task, const Result& result) {
     if (!result.decision) return;
     const auto& d = *result.decision;
-    // Whatever the policy: nobody leaves in vain or for a placement that does not hold.
+    // With every policy: no needless eviction, and none for an invalid placement.
     REQUIRE(place_after(spec, cluster, d.victims, task, d.node) == static_cast<int>(d.topology));
     if (!spec.tasks[index(task)].cpu_local) {
         const auto report = verify::plan(spec, to_spec(to_plan(d, task), cluster));
@@ -177,7 +177,7 @@ TEST_CASE("all engines agree with exhaustive enumeration") {
             REQUIRE(found.proven);
             REQUIRE(found.sets == expected);
         }
-        // Baselines may choose otherwise, but find room exactly where there is some.
+        // Baselines may choose otherwise, but succeed exactly if a choice exists.
         for (const auto policy : {Policy::reprieve, Policy::first_fit}) {
             INFO(enum_name(policy));
             const auto result = preempt(cluster, task, {.policy = policy});

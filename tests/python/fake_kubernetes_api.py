@@ -74,7 +74,7 @@ class FakeApi:
             revision, rest, page = kept["revision"], kept["rest"], kept["page"]
         else:
             revision, rest, page = self.revision, copy.deepcopy(self.lists[path]), 0
-            self.revision += 1  # somebody writes somewhere all the time
+            self.revision += 1  # another client writes all the time
         now, later = (rest[:limit], rest[limit:]) if limit else (rest, [])
         if metadata_alone:
             now = [{"metadata": item["metadata"]} for item in now]

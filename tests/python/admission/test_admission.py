@@ -427,7 +427,7 @@ def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names:
 
 @pytest.mark.parametrize("constraint", ["anti_affinity", "affinity", "spread", "avoid", "near"])
 def test_a_plan_of_new_pods_keeps_levels_that_are_label_keys(constraint: str, tmp_path: Path) -> None:
-    """Elsewhere the levels may have other numbers: they are told by their keys."""
+    """Elsewhere the levels may have other numbers: their keys identify them."""
     nodes = [
         {"name": f"n{n}", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536, "labels": {"zone": "ab"[n], "rack": str(n)}}
         for n in range(2)

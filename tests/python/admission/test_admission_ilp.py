@@ -63,7 +63,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def cheapest(document: dict[str, Any], options: dict[str, Any]) -> float | None:
-    """The least cost of final places, in GPU-seconds; None where there are none."""
+    """The least cost of final places, in GPU-seconds; None if there are none."""
     price = {
         "move_price_s": 30,
         "restart_s": 300,

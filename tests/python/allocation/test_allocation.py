@@ -138,7 +138,7 @@ def test_counts_under_switches() -> None:
     assert gs.allocation.entropy_greedy([1, 3], 2) == [1, 1]
     assert gs.allocation.least_entropy([1, 3], 2) == [0, 2]
     assert gs.allocation.least_entropy([1, 3], 5) is None
-    # The last pod goes where half of the job is.
+    # The last pod joins half of the job.
     assert gs.allocation.least_entropy([4, 1, 1, 1], 5, groups=[[0, 1, 1, 0]]) == [4, 0, 0, 1]
     with pytest.raises(gs.InvalidInput, match="capacity"):
         gs.allocation.least_entropy([-1], 1)

@@ -254,7 +254,7 @@ def test_place_with_filters_pickers_and_functions(tiny: gs.Cluster) -> None:
     workload = gs.fragmentation.Workload([{"gpu_count": 8}])
     fgd = gs.place(tiny, task, rankers=["fgd"], workload=workload)
     assert fgd == gs.place(tiny, task, rankers=["fgd"], workload=[{"gpu_count": 8}]) and fgd is not None
-    assert fgd[0] != "n2"  # the only node where a task of eight still starts
+    assert fgd[0] != "n2"  # the only node that still takes a task of eight
 
 
 def test_bad_policies_of_place_are_reported(tiny: gs.Cluster) -> None:
@@ -490,7 +490,7 @@ def test_answers_of_policies_in_python_are_checked(small: gs.Cluster, kind: str)
     def fail(cluster: gs.Cluster) -> Any:
         raise Enough(kind)
 
-    # InvalidType where it is asked within the search; the others are asked while all of `policies` is checked.
+    # InvalidType if it is called within the search; the others are called while all of `policies` is checked.
     with pytest.raises(gs.InvalidInput, match=naming(f"policies.{kind}")):
         gs.consolidate(small, policies={kind: lambda: [0] * n})
     for threads in (1, 4):

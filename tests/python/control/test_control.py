@@ -216,7 +216,7 @@ def test_settings_of_the_controller_are_overridden() -> None:
         r = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=900, overrides=overrides)
         return int(r.missed[0])
 
-    # Nobody acts, so only the target decides what is missed, and a threshold alone changes nothing.
+    # The controller does not act, so only the target decides which requests miss, and a threshold alone changes nothing.
     assert missed_of_static() == missed_of_static(threshold_ms=12.0) < missed_of_static(tau_ms=12.0)
     never = run(threshold_ms=1000.0)
     assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
@@ -362,7 +362,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["replay-audit", log, "--config", file]) == 0
     assert "450 windows" in capsys.readouterr().out
 
-    # Signals of a host that nobody controls.
+    # Signals of a host without a controller.
     signals = str(tmp_path / "static.jsonl")
     Path(signals).write_text(gs.sim.record_host(0, variant="static", duration_s=900)[0])
     assert cli.main(["control", "--config", file, "--signals", signals, "--dry-run", "--audit", dry]) == 0
@@ -420,7 +420,7 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(tmp_path: Path, capsys: pytes
     head, above, _, wished, cost, _ = summary_of(config(), quiet, tmp_path, capsys)
     assert numbers(above) == [0, 0] and wished.endswith("actions wished: none")
     assert mentions(cost, "0 requests I/O")
-    # Windows without a p99 are told, and a recording of nothing else has no figures.
+    # Windows without a p99 are counted, and a recording of nothing else has no figures.
     unknown = [json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(20)]
     assert summary_of(config(), unknown, tmp_path, capsys)[0] == "T1, target 15 ms: no window with a p99"
     assert mentions(summary_of(

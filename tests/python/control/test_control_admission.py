@@ -1,4 +1,4 @@
-"""gpusched.control: where a newcomer may go, and the queue of those who wait."""
+"""gpusched.control: places for a newcomer, and the queue of waiting newcomers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_place_next_to_existing_instances() -> None:
     assert (place.profile, 0 <= place.slice <= 4, place.worst_ratio < 1) == ("2g", True, True)
     layout = gs.control.mig_layout("A100-40GB", [("2g", 0)] if place.gpu == 0 else [])
     assert layout.can_create(place.profile, place.slice)
-    # T1's root is busy: the other one is better, and a tail at its target lets nobody in.
+    # T1's root is busy: the other one is better, and a tail at its target admits no newcomer.
     busy = find_place(quiet(pcie=6e9), Newcomer(profile="2g"))
     assert busy is not None and busy.gpu == 1
     assert find_place(quiet(p99=16.0), Newcomer(profile="2g")) is None

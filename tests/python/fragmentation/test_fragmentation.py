@@ -34,7 +34,7 @@ def test_causes_by_hand(mixed: gs.Cluster) -> None:
     ] == [
         (1, 8, 0.5, 0.0, 0.0, 14.5),
         (4, 32, 0.0, 2.0, 4.0, 14.5),  # a: 2 stranded; b lacks cores, 4 GPUs would do
-        (8, 128, 0.0, 0.0, 14.5, 14.5),  # nobody has 128 idle cores
+        (8, 128, 0.0, 0.0, 14.5, 14.5),  # no node has 128 idle cores
     ]
     assert report[1].stranded_pct == pytest.approx(100 * 2 / 14.5)
     assert report[2]["insufficient_cpu_pct"] == pytest.approx(100)

@@ -392,7 +392,7 @@ def test_plots_over_time_agree_with_the_figures(figures: Any) -> None:
     # The paper reads Figure 6 for HP jobs.
     days = drawn(gs.plotting.plot_asi_figure(figures, "fig6"))
     assert [value for _, points in days for value in points] == [row.hp_gpu_hours for row in figures["fig6"]]
-    # LP pods on GPUs that nobody lent do not make more than all of what is lent.
+    # LP pods on GPUs that were not lent do not raise the share above all lent GPUs.
     _, used = gs.plotting.plot_asi_figure(figures, "fig16").figure.axes
     ((_, points),) = drawn(used)
     assert points == pytest.approx([100 * min(row.standby_used, 1) for row in figures["fig16"] if row.standby_used is not None])

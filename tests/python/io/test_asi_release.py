@@ -276,7 +276,7 @@ def test_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_figures_of_the_snapshot_are_those_of_the_hour(tmp_path: Path) -> None:
-    """Where every pod held its GPUs for the whole hour, and nobody but HP and LP runs."""
+    """If every pod held its GPUs for the whole hour, and only HP and LP pods run."""
     pods = [p for p in PODS if p["pod_id"] != "other"]
     found, cluster = figures_of(one_hour(tmp_path, pods, SERVERS)), gs.io.read_asi_hour(tmp_path, 109, 10).cluster
     report = gs.fragmentation.report(cluster, "asi", max_gpus_per_node=8, accounting="hp")

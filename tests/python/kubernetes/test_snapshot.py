@@ -256,7 +256,7 @@ def test_a_password_in_the_url_is_not_written_down(api: FakeApi, config: Path) -
 
 
 def test_a_moment_that_is_forgotten_twice_ends_it(api: FakeApi, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A server that pages although nobody asked it to.
+    # A server that pages without a request for it.
     page = FakeApi.page
     monkeypatch.setattr(FakeApi, "page", lambda self, path, query, alone: page(self, path, {"limit": "3", **query}, alone))
     api.expires_after = {PODS: 1}

@@ -74,7 +74,7 @@ class Case:
 
 def assert_carried_out(case: Case) -> None:
     state = case.read()
-    assert state["evicted"] == ["u-spot", "u-web-a", "u-db-0", "u-web-b", "u-web-c"]  # each once, in order, and nobody else
+    assert state["evicted"] == ["u-spot", "u-web-a", "u-db-0", "u-web-b", "u-web-c"]  # each once, in order, and no other
     assert state["cordoned"] == ["n0", "n1"]
 
 
@@ -185,7 +185,7 @@ def test_the_next_wave_does_not_begin_before(tmp_path: Path) -> None:
 
 def test_replacements_elsewhere_need_confirmation(tmp_path: Path) -> None:
     case = Case(tmp_path, lands=["", "n2", "n6", "n6", "n5"])
-    run = case.run()  # nobody answers
+    run = case.run()  # no answer
     assert run.returncode == 1 and "replacements are elsewhere than planned" in run.stderr
     assert mentions(run.stdout, "pods on n2 plan n5") and mentions(run.stdout, "plan ml/ReplicaSet/web")
     assert case.read()["evicted"] == ["u-spot", "u-web-a"]
@@ -259,7 +259,7 @@ def test_a_replacement_that_cannot_be_moved_needs_confirmation(tmp_path: Path) -
     ]
     case = Case(tmp_path, plan={**PLAN, "moves": moves, "vacated_nodes": ["n0"], "evictions": [], "placements": []})
     case.change(lands=["n5", "n5", "n6"])
-    run = case.run()  # nobody answers
+    run = case.run()  # no answer
     assert run.returncode == 1 and mentions(run.stderr, "ml/web-a")
     assert case.read()["evicted"] == ["u-web-a", "u-db-0"]
     assert case.run(answer="\n").returncode == 0
@@ -286,7 +286,7 @@ def test_pods_on_other_nodes_than_planned_are_skipped(tmp_path: Path) -> None:
 
 def test_a_plan_for_other_pods_changes_nothing(tmp_path: Path) -> None:
     case = Case(tmp_path, pods={})
-    run = case.run()  # nobody answers
+    run = case.run()  # no answer
     assert run.returncode == 1 and mentions(run.stderr, "pods plan")
     assert mentions(run.stdout, "prod 0 5 pods plan")
     assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
@@ -317,7 +317,7 @@ def test_budgets_that_allow_no_eviction_are_reported_first(tmp_path: Path) -> No
     ]
     looked = case.run("check")
     assert looked.returncode == 3 and looked.stdout.splitlines() == told
-    run = case.run()  # nobody answers
+    run = case.run()  # no answer
     assert run.returncode == 1 and mentions(run.stderr, "stopped 1 pods plan")
     assert case.read()["cordoned"] == ["n1"] and case.read()["evicted"] == []
     case.change(forbidden=[])

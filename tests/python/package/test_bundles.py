@@ -1,4 +1,4 @@
-"""Replay bundles: a snapshot, the options of a call and its plan in one file, run again by somebody else."""
+"""Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another user."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments are told in our words, and unknown names with the nearest ones."""
+"""Messages name wrong arguments, and the nearest known names for unknown ones."""
 
 import gpusched as gs
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that only some calls need: their absence is told, with what to install."""
+"""Packages that only some calls need: the message about a missing one says how to install it."""
 
 import sys
 

@@ -118,7 +118,7 @@ def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
     fits = gs.preempt(cluster, nothing)
     assert fits is not None and fits.victims == [] and fits.score is None
     assert gs.preemption.minimal_victim_sets(cluster, nothing, "m1") == [[]]
-    # Spot tasks evict nobody, whatever their priority.
+    # Spot tasks evict no task, whatever their priority.
     assert gs.preempt(cluster, task("z", 1, 999), policy="spot") is None
     new = task("new", 1, 1000)
     plan = gs.preemption.to_plan(gs.preempt(cluster, new))
@@ -342,7 +342,7 @@ def test_gangs_of_preemptors() -> None:
     assert new is not None and new.victims == ["lp-b1", "lp-b2"] and [p.task for p in new.pods] == ["new-0", "new-1"]
     assert gs.verify.plan(gs.allocation.with_job(cluster, job), gs.preemption.to_plan(new)).ok
     assert gs.preemption.explain_gang(cluster, job) == ""
-    # Three do not fit under one switch, and nobody is evicted for two of them.
+    # Three do not fit under one switch, and no task is evicted for two of them.
     three = job | {"pods": [group | {"count": 3}]}
     assert gs.preemption.preempt_gang(cluster, three) is None
     assert mentions(gs.preemption.explain_gang(cluster, three), "domain 'switch-a' closest 2 3 pods 'new-2'")

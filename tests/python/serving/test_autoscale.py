@@ -122,7 +122,7 @@ def test_mistakes_are_named(call, message):
 
 
 def test_targets_that_idle_replicas_miss_are_named():
-    """No number of replicas makes a prompt shorter: the target is told, and how many prompts miss it by themselves."""
+    """No number of replicas makes a prompt shorter: the message names the target and the share of prompts that miss it alone."""
     # Two windows of five minutes; of the second, 20 % of the prompts take 0.05 + 5000 * 2e-4 = 1.05 s, the others 0.25 s.
     rows = [(2.0 * i, 1000, 20) for i in range(100)] + [(300 + 2.0 * i, 5000 if i % 5 == 0 else 1000, 20) for i in range(100)]
     with pytest.raises(gs.InvalidInput) as caught:
@@ -174,7 +174,7 @@ def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     (told,) = (line for line in lines if line.startswith("static"))
     assert told.startswith("static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; in 1 of 1 up")
     assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {"forecast", "utilization", "token_rate"}
-    # Where nothing is left to show, it is an error.
+    # If nothing is left to show, it is an error.
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "--policies", "static"]) == 2
     assert capsys.readouterr().err.startswith("gpusched: --ttft: 0.3; expected a target that idle replicas meet")
     assert cli.main(["autoscale", str(file), "--max-replicas", "0"]) == 2

@@ -255,7 +255,7 @@ def test_a_batch_without_a_plan_has_a_reason(tmp_path: Path, capsys: pytest.Capt
     for more, within in (({"budget": enough}, 10.0), ({}, least)):
         assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
         assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
-    # Where the plan that runs may not be changed enough.
+    # If the running plan may not be changed enough.
     plenty = {**asked, "budget": 30}
     assert mention(serving.replan(plenty, [], max_starts=0).plan.binding, ["max_starts 0 plan"])
 

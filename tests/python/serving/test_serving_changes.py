@@ -58,7 +58,7 @@ def test_of_the_fewest_starts_the_cheapest() -> None:
     changed = serving.replan(asked, before, rate={"chat": 23.0}, slack=1.0, **options)
     assert (changed.starts, changed.stops) == (1, 0)
     assert changed.plan.cost == pytest.approx(24 + 7.2) == changed.cost_free
-    # H100 twice as dear: the cheapest plan leaves them, and no start at all keeps them for no more than they cost.
+    # H100 at twice the price: the cheapest plan leaves them, and without starts they stay at their price.
     gpus["H100"]["price"] = 6.0
     kept = serving.replan(asked, before, rate={"chat": 20.0}, slack=1.0, **options)
     assert (kept.starts, kept.plan.cost, kept.cost_free) == (0, pytest.approx(48), pytest.approx(36))

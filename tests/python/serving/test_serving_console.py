@@ -51,7 +51,7 @@ class Console:
         return str(path)
 
     def __call__(self, *words: str, code: int = 0) -> list[str]:
-        """The lines of standard output, or of standard error where the call is refused."""
+        """The lines of standard output, or of standard error if the call is refused."""
         try:
             found = cli.main(words)
         except SystemExit as refused:
@@ -165,7 +165,7 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     # A set goes before the options, and these before the request.
     table = serving.curve(asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True)
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(None, 0.5), (2.0, 0.7)]
-    # Where kinds differ, the shortest; the console says whose it is.
+    # If kinds differ, the shortest; the console names the kind.
     kinds = asked["models"]["Llama-3-70B"]["workloads"]
     kinds["code"]["targets"] = {"tpot_p90_s": 0.6, "ttft_p90_s": 3.0}
     table = serving.curve(asked, [5], measured_only=True)

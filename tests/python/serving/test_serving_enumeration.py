@@ -40,7 +40,7 @@ def serves(rates: list[float], copies: list[tuple[int, list[float]]]) -> bool:
 
 
 def rental(gpus: int, offer: dict[str, Any]) -> float:
-    """The least $/h for so many GPUs of a type; inf where there are not so many."""
+    """The least $/h for so many GPUs of a type; inf if there are not so many."""
     piece = offer["piece"]
     needed = math.ceil(gpus / piece)
     minimum = math.ceil(offer["minimum"] / piece)
@@ -56,7 +56,7 @@ def rental(gpus: int, offer: dict[str, Any]) -> float:
 def enumerated(
     rates: list[float], offers: dict[str, dict[str, Any]], configurations: list[tuple[dict[str, int], list[float]]], budget: float
 ) -> float:
-    """The least $/h of all numbers of replicas; inf where none serves the rates within the budget."""
+    """The least $/h of all numbers of replicas; inf if none serves the rates within the budget."""
     there = {name: offer["available"] + offer["spot_available"] for name, offer in offers.items()}
     costs = {name: [rental(n, offer) for n in range(there[name] + 1)] for name, offer in offers.items()}
     best = math.inf
@@ -167,7 +167,7 @@ def test_plans_of_measurements() -> None:
 
 
 def estimates(model: str, offers: dict[str, dict[str, Any]], kinds: list[str], stages: int) -> list[tuple[dict[str, int], list[float]]]:
-    """Pipelines of so many stages of one type and degree, where the memory has room, with the estimated throughputs."""
+    """Pipelines of so many stages of one type and degree that fit in memory, with the estimated throughputs."""
     described = serving.language_model(model)
     configurations = []
     for name, offer in offers.items():
@@ -180,7 +180,7 @@ def estimates(model: str, offers: dict[str, dict[str, Any]], kinds: list[str], s
 
 
 def test_plans_of_estimates_alone() -> None:
-    """By default, what one group of a machine holds is not cut into a pipeline that nobody measured."""
+    """By default, a model that fits one group of a machine is not cut into an unmeasured pipeline."""
 
     def groups(rng: np.random.Generator, offers: Any, kinds: list[str]) -> Any:
         model = str(rng.choice(["Llama-3-8B", "Llama-3-70B"], p=[0.6, 0.4]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans from measurements: throughputs, latencies at loads, and what is said of deployments that nobody measured."""
+"""Plans from measurements: throughputs, latencies at loads, and unmeasured deployments."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_each_latency_has_its_own_source() -> None:
     assert plan.replicas[0]["within_targets"]["chat"] == pytest.approx(3.5)
     (kind,) = plan.latencies
     assert kind["ttft_source"] == kind["tpot_source"] == "measured" and percentiles(kind, "tpot") == [None, 0.05, None]
-    # A percentile that nobody asked for is not the one that was measured.
+    # The measured percentile does not stand for another one.
     plan = serving.plan_serving({**asked, "measured": both}, tpot_p99_s=0.06, **options)
     (kind,) = plan.latencies
     assert (kind["ttft_source"], kind["tpot_source"]) == ("calibrated", "measured") and None not in percentiles(kind, "ttft")
@@ -166,7 +166,7 @@ def test_unmeasured_pipelines_are_not_preferred() -> None:
         return found
 
     assert stages(rows) == {1}
-    # On demand, and where a pipeline was measured, they are considered.
+    # On request, and if a pipeline was measured, they are considered.
     assert max(stages(rows, unmeasured_pipelines=True)) > 1
     assert max(stages([*rows, row("H100 2x2", "chat", 9.5)])) > 1
 
@@ -189,12 +189,12 @@ def test_pipelines_without_any_measurement() -> None:
     long["models"]["Llama-3-70B"]["workloads"]["code"]["input"] = 1_500_000
     plan = serving.plan_serving(long, rate={"chat": 0.0, "code": 1e-4})
     assert plan.makespan is not None and len(plan.replicas[0]["stages"]) > 1
-    # Where too few GPUs for a group are there, it is said that pipelines would do.
+    # With too few GPUs for a group, the message suggests pipelines.
     few = request(gpus={"H100": {"available": 1, "price": 3.0}, "L40S": {"available": 3, "price": 1.1}})
     refused = serving.plan_serving(few, rate={"chat": 0.5})
     assert mentions(refused.binding, "unmeasured_pipelines plan 5.2 $/h")
     assert serving.plan_serving(few, rate={"chat": 0.5}, unmeasured_pipelines=True).cost == pytest.approx(5.2)
-    # What runs goes on where it is the best, whoever measured it.
+    # A running deployment stays if it is the best, measured or not.
     plan = serving.plan_serving(request(), rate={"chat": 5.0}, unmeasured_pipelines=True)
     changed = serving.replan(request(), plan, rate={"chat": 5.0})
     assert (changed.starts, changed.stops) == (0, 0) and len(changed.plan.replicas[0]["stages"]) > 1

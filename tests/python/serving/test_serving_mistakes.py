@@ -75,7 +75,7 @@ def test_rates_of_the_call_alone() -> None:
     for kind in kinds.values():
         del kind["rate"]
     assert serving.plan_serving(document, rate={"chat": 5.0}).rate == pytest.approx(5)
-    # Shares of a rate of all kinds together are nowhere said, but for one kind.
+    # A total rate can only be shared out if there is one kind.
     with pytest.raises(gs.InvalidInput, match=naming("'rate' 'requests' missing")):
         serving.plan_serving(document, rate=5.0)
     del kinds["code"]

@@ -191,7 +191,7 @@ def test_nothing_is_rented_that_is_not_used() -> None:
 
 
 def test_kinds_of_the_same_name_in_two_models() -> None:
-    """Where a shared plan misses its targets, replicas that serve one kind each are tried: of each model its own kinds."""
+    """If a shared plan misses its targets, replicas that serve one kind each are tried, for each model its own kinds."""
     served = {"workloads": {"chat": {"input": 500, "output": 100, "rate": 3.0}}}
     rows = [row("H100 1x4", "chat", r, tpot_s=t) for r, t in ((1.0, 0.02), (10.0, 0.2))]
     asked = request(
@@ -242,7 +242,7 @@ def test_why_there_is_no_plan() -> None:
     rows = [row("H100 1x4", "chat", 10.0), row("L40S 1x4", "chat", 5.0)]
     gpus = {"H100": {"available": 8, "price": 3.0}, "L40S": {"available": 0, "price": 1.1}}
     assert mention(reasons(request(gpus=gpus, measured=rows), **options), ["GPU 'H100' 8 12", "GPU 'L40S' 0 4"])
-    # Two models on types of their own: no budget is named where there is none.
+    # Two models on types of their own: no budget is named if there is none.
     other = {"workloads": {"chat": {"input": 500, "output": 250, "rate": 5.0}}}
     models = {"Llama-3-70B": request()["models"]["Llama-3-70B"], "Llama-3-8B": other}
     rows = [row("H100 1x4", "chat", 10.0), row("H100 1x4", "code", 10.0), {**row("L40S 1x1", "chat", 5.0), "model": "Llama-3-8B"}]
@@ -258,7 +258,7 @@ def test_why_there_is_no_plan() -> None:
         assert serving.plan_serving({**poor, "budget": enough}, **options, goal=goal).makespan is not None
         assert serving.plan_serving({**poor, "budget": 0.999 * enough}, **options, goal=goal).makespan is None
     assert enough == pytest.approx(4 * 2.9876543, rel=1e-5)  # of the highest rate: one group, not all that there are
-    # What was measured to serve nothing is not what nobody measured.
+    # A measurement of 0 requests/s differs from no measurement.
     none = request(gpus={"H100": {"available": 8, "price": 3.0}}, measured=[row("H100 1x4", "chat", 0.0)])
     assert mention(reasons(none, rate={"chat": 1.0}, measured_only=True), ["workload 'chat' 'Llama-3-70B' 0 requests/s"])
     rows = [row(f"H100 1x{d}", "chat", 0.0) for d in (2, 4, 8)]

@@ -29,7 +29,7 @@ def job(name: str, priority_class: str, gpus: int, arrival: int, work: int, **mo
 
 @pytest.fixture
 def by_hand() -> gs.sim.SpotTrace:
-    """The case of tests/unit/sim/test_spot_replay.cpp, but for the time that victims take to leave."""
+    """The case of tests/unit/sim/test_spot_replay.cpp, except for the time that victims take to leave."""
     jobs = [job("lp", "LP", 2, 0, 1000, checkpoint_interval=300), job("hp", "HP", 1, 500, 100)]
     return gs.sim.SpotTrace(NODES, jobs)
 

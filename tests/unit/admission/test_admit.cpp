@@ -173,7 +173,7 @@ TEST_CASE("a gang leaves whole if one of its subgroups would fall below min_memb
     const auto all = verified(waiting(spec, 1, 8, 10));
     REQUIRE(all.admitted);
     CHECK(all.plan.evictions.size() == 3);
-    spec.tasks[1].preemptible = false;  // then nobody but the other worker may leave
+    spec.tasks[1].preemptible = false;  // then only the other worker may leave
     CHECK_FALSE(verified(waiting(spec, 1, 8, 10)).admitted);
     CHECK(verified(waiting(spec, 1, 4, 10)).plan.evictions == std::vector<TaskId>{TaskId{2}});
 }
@@ -242,7 +242,7 @@ TEST_CASE("a filter binds pods and displaced tasks, and its bound holds") {
     const auto room = make_room(with.cluster, with.pods, options);
     REQUIRE(room);
     CHECK(room->moves == made.plan.moves);
-    // Room that is there as it is does not count where the filter refuses it.
+    // Free capacity does not count on nodes that the filter refuses.
     auto spec = fragmented(6);
     spec.nodes.push_back(spec.nodes.back());
     spec.nodes.back().name = "z";

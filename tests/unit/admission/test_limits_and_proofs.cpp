@@ -1,4 +1,4 @@
-// What admission proves, and what it says binds, where limits, budgets, Standby tasks or many small tasks are in play.
+// Proofs and binding limits of admission with limits, budgets, Standby tasks or many small tasks.
 #include "support/catch.hpp"
 
 #include <gpusched/admission/admit.hpp>
@@ -232,7 +232,7 @@ TEST_CASE("one node that empties serves displaced tasks of several sizes") {
         six.preemptible = true;
         six.move_cost = 1000;
     }
-    for (int n = 5; n < 21; ++n) {  // so many GPUs are idle that nobody must be lost
+    for (int n = 5; n < 21; ++n) {  // so many GPUs are idle that no task must be lost
         auto& stays = run(spec, "one" + std::to_string(n), "n" + std::to_string(n), {0});
         stays.priority = 9;
         stays.locked = true;

@@ -103,7 +103,7 @@ TEST_CASE("a gang gets its preferred switch if that costs no more") {
     CHECK(made.proven);
     CHECK(made.cost.moves == 2 * 30 * 1000);
     for (const auto& p : made.plan.placements) CHECK(switch_of(with, p) == 'b');
-    // Where the switch is dearer, the pods are spread.
+    // If the switch costs more, the pods are spread.
     for (auto& task : spec.tasks)
         if (task.name == "t-b0") task.move_cost = 5;
     const auto dear = waiting(spec, 2, 8);

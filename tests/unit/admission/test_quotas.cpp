@@ -65,10 +65,10 @@ TEST_CASE("a tenant's running and lending tasks count, and jobs beyond its quota
     REQUIRE(refused);
     CHECK(refused->obstacle == Obstacle::gpu);
     CHECK_THAT(refused->reason, Mentions("'ads' 7.999 GPUs 6 2"));
-    // Fractions count as such, pods of a job together; who waits besides holds nothing.
+    // Fractions count as such, pods of a job together; other pending tasks hold nothing.
     CHECK_FALSE(breach({"half"}, {{.tenant = "ads", .gpu_milli = 6500}}));
     CHECK(breach({"half", "mine"}, {{.tenant = "ads", .gpu_milli = 8000}}));
-    // Others, and tasks of nobody, are not asked; a pod of two tenants counts for both.
+    // Other tenants and tasks without one are not limited; a pod of two tenants counts for both.
     CHECK_FALSE(breach({"free"}, {{.tenant = "ads", .gpu_milli = 0}, {.tenant = "maps", .gpu_milli = 0}}));
     CHECK(breach({"both"}, {{.tenant = "ads"}, {.tenant = "maps", .gpu_milli = 0}})->obstacle ==
           Obstacle::gpu);

@@ -145,7 +145,7 @@ TEST_CASE("the binding constraint is named with figures") {
     CHECK_THAT(refused(spec, request), Mentions("gpu_model 2" + of));
     for (auto& n : spec.nodes) n.schedulable = n.name == "a0";
     CHECK_THAT(refused(spec, pods(8, 4)), Mentions("cordoned 2" + of));
-    // GPUs are too few on all nodes together: what the pods could use is told first.
+    // All nodes together have too few GPUs: the message first gives the pods that fit.
     CHECK_THAT(refused(spec, pods(9, 8)), Mentions("gpu 1 9 'job-0' 8 GPUs"));
     request = pods(8, 1);
     request.pod.anti_affinity = {{"apart", node_level, 1}};

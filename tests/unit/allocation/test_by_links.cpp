@@ -1,4 +1,4 @@
-// ByLinks: which GPUs of a node by their links, by hand and against enumeration with bandwidths worked out anew.
+// ByLinks: GPUs of a node by their links, by hand and against enumeration with recomputed bandwidths.
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/allocation/place.hpp>
@@ -323,7 +323,7 @@ TEST_CASE("the example of docs/allocation.md") {
     const auto cluster = Cluster::build(spec);
     const auto task = cluster.find_task("t");
     Rng rng(0);
-    // As it is there, but for the name of the file.
+    // The same code except for the name of the file.
     std::map<std::string, topology::HardwareGraph> graphs;
     graphs.emplace("V100", io::read_nvidia_smi_topo(path).graph);
     const ByLinks picker(cluster.inventory(), {.by_gpu_model = std::move(graphs)});

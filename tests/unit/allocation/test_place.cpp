@@ -81,7 +81,7 @@ TEST_CASE("a picker's answer is checked, since any integer is a mask") {
     RankedPlacement kept(FirstFit{}, mask(0b11));
     CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] of node 'n0'");
     CHECK(place(cluster, cluster.find_task("cpu"), FirstFit{}, mask(0b11), rng)->gpus ==
-          0);  // nobody asks it
+          0);  // it is not called
 }
 
 TEST_CASE("place by name is the same as with the policies themselves") {

@@ -143,7 +143,7 @@ TEST_CASE("GPU clustering distinguishes tasks of more than 31 GPUs from fraction
 
 TEST_CASE("FGD scores the sigmoid of the decrease of fragmentation, truncated") {
     Sample s;
-    // The only expected task: 1 GPU, 8 cores. F(node) = 0 where every idle GPU is whole.
+    // The only expected task: 1 GPU, 8 cores. F(node) = 0 if every idle GPU is whole.
     fragmentation::Workload workload{{{.cpu_milli = 8000, .gpu_count = 1}}};
     const auto metric = std::make_shared<const fragmentation::Fgd>(workload, s.cluster.inventory());
     const LeastFragmentation fgd{metric};

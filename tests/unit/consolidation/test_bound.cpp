@@ -44,7 +44,7 @@ TEST_CASE("capacity next to fixed tasks counts as free") {
     spec.tasks[2].cpu_milli = spec.nodes[2].cpu_milli;
     bound = con::bound(Cluster::build(spec), BoundMethod::counting);
     CHECK(bound.vacated_nodes_at_most == 1);  // x and y may share a or b
-    // A node that is empty opens for nobody.
+    // An empty node is not opened.
     spec.nodes.push_back(node("empty"));
     CHECK(con::bound(Cluster::build(spec), BoundMethod::counting) == bound);
 }

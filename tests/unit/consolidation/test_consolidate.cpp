@@ -299,7 +299,7 @@ TEST_CASE("a node that runs empty takes the task of a node to be cleared") {
         REQUIRE(result.plan.moves.size() == 3);
         CHECK(result.plan.waves == 2);
         CHECK(result.plan.moves.back().to == b);
-        // Where b may be vacated as well it is, and stays so.
+        // If b may be vacated as well, it is, and stays empty.
         CHECK(run(spec, {.preset = preset}).plan.vacated_nodes == std::vector{b});
     }
 }
@@ -322,7 +322,7 @@ TEST_CASE("clear vacates the named nodes only, and exempt nodes are left alone")
 }
 
 TEST_CASE("the search counts the reasons for refused moves") {
-    // x fits on b but for its cores, and on c but for its memory.
+    // x fits on b except for its cores, and on c except for its memory.
     ClusterSpec spec{.nodes = {node("a"), node("b"), node("c")},
                      .tasks = {task("x", "a", {0}), task("l", "b", {0}, true), task("m", "c", {0}, true)}};
     spec.tasks[0].cpu_milli = spec.tasks[0].memory_mib = 20'000;

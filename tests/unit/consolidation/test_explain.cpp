@@ -196,7 +196,7 @@ TEST_CASE("the value report weighs cost against gain") {
 }
 
 TEST_CASE("everything that a task lacks is listed") {
-    // On b a GPU is missing, and somebody who avoids x; on c two GPUs, and nothing else.
+    // On b one GPU is missing, and a task there avoids x; on c two GPUs are missing, and nothing else.
     ClusterSpec spec{
         .nodes = {node("a", 4), node("b", 4), node("c", 4)},
         .tasks = {task("x", "a", {0, 1, 2}), task("y", "b", {0, 1}, true), task("z", "c", {0, 1, 2}, true)}};

@@ -123,7 +123,7 @@ TEST_CASE("victims are those without which every constraint holds") {
     };
     CHECK(ask(spec) == std::pair(Obstacle::gpu, std::vector<std::string>{"y", "z"}));
 
-    // An LP task on a GPU that a Standby task lends: without it nobody but LP tasks could have the GPU.
+    // An LP task on a lent GPU: without it only LP tasks could have the GPU.
     spec.tasks[1].avoid.clear();
     spec.tasks[1].priority_class = PriorityClass::lp;
     spec.tasks[3].locked = false;

@@ -15,7 +15,7 @@ using namespace testing_support;
 
 namespace {
 
-// Three nodes with 1, 2 and 3 single-GPU tasks, and one that is full of locked ones but for four GPUs.
+// Three nodes with 1, 2 and 3 single-GPU tasks, and one with locked tasks and four free GPUs.
 ClusterSpec stairs() {
     return {.nodes = {node("a"), node("b"), node("c"), node("d"), node("e")},
             .tasks = {task("a0", "a", {0}), task("b0", "b", {0}), task("b1", "b", {1}), task("c0", "c", {0}),
@@ -69,7 +69,8 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
     const Taint dedicated{.key = "dedicated", .value = "serving", .effect = "NoSchedule"};
     const Taint present{.key = "gpu", .value = "present", .effect = "NoSchedule"};
     spec.nodes[0].taints = {dedicated};
-    for (auto& one : spec.nodes) one.taints.push_back(present);  // all have it, so whoever comes tolerates it
+    for (auto& one : spec.nodes)
+        one.taints.push_back(present);  // all nodes have the taint, so new tasks tolerate it
     for (auto& one : spec.tasks) one.tolerations = {{.op = "Exists"}};
     spec.tasks.push_back(
         {.name = "user",
@@ -102,10 +103,10 @@ TEST_CASE("nodes that keep others away do not count for a goal") {
     spec.nodes[2].labels = {{"zone", "z"}};
     CHECK(counted({.empty_nodes = 1, .usable_by = "user"}) == "c");
     CHECK(vacated({.empty_nodes = 1, .usable_by = "user"}) == "c");
-    // Where all nodes of a model keep others away, whoever comes for it tolerates that.
+    // If all nodes of a model have a taint, tasks for that model tolerate it.
     spec.nodes[0].gpu_model = "L4";
     CHECK(counted({.empty_nodes = 1, .gpu_model = "L4"}) == "a");
-    // A cordoned node does not count, nor do its taints.
+    // A cordoned node and its taints do not count.
     spec.nodes[1].schedulable = false;
     spec.nodes[1].taints.clear();
     CHECK(counted({.empty_nodes = 1, .gpu_model = "H20"}) == "cd");
@@ -121,7 +122,7 @@ TEST_CASE("nodes without GPUs are no empty nodes if others have GPUs") {
     CHECK(counted(spec, {.slots = SlotShape{.cpu_milli = 1000}}) == 6);
     CHECK(con::consolidate(Cluster::build(spec), {.goal = Goal{.empty_nodes = 1}}).stats.goal_before == 1);
     CHECK(counted({.nodes = {spec.nodes.back()}}, {.empty_nodes = 1}) == 1);
-    // Nor is one whose GPUs have all failed, in the books of the checker either.
+    // A node with only failed GPUs is not empty either, also for the checker.
     auto& broken = spec.nodes.back();
     broken.gpu_count = 2;
     broken.failed_gpus = {0};
@@ -144,7 +145,7 @@ TEST_CASE("slots of a shape are counted on all nodes") {
     // Slots for four: 1 on a, b, c and d, 2 on e.
     CHECK(con::consolidate(cluster, for_slots(4, 6)).plan.moves.empty());
     CHECK(con::consolidate(cluster, for_slots(4, 7)).stats.goal_before == 6);
-    // One slot is asked for where nobody says how many.
+    // The default is one slot.
     CHECK(con::consolidate(cluster, {.goal = Goal{.slots = SlotShape{.gpu_count = 8}}}).plan.goal_reached ==
           true);
 }

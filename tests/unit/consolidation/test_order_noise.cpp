@@ -26,7 +26,7 @@ std::vector<NodeId> with_noise(const Cluster& cluster, const con::AnyNodeOrder& 
     std::sort(keys.begin(), keys.end());
     const auto before = keys;
     con::detail::add_noise(keys, seed);
-    // Nobody is overtaken by a node of more than one and a half times its key.
+    // No node is overtaken by one with more than one and a half times its key.
     double greatest = 0;
     std::vector<NodeId> nodes;
     for (const auto& [key, node] : keys) {

@@ -190,7 +190,7 @@ TEST_CASE("a node that runs empty in one wave receives in a later one") {
         plan.vacated_nodes = {b};
         CHECK(check(spec, before, plan).ok);
     }
-    // Nobody comes to a node that was empty from the start.
+    // No task comes to a node that was empty from the start.
     auto empty = spec;
     empty.nodes.push_back(node("d", 2));
     const auto with_empty = Cluster::build(empty);

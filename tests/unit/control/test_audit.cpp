@@ -161,7 +161,7 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     // What the reader gave counts up to the first start with options.
     CHECK(replay_audit(log, second).first_difference == -1);
     CHECK(replay_audit("{\"record\":\"start\"}\n" + record(first, 3, 20), second).first_difference == 1);
-    // Without the start the broken line is told, and windows that begin again are found.
+    // Without the start the broken line is reported, and windows that begin again are found.
     const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
     CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first), Mentions("line 201"));
     CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),

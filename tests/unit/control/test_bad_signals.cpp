@@ -58,7 +58,7 @@ TEST_CASE("a wrapped counter of PCIe or block I/O is attributed to no tenant") {
         seen.tenants[1].pcie_attribution = seen.tenants[1].io_attribution = Attribution::measured;
     });
     CHECK(actions.empty());
-    // Nor is a tenant with such a counter throttled in the place of one that can be believed.
+    // A tenant with such a counter is not throttled in place of one with a valid counter.
     const auto throttled = run(o, 10, [](Observation& seen, int) {
         seen.tenants[0].p99_ms = 20;
         seen.roots[0].bytes_per_s = 16e9;

@@ -51,7 +51,7 @@ struct Run {
         }
         return -1;
     }
-    /// As a restart finds it: where T1 is now.
+    /// The state at a restart: the place of T1.
     [[nodiscard]] ControllerOptions found() const {
         auto options = o;
         options.host.tenants[0].start = state.tenants[0].place.current;

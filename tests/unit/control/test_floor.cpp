@@ -177,7 +177,7 @@ TEST_CASE("floors that cannot be are refused") {
 TEST_CASE("ours gives back what the last half hour did not need, the paper's policy what the last windows "
           "did not") {
     for (const bool predict : {false, true})
-        // At its target, or where it would be that in the smaller instance.
+        // At its target, or at its target in the smaller instance.
         for (const double busy_ms : {14.5, 11.9}) {
             auto o = quick(predict);
             o.hour_s = 3600;

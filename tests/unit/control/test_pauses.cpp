@@ -189,7 +189,7 @@ TEST_CASE("flags that never stay the same delay a diagnosis, they do not prevent
         CHECK(run.actions[0].first <= 100 + 2 * 4 * o.persistence);
         CHECK(run.lines(Row::suppressed) == 1);
     }
-    // Where no gate is open, that is said too, each once.
+    // If no gate is open, that is reported too, once each.
     Timed fixed(with({}));
     fixed.go(40, 2, [&](Observation& seen) {
         slow(seen);
@@ -283,7 +283,7 @@ TEST_CASE("a tenant's own traffic is not others', known or not") {
     CHECK(flag(unknown_signal, 12e9, Attribution::inferred));
     CHECK_FALSE(flag(unknown_signal, 12e9, Attribution::unknown));
 
-    // Nothing known of anybody: the outlook stays, and the score counts the middle.
+    // Without any observation the outlook stays, and the score counts the middle.
     Timed run(with({}));
     const auto unknown = root(unknown_signal, 0, Attribution::unknown);
     run.go(5, 2, unknown);

@@ -482,7 +482,7 @@ TEST_CASE("own_gpu_first takes a better place on the own GPU before the best one
         CHECK(run.actions[0].lever == Lever::move);
         CHECK(run.actions[0].after.gpu == (own ? 0 : 1));
     }
-    // Where no start of the own GPU is better, another GPU is looked at all the same.
+    // If no start of the own GPU is better, another GPU is tried as well.
     o.better_by = 0.1;
     Run run(o);
     run.host.layouts[0].add(small);

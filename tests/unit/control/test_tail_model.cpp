@@ -197,7 +197,7 @@ TEST_CASE("ours uses only enabled levers: places without sizes, sizes without ot
 TEST_CASE("a little above the target, ours takes the smallest instance that will do") {
     auto o = ours();
     const auto a_little = [](Observation& seen) { seen.tenants[0].p99_ms = 15.4; };
-    o.host.tenants[1].gpu = o.host.tenants[2].client_of = -1;  // nobody is known to come back
+    o.host.tenants[1].gpu = o.host.tenants[2].client_of = -1;  // no tenant is known to come back
     Run run(o);
     run.go(4, a_little);
     REQUIRE(run.actions.size() == 1);

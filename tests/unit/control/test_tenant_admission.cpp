@@ -1,4 +1,4 @@
-// Admission: where a newcomer may go, and the queue of those who may not yet.
+// Admission: places for a newcomer, and the queue of waiting newcomers.
 #include <gpusched/control/tenant_admission.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
@@ -143,7 +143,7 @@ TEST_CASE("newcomers wait in turn, by class, in a queue of limited length") {
     CHECK_FALSE(queue.next(s.state, s.seen, s.o));
     s.go(1);
     s.state.admission_open = true;
-    // Nobody overtakes a lower class or the own one.
+    // No newcomer overtakes a lower class or its own one.
     CHECK(queue.offer(s.state, s.seen, s.o, {.id = 6, .service_class = 0}).verdict ==
           AdmissionVerdict::queued);
     const auto first = queue.next(s.state, s.seen, s.o);

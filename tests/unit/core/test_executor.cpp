@@ -187,7 +187,7 @@ TEST_CASE("a pool's calling thread has something to do while it waits") {
     ExecutorRef(pool).run(2, body, WaitTask(waiting));
     CHECK(asked >= 3);
 
-    // Who brings an executor that knows nothing of it loses nothing.
+    // An executor without this hook works as before.
     BackwardExecutor own;
     std::vector<int> order;
     auto note = [&](std::size_t i) { order.push_back(static_cast<int>(i)); };

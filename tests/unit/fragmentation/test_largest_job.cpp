@@ -58,7 +58,7 @@ TEST_CASE(
         cluster.commit();
 
         const auto spec = cluster.to_spec();
-        // Reservations are not part of a description: compare where there are none.
+        // Reservations are not part of a description: compare only without them.
         bool reserved = false;
         const auto rebuilt = Cluster::build(spec);
         for (const auto n : cluster.nodes())

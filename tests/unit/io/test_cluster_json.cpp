@@ -212,7 +212,7 @@ TEST_CASE("Mistakes of form and of content come together, and none follows from 
         {"name": "t3", "gpu_count": 0, "memory_mib": 0, "node": "n0", "gpus": [0]}]})"),
         MentionsEach({"<text> /nodes/1/gpu_count \"2\"", "<text> /tasks/2/cpu_milli 0 1000000000000 -1",
                       "<text> /tasks/3 'cpu_milli' missing", "node 'n0' duplicate"}));
-    // Where all nodes could be read, an unknown one is reported.
+    // If all nodes could be read, an unknown one is reported.
     CHECK_THAT(problems(head + good + R"(], "tasks": [
         {"name": "t1", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "nowhere"},
         {"name": "t3", "gpu_count": 0, "memory_mib": 0}]})"),

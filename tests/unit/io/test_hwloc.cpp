@@ -149,7 +149,7 @@ TEST_CASE("display adapters are GPUs by default", "[io]") {
     const auto two = machine("0300 [10de:2684] [1043:88a7] a1", "0", "0300 [10de:2684] [1043:88a7] a1");
     CHECK(two.graph.masks().healthy == 0b11);
     CHECK(noted(two) == 1);
-    // Beside a GPU of another class, whose library is not there either.
+    // Next to a GPU of another class, also without its library.
     CHECK(machine("0300 [10de:2684] [1043:88a7] a1", "0", "0302 [10de:1eb8] [10de:12a2] a1")
               .graph.masks()
               .healthy == 0b11);
@@ -187,7 +187,7 @@ TEST_CASE("several kinds of memory for the same CPUs are one NUMA node", "[io]")
     // The ordinary one is kept, wherever it stands.
     const auto late = io::hwloc_from_xml(machine(numa(0, "0xf", "HBM") + numa(1, "0xf")));
     CHECK(late.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 2, 0}});
-    // More memory for the package, whose CPUs are in two nodes.
+    // More memory for the package, which has CPUs in two nodes.
     const auto wide = io::hwloc_from_xml(machine(numa(0, "0x3") + numa(1, "0xc") + numa(2, "0xf", "CXL")));
     CHECK(wide.graph.hardware().numa_nodes == std::vector<NumaNode>{{0, 1, 0}, {0, 1, 0}});
     CHECK(noted(wide) == 1);

@@ -80,7 +80,7 @@ TEST_CASE("spaces, missing columns and options", "[io]") {
     CHECK(one_socket.graph.locality(0b11) == GpuLocality::socket);
     CHECK(one_socket.graph.bandwidth(0, 1) == 63);
 
-    // Without any affinity GPUs hang together over PCIe alone, as far as the matrix tells.
+    // Without any affinity, the matrix connects GPUs over PCIe alone.
     const auto bare = io::nvidia_smi_topo_from_text(
         "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tPIX\tNODE\nGPU1\tPIX\tX\tNODE\nGPU2\tNODE\tNODE\tX\n");
     CHECK(bare.graph.distance(0, 1) == 2);

@@ -103,7 +103,7 @@ TEST_CASE("a Standby claim is open to LP tasks alone") {
     REQUIRE(c.cpu_free_milli(n) == 8'000);
     REQUIRE(c.cpu_free_milli(n, Lent::yes) == 8'000);
     REQUIRE(c.idle_gpus(n, Lent::yes) == 0b1110);
-    c.assign(t1, n, 0b0010);  // beside the claim it counts against everybody
+    c.assign(t1, n, 0b0010);  // in addition to the claim it counts against every task
     REQUIRE(c.idle_gpus(n) == 0b1100);
     REQUIRE(c.cpu_free_milli(n) == 8'000);
 }

@@ -42,7 +42,7 @@ std::vector<Event> since(const Cluster& cluster, std::uint64_t seen) {
 constexpr NodeId a{0}, b{1};
 constexpr TaskId x{0}, y{1};
 
-// Counts what it is told.
+// Counts its notifications.
 struct Counting {
     int rebuilt = 0, nodes = 0, usage = 0, tasks = 0, jobs = 0, budgets = 0, times = 0;
     void rebuild(const Cluster&) { ++rebuilt; }

@@ -61,7 +61,7 @@ TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
     auto spec = base();
     spec.nodes[0].schedulable = false;
     spec.tasks[p].tolerations = {{.key = "node.kubernetes.io/unschedulable", .op = "Exists"}};
-    CHECK(ask(spec, p, 0) == Obstacle::cordoned);  // without the taint: for nobody
+    CHECK(ask(spec, p, 0) == Obstacle::cordoned);  // without the taint: for no task
     spec.nodes[0].taints = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"}};
     CHECK(ask(spec, p, 0) == Obstacle::none);
     CHECK(ask(spec, u, 0) == Obstacle::not_eligible);
@@ -190,7 +190,7 @@ TEST_CASE("a placed task is judged as if it moved") {
         spec.tasks[t].affinity = {{"g", node_level}};
         REQUIRE(ask(spec, t, 3) == Obstacle::none);
         spec.tasks[u].affinity = {{"g", node_level}};
-        REQUIRE(ask(spec, t, 1) == Obstacle::none);  // to where the other is
+        REQUIRE(ask(spec, t, 1) == Obstacle::none);  // to the node of the other
         REQUIRE(ask(spec, t, 3) == Obstacle::affinity);
     }
     SECTION("a required network level binds it to its own old domain, even alone") {
@@ -216,7 +216,7 @@ TEST_CASE("one group may have limits at several levels, and other limits for oth
     spec.tasks[p].anti_affinity = {{"g", 1, 2}};
     REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);  // t, u and p under one switch are more than p's 2
     spec.tasks[p].anti_affinity = {{"g", 1, 3}};
-    REQUIRE(ask(spec, p, 0) == Obstacle::none);           // nobody on n0 limits nodes
+    REQUIRE(ask(spec, p, 0) == Obstacle::none);           // no task on n0 limits nodes
     REQUIRE(ask(spec, p, 1) == Obstacle::anti_affinity);  // u does on n1
     spec.tasks[p].anti_affinity = {{"g", 1, 5}, {"g", node_level, 1}, {"g", 1, 3}};  // the smaller of its own
     REQUIRE(ask(spec, p, 0) == Obstacle::anti_affinity);
@@ -259,7 +259,7 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         std::string expected;
         std::function<void(ClusterSpec&)> spoil;
     };
-    // Of `p` on n0, where `t` holds GPUs 0 and 1.
+    // Of `p` on n0; `t` holds GPUs 0 and 1 there.
     const std::vector<Row> rows{
         {"", [](auto&) {}},
         {"cordoned", [](auto& s) { s.nodes[0].schedulable = false; }},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What looks odd but is legal, and where it stops to be.
+// Odd but legal snapshots, and their limits.
 #include "support/catch.hpp"
 #include "valid_cluster.hpp"
 

@@ -531,7 +531,7 @@ TEST_CASE("shared requirements of tasks with extras are reused") {
     (void)cluster.add_node(node);
     auto copy = cluster;
     for (int round = 0; round < 20; ++round) {
-        if (round % 8 == 7) copy = cluster;  // then references are counted anew
+        if (round % 8 == 7) copy = cluster;  // then references are counted again
         auto task = pod("t");
         task.resources = {{"pods", 1 + round}};
         task.node_selector = {{"tier", "x" + std::to_string(round)}};

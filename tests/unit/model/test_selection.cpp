@@ -80,7 +80,7 @@ TEST_CASE("a task avoids the members of a group, and they avoid it", "[model]") 
     const auto kept_away = look(Cluster::build(spec), "db2");
     CHECK(kept_away.fits == "a0 a1 c0 x");
     CHECK_THAT(kept_away.reasons[0], Mentions("avoid domain 'b' 'zone' 1 'db'"));
-    CHECK(fits(spec, "db") == "a0 a1 c0 x");  // where it is it may stay
+    CHECK(fits(spec, "db") == "a0 a1 c0 x");  // it may stay on its node
     CHECK(fits(spec, "stranger") == "a0 a1 b0 c0 x");
 
     SECTION("on a node without the label no task is avoided") {
@@ -360,7 +360,7 @@ TEST_CASE("groups that others select follow changes of membership", "[model]") {
     CHECK(look(cluster, "w3").fits == "d0");
     cluster.remove_node(cluster.handle(cluster.find_node("d0")));
     CHECK(look(cluster, "w3").fits == "a0 a1 b0 c0");
-    // Who avoids a group that has members makes them all look again.
+    // A task that avoids a group affects all members of the group.
     TaskSpec picky{.name = "picky", .cpu_milli = 1'000, .memory_mib = 10};
     picky.avoid = {{"web", zone}};
     const auto id = cluster.add_task(picky);

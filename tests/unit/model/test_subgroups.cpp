@@ -44,7 +44,7 @@ TEST_CASE("a snapshot keeps the subgroups of its jobs and their members") {
     CHECK(inv.subgroups[index(subgroup(cluster, "w1"))].min_members == 2);
     CHECK(inv.subgroups[index(subgroup(cluster, "w1"))].size == 3);
     CHECK(subgroup(cluster, "x") == none<SubgroupId>);
-    // Where there are none there is nothing.
+    // Without subgroups there is nothing.
     auto plain = serving();
     for (auto& task : plain.tasks) task.subgroup.clear();
     plain.jobs[0].subgroups.clear();
@@ -79,7 +79,7 @@ TEST_CASE("subgroups come, change and go with their jobs; slots are given away a
     const auto job = cluster.handle(JobId{0});
     const auto worker = subgroup(cluster, "w0");
     auto to = cluster.job_spec(job.id);
-    // One that nobody is in comes and goes; the others keep their slots in any order.
+    // An empty subgroup comes and goes; the others keep their slots in any order.
     to.subgroups = {{"worker", 3}, {"spare", 0}, {"leader", 1}};
     cluster.update_job(job, to);
     CHECK(cluster.job_spec(job.id) == to);

@@ -81,7 +81,7 @@ TEST_CASE("a budget keeps its tasks under every policy, and breaks only when tha
     CHECK(cluster.name(why.node.value()) == "a");
     CHECK(why.missing == 1);
     CHECK_THAT(why.text, Mentions("node 'a' 'all of a' 1"));
-    // A broken budget allows nobody, whatever it says.
+    // A broken budget allows no eviction, whatever its number.
     spec.budgets[1] = {.name = "all of b", .tasks = {"b0"}, .allowed_down = 5, .broken = true};
     const auto d = decide(spec, {.policy = Policy::imp});
     CHECK(names(Cluster::build(spec), d.victims) == Names{"b1", "b2"});
@@ -284,7 +284,7 @@ TEST_CASE("the index follows budgets and members of gangs on other nodes") {
     CHECK(victims() == Names{"b0"});
     cluster.remove(cluster.find_task("b1"));
     cluster.commit();
-    CHECK(victims().empty());  // it fits where b1 was
+    CHECK(victims().empty());  // it fits in the place of b1
 }
 
 TEST_CASE("Kubernetes' order of nodes raises priorities, so that fewer victims of negative priority win") {

@@ -64,7 +64,7 @@ TEST_CASE("the paper's example: twelve options for workload B, four of them misa
     auto spec = paper_example();
     auto b = pending("b", 2, 1000);
     b.hardware_affinity = {{HardwareLevel::socket, HardwareQos::best_effort}};
-    b.cpu_local = true;  // NUMA guaranteed where every GPU has a NUMA node of its own
+    b.cpu_local = true;  // NUMA guaranteed, and every GPU has a NUMA node of its own
     spec.tasks.push_back(b);
     auto a = pending("a", 4, 1000);
     a.hardware_affinity = b.hardware_affinity;
@@ -259,7 +259,7 @@ TEST_CASE("evicting one pod of a gang loses the whole gang's work") {
     CHECK(lost("pod2", gang_lost_work) == 80'000);
     for (const auto policy : {Policy::spot, Policy::spot_exact})
         CHECK(decide(policy) == std::pair(std::vector<std::string>{"pod1"}, std::int64_t{40'000}));
-    // Its subgroup needs the one, and has nobody beside it: the gang stops with it.
+    // Its subgroup needs this task and has no other: the gang stops with it.
     spec.jobs[0].subgroups = {{"leader", 1}, {"worker", 0}};
     spec.tasks[0].subgroup = "leader";
     spec.tasks[1].subgroup = "worker";
@@ -403,7 +403,7 @@ TEST_CASE("devices count in the lost work") {
     CHECK(lost("both") == 3 * 5 * 1000);
     CHECK(lost("devices") == 3 * 30 * 1000);
     CHECK(lost("gpus") == 2 * 10 * 1000);
-    // Whoever holds both loses 15; devices that cost nothing would have made it two victims, the one with 90 among them.
+    // The task with both loses 15; with free devices the choice would be two victims, one of them with 90.
     for (const auto policy : {Policy::spot, Policy::spot_exact}) {
         const auto d = preempt(cluster, cluster.find_task("p"), {.policy = policy}).decision.value();
         CHECK(names(cluster, d.victims) == std::vector<std::string>{"both"});

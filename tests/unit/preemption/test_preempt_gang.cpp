@@ -44,7 +44,7 @@ const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
 
 TEST_CASE("the pods of a gang stay under the switch with the least loss") {
     auto spec = two_switches();
-    // a1 is cheapest, but its neighbour is dear; under switch b both are middling.
+    // a1 is cheapest, but its neighbour is costly; under switch b both are in between.
     const std::int64_t starts[] = {95, 0, 80, 80};
     for (std::size_t i = 0; i < 4; ++i) {
         spec.tasks.push_back(running("lp-" + spec.nodes[i].name, spec.nodes[i].name, all, 0));
@@ -69,7 +69,7 @@ TEST_CASE("the pods of a gang stay under the switch with the least loss") {
     CHECK(gangs->lost_gangs == 1);
     CHECK(gangs->cost == 8000 * (5 + 100));
 
-    // One that stays under each switch: nobody is evicted for half a gang.
+    // One task stays under each switch: no task is evicted for half a gang.
     spec.tasks[3].locked = spec.tasks[5].locked = true;
     cluster = Cluster::build(spec, IdOrder::as_listed);
     CHECK(!preempt_gang(cluster, pods, {.policy = Policy::spot}).decision);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases of Standby tasks: who may borrow, when the owner has its GPUs back.
+// Leases of Standby tasks: permitted borrowers, and the time until the owner has its GPUs back.
 #include "support/catch.hpp"
 
 #include <gpusched/core/errors.hpp>
@@ -64,7 +64,7 @@ TEST_CASE("a lease lends, is borrowed from, and comes back whole") {
     CHECK(lease.state() == StandbyState::active);
     CHECK(lease.gpus() == 0b1111);
     lease.lend(ready + 1);
-    CHECK(lease.resume(ready + 2, rng) == ready + 2);  // nobody to wait for
+    CHECK(lease.resume(ready + 2, rng) == ready + 2);  // no borrower to wait for
     CHECK(lease.state() == StandbyState::active);
 }
 

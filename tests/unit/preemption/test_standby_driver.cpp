@@ -102,7 +102,7 @@ TEST_CASE("a Standby task sleeps, lends, and has its GPUs back when the last bor
     CHECK_FALSE(node.asleep);
     CHECK(node.serving);
     CHECK_FALSE(node.labelled);
-    // Nobody to wait for.
+    // No borrower to wait for.
     CHECK(driver.lend(70'000));
     CHECK(driver.resume(70'001).empty());
     CHECK(driver.state() == StandbyState::active);
@@ -181,7 +181,7 @@ TEST_CASE("an actuator that fails now and then breaks no promise") {
                     REQUIRE_FALSE(node.serving);
                 }
             }
-            // While anybody holds its GPUs the owner sleeps; once it is Active it serves.
+            // While a borrower holds its GPUs the owner sleeps; once it is Active it serves.
             if (node.any_running()) REQUIRE(node.asleep);
             if (driver.state() == StandbyState::active) {
                 REQUIRE(node.serving);

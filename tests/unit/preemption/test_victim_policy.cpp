@@ -59,7 +59,7 @@ TEST_CASE("victims leave in the caller's order, and the node with the cheapest v
     CHECK(youngest.decision->score);
     CHECK(verify::plan(spec, to_spec(to_plan(*youngest.decision, p), cluster)).ok);
 
-    // Nobody leaves in vain: b_new was first in the order, and may stay once b_old has left.
+    // No needless eviction: b_new was first in the order, and may stay once b_old has left.
     auto full = spec;
     full.tasks[0].preemptible = false;
     const auto without_a = Cluster::build(full);

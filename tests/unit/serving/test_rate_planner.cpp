@@ -141,7 +141,7 @@ TEST_CASE("a limit that would do is one that was planned with", "[serving]") {
         {{2, 3}, any, {kind("a", {500, 250}, 9.37)}, {.ttft_p90_s = 1.15}},
     };
     int claims = 0;
-    // Where sanitizers make it slow, the first and the last.
+    // With sanitizers only the first and the last.
     const std::size_t step = testing_support::stride == 1 ? 1 : cases.size() - 1;
     for (std::size_t i = 0; i < cases.size(); i += step) {
         const auto& c = cases[i];

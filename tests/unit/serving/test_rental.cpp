@@ -128,7 +128,7 @@ TEST_CASE("the cheapest rental equals enumeration", "[serving][rental]") {
         CHECK(found.cost == Catch::Approx(*best).margin(1e-6));
         CHECK(violations(p, found).empty());
         CHECK(found.optimal);
-        // Nobody serves a higher multiple for less: at this multiple of one the cost is the least.
+        // No type serves a higher multiple for less: at this multiple the cost is the least.
         auto paid = p;
         paid.budget = found.cost;
         const auto most = solve_rental(paid, RentalGoal::rate, {}, milp::find_solver());

@@ -242,7 +242,7 @@ TEST_CASE("rates of the call take the place of those of the document", "[serving
                MentionsEach({"rate['chat'] -1 0"}));
     CHECK_THAT(problems_of(arrivals, {.by_kind = {{"chat", 0}}}), MentionsEach({"rate 0"}));
     CHECK_THAT(problems_of(arrivals, {.all = 0}), MentionsEach({"rate 0"}));
-    // How much of a rate of all kinds is whose, is said nowhere but for one kind.
+    // A total rate can only be shared out if there is one kind.
     auto two = arrivals;
     for (const std::string rate : {R"(, "rate": 6.5)", R"(, "rate": 2)"})
         two.erase(two.find(rate), rate.size());

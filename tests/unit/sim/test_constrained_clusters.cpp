@@ -125,7 +125,7 @@ TEST_CASE("a constrained cluster has every kind of constraint") {
         return job.subgroups.size() == 2 && job.min_members == 1 + job.subgroups[1].min_members;
     }));
 
-    // Each task may be where it is.
+    // Each task may run on its node.
     auto cluster = Cluster::build(spec);
     for (const auto task : cluster.tasks()) {
         const auto node = cluster.node_of(task);

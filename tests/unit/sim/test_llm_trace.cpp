@@ -169,7 +169,7 @@ TEST_CASE("a request by itself: host, transfer, prefill; then it decodes") {
     CHECK(run.arrived == 200);
     CHECK(run.completed == 200);
     CHECK(run.decoded == 200);
-    // Prefill waits for nobody's decode, but is slowed by it.
+    // Prefill does not wait for decodes, but is slowed by them.
     s.llm.requests_per_s = 5;
     s.llm.decode_slows = 0.5;
     CHECK(run_host(s, control::variant_flags(control::Variant::static_configuration), 1).p50_ms >

@@ -253,7 +253,7 @@ TEST_CASE("a user-defined policy is used, notified of changes, and checked") {
     CHECK(where(result.cluster, "x") == "a");
     CHECK(where(result.cluster, "y") == "b");
     CHECK(where(result.cluster, "z") == "a");
-    // Asked three times: of what came after the last answer nobody asks.
+    // Asked three times: changes after the last answer are not requested.
     CHECK(told == std::vector{make_id<NodeId>(0), make_id<NodeId>(1)});
 
     const auto fixed = [](NodeId n, GpuMask gpus) {

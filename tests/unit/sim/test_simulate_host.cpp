@@ -45,7 +45,7 @@ TEST_CASE("requests are conserved, and a seed determines the run") {
 TEST_CASE("fields of a scenario are flat and have unique names") {
     std::vector<std::string> names;
     auto scenario = host_scenario(HostScenarioName::table3);
-    scenario.controller.threshold_ms = 20;  // which is left out where it is absent
+    scenario.controller.threshold_ms = 20;  // which is left out if it is absent
     json::visit_written_fields(scenario,
                                [&](const char* name, const auto&, const auto&...) { names.push_back(name); });
     CHECK(names.size() == 48);
@@ -308,7 +308,7 @@ TEST_CASE("time above the target: all windows or none, and those in which reques
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).violation_s == 300);
     scenario.tau_ms = 1e5;
     CHECK(run_host(scenario, variant_flags(Variant::static_configuration), 1).violation_s == 0);
-    // Too slow until it is enlarged, which takes a minute: whether requests are lost then or wait, nobody is served.
+    // Too slow until it is enlarged, which takes a minute. Requests are lost or wait, and none is served.
     scenario.layout.background_weight = {0, 0};
     scenario.t2.bytes_per_s = scenario.t3.beta = 0;
     scenario.requests.noise_sigma = scenario.requests.host_jitter_ms = scenario.requests.io_jitter_ms =

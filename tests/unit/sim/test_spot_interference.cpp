@@ -119,7 +119,7 @@ TEST_CASE("the ranker takes the curve of the replay, and spares GPU jobs") {
     options.rankers = {"interference", "packing"};
     CHECK(log_of(trace, options) == "0 gpu>a, 1 cpu>b, 10 late>a");
     CHECK(replay_spot(trace, options).jobs[0].slowed_s == 0);
-    // By a curve that is flat up to there, nobody is disturbed, and packing decides.
+    // With a curve that is flat up to there, no task is slowed, and packing decides.
     options.cpu_slowdown_milli = {0, 1000};
     CHECK(log_of(trace, options) == "0 gpu>a, 1 cpu>a, 10 late>a");
 }

@@ -117,7 +117,7 @@ TEST_CASE("a gang runs whole, is evicted whole, and its other places go to other
     CHECK(r.jobs[0].evictions == 1);
     CHECK(r.lp_lost_gpu_h == Catch::Approx(2 * 50 / 3600.0));
     CHECK(r.jobs[0].finish_s == 355 + 800);
-    // Two pods of one HP job, for one of which there is no room however many leave: nobody is evicted.
+    // Two pods of one HP job, and one fits nowhere even after evictions: no task is evicted.
     const SpotTrace full{
         {machine("a", 1), machine("b", 1)},
         {job("first", hp, 1, 0, 1000), job("lp", lp, 1, 0, 2000), job("hp", hp, 1, 10, 5, 0, 2)}};

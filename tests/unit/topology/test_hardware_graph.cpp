@@ -160,7 +160,7 @@ TEST_CASE("reconcile adopts a fresh reading") {
     CHECK(graph.masks().healthy == 0b11110111);
     CHECK(graph.masks().free == 0b11110110);
     CHECK(graph.numa_node_of(gpu_bit(4)) == 5);
-    CHECK(graph.socket_of(gpu_bit(3)) == 0);  // it is still known where it was
+    CHECK(graph.socket_of(gpu_bit(3)) == 0);  // its place is still known
     const auto back = graph.reconcile(HardwareGraph(*hardware_preset("rtx4090x8")));
     CHECK(std::count(back.begin(), back.end(), HardwareChange{Kind::gpu_recovered, 3}) == 1);
     CHECK(graph.masks().healthy == 0xFF);
@@ -207,7 +207,7 @@ Pair pair_by_rounds(const HardwareGraph& graph, int a, int b) {
 }  // namespace
 
 TEST_CASE("reconcile keeps the holders of cores, core groups and GPUs") {
-    // Two NUMA nodes of two groups of four cores; held by name, and by somebody who is not named.
+    // Two NUMA nodes of two groups of four cores; held by name, and by an unnamed holder.
     auto known =
         HardwareGraph(Hardware{"", {{0, 8, 0b01}, {1, 8, 0b10}}}, {.core_group_size = 4}).boost_graph();
     const auto at = [](const auto& graph, HardwareKind kind, int id) {

@@ -53,7 +53,7 @@ TEST_CASE("a plan of restarts within its budgets is valid") {
 
 TEST_CASE("the source of a task that restarts is free when its wave starts, that of a copy is not") {
     auto s = restarting();
-    // c comes to n0 where a and b leave, which are the only ones that stand in its way.
+    // c comes to n0 after a and b leave, which are the only ones in its way.
     s.node("n0").cpu_milli = 2000;
     s.plan.moves = {{"a", "n0", "n1", {2, 3}, 0, MoveMode::restart}, {"c", "n1", "n0", {0}, 0}};
     s.plan.waves = 1;

@@ -183,7 +183,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("waiting").job = "other";
          },
          {w + "network_affinity 'other' network level 1"}},
-        // Who may be moved, evicted, placed
+        // Tasks that may be moved, evicted or placed
         {"a locked task", [](auto& s) { s.task("b").locked = true; }, {b0 + "locked"}},
         {"a daemon",
          [](auto& s) {

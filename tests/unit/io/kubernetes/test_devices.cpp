@@ -134,7 +134,7 @@ TEST_CASE("Parts of cards under the name of whole cards", "[io][kubernetes]") {
     CHECK_FALSE(fits(cluster, "w", "shared"));
     CHECK_FALSE(fits(cluster, "s", "whole"));
     CHECK(fits(cluster, "m", "single"));
-    // Where all nodes offer the same, there is nothing to choose.
+    // If all nodes offer the same, there is nothing to choose.
     reading = read({single, pod("p", pending)});
     CHECK(task(reading, "p").device_count == 1);
     CHECK(row(reading, "Pod", "nvidia.com/gpu").fidelity == io::Fidelity::exact);

@@ -23,7 +23,7 @@ TEST_CASE("Allocatable amounts of a node, and any resource", "[io][kubernetes]")
         Resources{{"ephemeral-storage", 3320312}, {"hugepages-2Mi", 1024}, {"pods", 110}, {"rdma/hca", 64}});
     CHECK(spec.labels == Labels{{"zone", "a"}});
     CHECK(spec.gpu_count == 0);
-    CHECK(reading.cluster.nodes[1].cpu_milli == 2000);  // allocatable is capacity where it is not said
+    CHECK(reading.cluster.nodes[1].cpu_milli == 2000);  // allocatable defaults to capacity
     CHECK(task(reading, "p").resources ==
           Resources{{"ephemeral-storage", 1}, {"hugepages-2Mi", 4}, {"pods", 1}, {"rdma/hca", 1}});
     CHECK(row(reading, "Pod", "resource odd").fidelity == io::Fidelity::ignored);

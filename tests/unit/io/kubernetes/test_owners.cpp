@@ -66,7 +66,7 @@ TEST_CASE("ReplicaSets name their owners", "[io][kubernetes]") {
     CHECK(task(reading, "a").job == "default/web");
     CHECK(task(reading, "a").how == Mobility::copy);
     CHECK(rows(reading, "Pod", "Deployments").empty());
-    CHECK(task(reading, "b").how == Mobility::none);  // of Argo: nobody told us that it makes pods anew
+    CHECK(task(reading, "b").how == Mobility::none);  // of Argo: no option says that it recreates pods
     CHECK(task(reading, "b").job == "default/canary");
 }
 

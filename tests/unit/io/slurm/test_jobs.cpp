@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of Slurm: what each node gives, where they may run, who may evict them.
+// Jobs of Slurm: resources per node, permitted nodes, preemption.
 #include "records.hpp"
 
 #include <gpusched/io/anonymize.hpp>
@@ -238,7 +238,7 @@ TEST_CASE("Tiers of partitions come before priorities, and modes decide which jo
     CHECK(task(reading, "2/0").how == Mobility::restart);  // it moves, and is not evicted
     CHECK(task(read(texts, {.ignore_protection = true}), "2/0").preemptible == true);
 
-    // Where preemption is off everywhere it protects nobody.
+    // If preemption is off everywhere it protects no job.
     reading = read(
         {node("n0"), on("2", "high", ""), partition("high", "Nodes=n0 PriorityTier=100 PreemptMode=OFF")});
     CHECK(task(reading, "2/0").preemptible == true);
