@@ -22,7 +22,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 Object = dict[str, Any]
 PROGRAM = pathlib.Path(os.environ.get("GPUSCHED_CONTROL_PLANE", ROOT / "build/kubernetes/control_plane"))
 CORE, SPACED = "/api/v1", ("Pod", "PersistentVolumeClaim")
-PLURALS = {kind: kind.lower() + "s" for kind in ("Namespace", "Node", "Pod", "PersistentVolume", "PersistentVolumeClaim")}
+PLURALS = {
+    kind: kind.lower() + "s"
+    for kind in ("Namespace", "Node", "Pod", "PersistentVolume", "PersistentVolumeClaim")
+}
 
 
 def free_port() -> int:
@@ -44,7 +47,9 @@ class ControlPlane:
         etcd = self.etcd
         key = folder / "accounts.key"
         subprocess.run(
-            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)], check=True, capture_output=True
+            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)],
+            check=True,
+            capture_output=True,
         )
         (folder / "tokens.csv").write_text(f"{self.token},tester,tester,system:masters\n")
         self.start(
@@ -68,7 +73,9 @@ class ControlPlane:
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         with open(self.folder / f"{program}.log", "wb") as log:
-            process = subprocess.Popen([str(PROGRAM), program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [str(PROGRAM), program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         self.running.append(process)
         return process
 
@@ -133,7 +140,10 @@ class ControlPlane:
 
     def attempts(self) -> dict[str, int]:
         """By pod when kube-scheduler looked at it for the last time: it decides one by one, and binds side by side."""
-        found = re.findall(r'"Attempting to schedule pod" pod="([^"]+)"', (self.folder / "kube-scheduler.log").read_text(errors="replace"))
+        found = re.findall(
+            r'"Attempting to schedule pod" pod="([^"]+)"',
+            (self.folder / "kube-scheduler.log").read_text(errors="replace"),
+        )
         return {pod: at for at, pod in enumerate(found)}
 
     def wait_for(self, done: Any, limit_s: float) -> None:
@@ -145,18 +155,31 @@ class ControlPlane:
             except OSError:
                 pass
             if any(process.poll() is not None for process in self.running) or time.monotonic() > end:
-                logs = [f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in sorted(self.folder.glob("*.log"))]
+                logs = [
+                    f"{log.name}: {log.read_text(errors='replace')[-1500:]}"
+                    for log in sorted(self.folder.glob("*.log"))
+                ]
                 raise RuntimeError("the control plane does not come up:\n" + "\n".join(logs))
             time.sleep(0.2)
 
-    def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> tuple[int, Object]:
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, "Accept": "application/json"}
+    def call(
+        self, method: str, path: str, body: Object | None = None, kind: str = "application/json"
+    ) -> tuple[int, Object]:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": kind,
+            "Accept": "application/json",
+        }
         for attempt in (0, 1):
             try:
                 if getattr(self.local, "connection", None) is None:
                     context = ssl._create_unverified_context()  # its own certificate, on 127.0.0.1
-                    self.local.connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=60)
-                self.local.connection.request(method, path, None if body is None else json.dumps(body), headers)
+                    self.local.connection = http.client.HTTPSConnection(
+                        "127.0.0.1", self.port, context=context, timeout=60
+                    )
+                self.local.connection.request(
+                    method, path, None if body is None else json.dumps(body), headers
+                )
                 answer = self.local.connection.getresponse()
                 text = answer.read()
                 return answer.status, json.loads(text) if text.startswith(b"{") else {}
@@ -169,12 +192,21 @@ class ControlPlane:
     def create(self, item: Object) -> Object:
         """Creates an object with its status. @raises RuntimeError with what the API server says"""
         kind, meta = item["kind"], item["metadata"]
-        base = f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}" if kind in SPACED else f"{CORE}/{PLURALS[kind]}"
+        base = (
+            f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}"
+            if kind in SPACED
+            else f"{CORE}/{PLURALS[kind]}"
+        )
         status, made = self.call("POST", base, item)
         if status not in (200, 201):
             raise RuntimeError(f"{kind} {meta['name']}: {status} {made.get('message')}")
         if "status" in item and kind != "Pod":
-            status, made = self.call("PATCH", f"{base}/{meta['name']}/status", {"status": item["status"]}, "application/merge-patch+json")
+            status, made = self.call(
+                "PATCH",
+                f"{base}/{meta['name']}/status",
+                {"status": item["status"]},
+                "application/merge-patch+json",
+            )
             if status != 200:
                 raise RuntimeError(f"status of {kind} {meta['name']}: {status} {made.get('message')}")
         return made
@@ -193,9 +225,18 @@ class ControlPlane:
             kind, meta = item["kind"], item["metadata"]
             if kind == "Namespace":
                 continue
-            base = f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}" if kind in SPACED else f"{CORE}/{PLURALS[kind]}"
+            base = (
+                f"{CORE}/namespaces/{meta['namespace']}/{PLURALS[kind]}"
+                if kind in SPACED
+                else f"{CORE}/{PLURALS[kind]}"
+            )
             if meta.get("finalizers"):
-                self.call("PATCH", f"{base}/{meta['name']}", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+                self.call(
+                    "PATCH",
+                    f"{base}/{meta['name']}",
+                    {"metadata": {"finalizers": None}},
+                    "application/merge-patch+json",
+                )
             self.call("DELETE", f"{base}/{meta['name']}", {"gracePeriodSeconds": 0})
 
 
@@ -225,7 +266,10 @@ class Kubelet:
             ]
             changed = status | {"phase": "Running", "startTime": now, "conditions": true}
             self.plane.call(
-                "PATCH", f"{path}/status", {"metadata": {"uid": meta["uid"]}, "status": changed}, "application/merge-patch+json"
+                "PATCH",
+                f"{path}/status",
+                {"metadata": {"uid": meta["uid"]}, "status": changed},
+                "application/merge-patch+json",
             )
 
     def close(self) -> None:
@@ -234,7 +278,9 @@ class Kubelet:
 
 
 def is_ready(pod: Object) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", ()))
+    return any(
+        c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions", ())
+    )
 
 
 def name_of(pod: Object) -> str:

@@ -21,9 +21,18 @@ def fragmented(nodes: int = 4) -> dict[str, Any]:
         "format": "gpusched.cluster",
         "version": 1,
         "now": 0,
-        "nodes": [{"name": f"n{n}", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536} for n in range(nodes)],
+        "nodes": [
+            {"name": f"n{n}", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536} for n in range(nodes)
+        ],
         "tasks": [
-            {"name": f"{name}{n}", "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": f"n{n}", "gpus": gpus}
+            {
+                "name": f"{name}{n}",
+                "gpu_count": len(gpus),
+                "cpu_milli": 0,
+                "memory_mib": 0,
+                "node": f"n{n}",
+                "gpus": gpus,
+            }
             for n in range(nodes)
             for name, gpus in shapes
         ]
@@ -51,12 +60,26 @@ def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
 def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> None:
     """Ids follow names: what was read for the cluster without the job would be another task in the one with it."""
     tasks = [
-        {"name": f"p{k}", "job": f"j{k}", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n", "gpus": [k], "preemptible": True}
+        {
+            "name": f"p{k}",
+            "job": f"j{k}",
+            "gpu_count": 1,
+            "cpu_milli": 0,
+            "memory_mib": 0,
+            "node": "n",
+            "gpus": [k],
+            "preemptible": True,
+        }
         for k in range(4)
     ]
     node = {"name": "n", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536}
-    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": [node], "tasks": tasks})
-    job = {"name": name, "pods": [{"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9}]}
+    cluster = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": [node], "tasks": tasks}
+    )
+    job = {
+        "name": name,
+        "pods": [{"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9}],
+    }
     for spared in ("p0", "p1", "p2", "p3"):
         made = gs.admit(cluster, job, spare=[other for other in ("p0", "p1", "p2", "p3") if other != spared])
         assert made.plan.evictions == [spared]
@@ -99,7 +122,9 @@ def test_files_of_a_plan_bring_the_new_pods_along(tmp_path: Path) -> None:
     cluster = gs.Cluster.from_json(fragmented())
     made = gs.admit(cluster, JOB)
     document = made.plan.to_json()
-    assert document["version"] == 2 and document["cost"] == made.cost_parts and made.plan.cost == made.cost_parts
+    assert (
+        document["version"] == 2 and document["cost"] == made.cost_parts and made.plan.cost == made.cost_parts
+    )
     assert [task["name"] for task in document["x-brings"]["tasks"]] == ["new-0"]
     made.plan.to_json(tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text()) == document
@@ -148,10 +173,14 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
         {"name": "u", "node": "n1", "gpu_count": 2, "gpus": [0, 1], **running},
     ]
     nodes = [{"name": name, "gpu_count": 8, **free} for name in ("n0", "n1")]
-    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks})
+    cluster = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 1, "nodes": nodes, "tasks": tasks}
+    )
     plan = gs.admit(cluster, {"name": "new", "pods": [{"count": 1, "gpu_count": 7, **free}]}).plan
     assert mentions(str(c.explain(cluster, plan, "n0")), "node 'n0' occupied plan 1 task")
-    plan = gs.admit(cluster, {"name": "new", "pods": [{"count": 2, "gpu_count": 8, "priority": 1, **free}]}).plan
+    plan = gs.admit(
+        cluster, {"name": "new", "pods": [{"count": 2, "gpu_count": 8, "priority": 1, **free}]}
+    ).plan
     assert sorted(plan.evictions) == ["t", "u"]
     assert mentions(str(c.explain_move(cluster, "t", "n1", plan=plan)), "task 't' evicted plan")
 
@@ -198,11 +227,17 @@ def test_moves_alone_admit_a_job() -> None:
     cluster = gs.Cluster.from_json(fragmented())
     plan = gs.make_room(cluster, JOB, task_price_s=1)
     assert plan is not None and len(plan.moves) == 3 and [p.task for p in plan.placements] == ["new-0"]
-    assert gs.verify.plan(cluster, plan).ok and plan == gs.admit(cluster, JOB, evictions=False, task_price_s=1).plan
+    assert (
+        gs.verify.plan(cluster, plan).ok
+        and plan == gs.admit(cluster, JOB, evictions=False, task_price_s=1).plan
+    )
     document = fragmented(1)
     for task in document["tasks"]:
         task["preemptible"] = "node" in task
-    assert gs.admit(gs.Cluster.from_json(document), "big") and gs.make_room(gs.Cluster.from_json(document), "big") is None
+    assert (
+        gs.admit(gs.Cluster.from_json(document), "big")
+        and gs.make_room(gs.Cluster.from_json(document), "big") is None
+    )
     with pytest.raises(gs.InvalidInput, match=naming("evictions True False")):
         gs.make_room(cluster, JOB, evictions=True)
     with pytest.raises(gs.InvalidInput) as wrong:
@@ -220,14 +255,23 @@ def test_a_filter_binds_pods_and_displaced_tasks() -> None:
 
     made = gs.admit(cluster, "big", filter=away)
     assert made and gs.verify.plan(cluster, made.plan).ok
-    assert made.pods[0].node in ("n2", "n4", "n5") and {move.to for move in made.plan.moves} <= {"n1", "n2", "n4", "n5"}
+    assert made.pods[0].node in ("n2", "n4", "n5") and {move.to for move in made.plan.moves} <= {
+        "n1",
+        "n2",
+        "n4",
+        "n5",
+    }
     assert len(asked) == len(set(asked))
     empty = fragmented(6)
     empty["nodes"].append({"name": "z", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536})
     with_room = gs.Cluster.from_json(empty)
     assert gs.admit(with_room, "big").pods[0].node == "z"
     asked.clear()
-    assert gs.admit(with_room, "big", filter=lambda *of: away(*of) and of[2].name != "z").pods[0].node in ("n2", "n4", "n5")
+    assert gs.admit(with_room, "big", filter=lambda *of: away(*of) and of[2].name != "z").pods[0].node in (
+        "n2",
+        "n4",
+        "n5",
+    )
     assert len(asked) == len(set(asked))
     assert gs.admit(with_room, "big", filter="occupied").moved
     refused = gs.admit(cluster, "big", filter=lambda snapshot, task, node: False)
@@ -336,7 +380,9 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     cluster = gs.Cluster.from_json(document)
     quota: dict[str, Any] = {"tenant": "ads", "gpu_milli": 32_000}
     assert gs.admit(cluster, "big", quotas=[quota])
-    refused = gs.admit(cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}])
+    refused = gs.admit(
+        cluster, "big", quotas=[{"tenant": "maps", "gpu_milli": 0}, {**quota, "gpu_milli": 31_000}]
+    )
     assert not refused and refused.proven and refused.obstacle == "gpu"
     assert mentions(refused.reason, "'ads' 31 GPUs 24 8")
     # A job that is in no snapshot yet names its tenant.
@@ -375,17 +421,37 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_filter_distinguishes_tasks_that_are_equal_otherwise(names: tuple[str, str]) -> None:
     """Only the second of two equal tasks may go to the empty node: it must be the one that moves, whatever it is called."""
     stays, goes = names
-    nodes = [{"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536} for n, gpus in enumerate((3, 4))]
+    nodes = [
+        {"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536}
+        for n, gpus in enumerate((3, 4))
+    ]
     tasks = [
-        {"name": name, "gpu_count": len(gpus), "cpu_milli": 0, "memory_mib": 0, "node": "n1", "gpus": gpus, "preemptible": True}
+        {
+            "name": name,
+            "gpu_count": len(gpus),
+            "cpu_milli": 0,
+            "memory_mib": 0,
+            "node": "n1",
+            "gpus": gpus,
+            "preemptible": True,
+        }
         for name, gpus in ((stays, [0, 1]), (goes, [2, 3]))
     ]
     tasks.append({**tasks[0], "name": "resident", "gpu_count": 1, "node": "n0", "gpus": [0]})
-    cluster = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": nodes, "tasks": tasks})
-    job = {"name": "new", "pods": [{"count": 1, "gpu_count": 2, "cpu_milli": 0, "memory_mib": 0, "priority": 9}]}
+    cluster = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 1, "now": 0, "nodes": nodes, "tasks": tasks}
+    )
+    job = {
+        "name": "new",
+        "pods": [{"count": 1, "gpu_count": 2, "cpu_milli": 0, "memory_mib": 0, "priority": 9}],
+    }
 
     def only(_: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
-        return node.name == "n1" if task.name.startswith("new") else not (task.name == stays and node.name == "n0")
+        return (
+            node.name == "n1"
+            if task.name.startswith("new")
+            else not (task.name == stays and node.name == "n0")
+        )
 
     made = gs.admit(cluster, job, filter=only, evictions=False)
     assert made.moved == [goes] and made.evicted == [] and made.proven
@@ -410,17 +476,48 @@ def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names:
             one.update(gpu_count=0, devices=[{"device_class": k, "count": 1} for k in "mq"])
     else:
         held = {"gpu_count": 1, "priority_class": "LP"}
-        more = [{"name": "s", "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [0], "standby": True, "priority": 99}]
+        more = [
+            {
+                "name": "s",
+                "gpu_count": 1,
+                "cpu_milli": 0,
+                "memory_mib": 0,
+                "node": "n0",
+                "gpus": [0],
+                "standby": True,
+                "priority": 99,
+            }
+        ]
         more[0]["priority_class"] = ask["priority_class"] = "HP"
     tasks = [
-        {"name": name, "cpu_milli": 0, "memory_mib": 0, "node": "n0", "gpus": [gpu], "preemptible": True, **held}
+        {
+            "name": name,
+            "cpu_milli": 0,
+            "memory_mib": 0,
+            "node": "n0",
+            "gpus": [gpu],
+            "preemptible": True,
+            **held,
+        }
         for gpu, name in enumerate((wrong, right))
     ]
     more.append({"name": "resident", "gpu_count": 0, "cpu_milli": 1, "memory_mib": 0, "node": "n1"})
     cluster = gs.Cluster.from_json(
         {"format": "gpusched.cluster", "version": 2, "now": 0, "nodes": [node, free], "tasks": tasks + more}
     )
-    job = {"name": "new", "pods": [{"count": 1, "cpu_milli": 0, "memory_mib": 0, "priority": 9, "node_selector": node["labels"], **ask}]}
+    job = {
+        "name": "new",
+        "pods": [
+            {
+                "count": 1,
+                "cpu_milli": 0,
+                "memory_mib": 0,
+                "priority": 9,
+                "node_selector": node["labels"],
+                **ask,
+            }
+        ],
+    }
     made = gs.admit(cluster, job, evictions=False)
     assert made.admitted and made.moved == [right]
 
@@ -429,18 +526,43 @@ def test_tasks_that_ask_for_the_same_but_free_different_things(kind: str, names:
 def test_a_plan_of_new_pods_keeps_levels_that_are_label_keys(constraint: str, tmp_path: Path) -> None:
     """Elsewhere the levels may have other numbers: their keys identify them."""
     nodes = [
-        {"name": f"n{n}", "gpu_count": 4, "cpu_milli": 64000, "memory_mib": 65536, "labels": {"zone": "ab"[n], "rack": str(n)}}
+        {
+            "name": f"n{n}",
+            "gpu_count": 4,
+            "cpu_milli": 64000,
+            "memory_mib": 65536,
+            "labels": {"zone": "ab"[n], "rack": str(n)},
+        }
         for n in range(2)
     ]
-    document: dict[str, Any] = {"format": "gpusched.cluster", "version": 2, "now": 0, "nodes": nodes, "tasks": []}
+    document: dict[str, Any] = {
+        "format": "gpusched.cluster",
+        "version": 2,
+        "now": 0,
+        "nodes": nodes,
+        "tasks": [],
+    }
     cluster = gs.Cluster.from_json({**document, "label_levels": ["zone", "rack"]})
     group = "other" if constraint == "avoid" else "g"
-    pods = {"count": 1, "gpu_count": 1, "cpu_milli": 0, "memory_mib": 0, constraint: [{"group": group, "level": "rack"}]}
-    made = gs.admit(cluster, {"name": "new", "pods": [{**pods, "groups": ["g"]} if constraint != "anti_affinity" else pods]})
+    pods = {
+        "count": 1,
+        "gpu_count": 1,
+        "cpu_milli": 0,
+        "memory_mib": 0,
+        constraint: [{"group": group, "level": "rack"}],
+    }
+    made = gs.admit(
+        cluster,
+        {"name": "new", "pods": [{**pods, "groups": ["g"]} if constraint != "anti_affinity" else pods]},
+    )
     assert made.admitted
     file = tmp_path / "plan.json"
     made.plan.to_json(file)
-    for plan in (gs.Plan.from_json(made.plan.to_json()), gs.Plan.from_json(file), pickle.loads(pickle.dumps(made.plan))):
+    for plan in (
+        gs.Plan.from_json(made.plan.to_json()),
+        gs.Plan.from_json(file),
+        pickle.loads(pickle.dumps(made.plan)),
+    ):
         assert plan == made.plan and gs.verify.plan(cluster, plan).ok
         for levels in (["zone", "rack"], ["rack", "zone"], ["rack"], []):
             after = gs.apply(gs.Cluster.from_json({**document, "label_levels": levels}), plan).to_json()

@@ -48,7 +48,10 @@ def test_least_entropy_and_the_papers_greedy(cluster: gs.Cluster) -> None:
     assert all(gpus == list(range(8)) for _, _, gpus in a.pods)
     # Placements as those of `admit` and of plans, which read as tuples, too.
     first = a.pods[0]
-    assert first == (first.task, first.node, first.gpus) == tuple(first) and (first[0], len(first)) == ("train-0", 3)
+    assert first == (first.task, first.node, first.gpus) == tuple(first) and (first[0], len(first)) == (
+        "train-0",
+        3,
+    )
     assert first != ("train-0", first.node, []) and a.pods == list(gs.admit(cluster, job(4, 8)).pods)
     literal = gs.allocate(cluster, job(4, 8), policy="entropy")
     assert literal.per_domain == {"a": 16, "b": 8, "c": 8} and not literal.proven
@@ -102,7 +105,10 @@ def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None
     nodes += [node(f"{s}b", [s], gpu_model="B") for s in "st"]
     c = gs.Cluster.from_json(document(nodes, [], now=0))
     pod = {"cpu_milli": 0, "memory_mib": 0}
-    groups = [{"count": 2, "gpu_count": 4, "gpu_models": ["B"]}, {"count": 3, "gpu_count": 8, "gpu_models": ["A"]}]
+    groups = [
+        {"count": 2, "gpu_count": 4, "gpu_models": ["B"]},
+        {"count": 3, "gpu_count": 8, "gpu_models": ["A"]},
+    ]
     pd = {"name": "pd", "pods": [group | pod for group in groups]}
     traffic = [[0.0, 6.0], [6.0, 0.0]]
     assert gs.allocate(c, pd, traffic=traffic) == gs.allocate(c, pd | {"traffic": traffic})
@@ -122,12 +128,24 @@ def test_keywords_and_the_dict_have_the_same_fields(cluster: gs.Cluster) -> None
 
 def test_an_empty_node_has_a_past() -> None:
     """ASI's third criterion goes by the node's own evictions, not by what its present tasks remember."""
-    nodes = [make_node(name, eviction_count=count) for name, count in (("calm", 0), ("middling", 3), ("volatile", 9))]
-    remembers = {"name": "x", "gpu_count": 0, "cpu_milli": 0, "memory_mib": 0, "node": "calm", "eviction_count": 50}
+    nodes = [
+        make_node(name, eviction_count=count)
+        for name, count in (("calm", 0), ("middling", 3), ("volatile", 9))
+    ]
+    remembers = {
+        "name": "x",
+        "gpu_count": 0,
+        "cpu_milli": 0,
+        "memory_mib": 0,
+        "node": "calm",
+        "eviction_count": 50,
+    }
     with pytest.raises(gs.InvalidInput, match="eviction_count"):
         gs.Cluster.from_json(document(nodes, []))  # version 1 has it for tasks alone
     cluster = gs.Cluster.from_json(document(nodes, [remembers | {"daemon": True}], version=2))
-    assert [node.eviction_count for node in cluster.nodes] == [0, 3, 9] == cluster.nodes.eviction_count.tolist()
+    assert (
+        [node.eviction_count for node in cluster.nodes] == [0, 3, 9] == cluster.nodes.eviction_count.tolist()
+    )
     assert cluster.to_json()["version"] == 2 and gs.Cluster.from_json(cluster.to_json()) == cluster
     new = {"name": "new", "gpu_count": 1, "cpu_milli": 1000, "memory_mib": 0}
     where = {kind: gs.place(cluster, new | {"priority_class": kind}) for kind in ("HP", "LP")}
@@ -228,7 +246,9 @@ def test_moves_free_one_switch() -> None:
     assert not gs.allocate(c, wish).placed
     made = gs.admit(c, wish, evictions=False)
     plan = made.plan
-    assert made.admitted and made.proven and [move.task for move in plan.moves] == ["t0"]  # two GPUs; t2 has four
+    assert (
+        made.admitted and made.proven and [move.task for move in plan.moves] == ["t0"]
+    )  # two GPUs; t2 has four
     with_job = gs.allocation.with_job(c, wish)
     report = gs.verify.plan(with_job, plan)
     assert report.ok, report.violations
@@ -256,7 +276,9 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
         assert part in text
     with pytest.raises(gs.InvalidInput, match=naming("further /0 1")):
         gs.allocate(cluster, job(1, 1), further=[{1: 2}])  # type: ignore[dict-item]
-    with pytest.raises(gs.InvalidInput, match=r"^2 problems:\n  - job: /pods/0: field 'cpu_milli' is missing"):
+    with pytest.raises(
+        gs.InvalidInput, match=r"^2 problems:\n  - job: /pods/0: field 'cpu_milli' is missing"
+    ):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1}]})
     with pytest.raises(gs.InvalidInput, match=naming("job /pods/1 3")):
         gs.allocate(cluster, {"name": "x", "pods": [{"gpu_count": 1, "cpu_milli": 0, "memory_mib": 0}, 3]})
@@ -322,7 +344,12 @@ def test_a_node_may_be_called_as_a_switch() -> None:
     pods = [{"count": 3, "gpu_count": 8, "cpu_milli": 0, "memory_mib": 0}]
     found = gs.allocate(cluster, {"name": "j", "pods": pods})
     assert found.per_domain == {"s0": 8, "s0 (node)": 8, "s1": 8}
-    assert gs.preemption.preempt_gang(cluster, {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}) is None
+    assert (
+        gs.preemption.preempt_gang(
+            cluster, {"name": "j", "mode": "required", "pods": [pods[0] | {"count": 2}]}
+        )
+        is None
+    )
 
 
 def test_the_limits_of_a_caller() -> None:

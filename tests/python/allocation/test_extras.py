@@ -42,7 +42,9 @@ def document(**more):
                 "memory_mib": 1,
                 "gpu_count": 1,
                 "resources": {"pods": 1},
-                "node_affinity": [{"match_expressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}],
+                "node_affinity": [
+                    {"match_expressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+                ],
             },
         ],
         **more,

@@ -49,9 +49,14 @@ def test_nodes_left_uncleared_are_explained(
     assert mentions(capsys.readouterr().out, "2 nodes occupied")
     assert cli.main(["consolidate", cluster_file, "--clear", "n0"]) == 0
     assert mentions(capsys.readouterr().out, "nodes empty")
-    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
+    assert (
+        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "500"]) == 0
+    )
     assert "1 node with 8 GPUs opened" in capsys.readouterr().out
-    assert cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"]) == 0
+    assert (
+        cli.main(["consolidate", cluster_file, "--clear", "n0", "--exempt", "n1", "--open-price", "1001"])
+        == 0
+    )
     assert mentions(capsys.readouterr().out, "price 1001 empty nodes 8")
 
 
@@ -101,7 +106,9 @@ def test_consolidate_polishes(
     assert "the plan verifies" in capsys.readouterr().out
 
 
-def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_frontier_prints_a_table_and_draws(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figure = tmp_path / "frontier.png"
     assert cli.main(["frontier", cluster_file, "--points", "4", "--plot", str(figure)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -113,7 +120,9 @@ def test_frontier_prints_a_table_and_draws(cluster_file: str, tmp_path: Path, ca
     assert mentions(capsys.readouterr().err, "--points 0 1 1000")
 
 
-def test_a_goal_reports_whether_it_is_reached(cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_goal_reports_whether_it_is_reached(
+    cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = str(tmp_path / "goal.json")
     assert cli.main(["consolidate", cluster_file, "--goal", "count=1,gpu_count=1", "-o", plan]) == 0
     assert "the goal is reached: " in capsys.readouterr().out

@@ -83,11 +83,19 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
             ["--shapes 'x'", "--by", "required CLUSTER.json"],
         ),
         (["consolidate", "c.json", "--policies", "fewest_pods"], ["'fewest_pods' KIND=NAME"]),
-        (["consolidate", "c.json", "--policies", "ejection_rule=a,ejection_rule=b"], ["ejection_rule=a,ejection_rule=b"]),
-        (["consolidate", "c.json", "--policies", "ejection_rule=a", "--policies", "ejection_rule=b"], ["'ejection_rule'"]),
+        (
+            ["consolidate", "c.json", "--policies", "ejection_rule=a,ejection_rule=b"],
+            ["ejection_rule=a,ejection_rule=b"],
+        ),
+        (
+            ["consolidate", "c.json", "--policies", "ejection_rule=a", "--policies", "ejection_rule=b"],
+            ["'ejection_rule'"],
+        ),
     ],
 )
-def test_all_options_that_cannot_be_parsed_are_reported(arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_options_that_cannot_be_parsed_are_reported(
+    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(arguments)
     assert raised.value.code == 2
@@ -101,7 +109,18 @@ def test_all_options_that_cannot_be_parsed_are_reported(arguments: list[str], pa
     ("arguments", "parts"),
     [
         (
-            ["consolidate", "CLUSTER", "--depth", "0", "--exempt", "nowhere", "--seed", "-1", "--rounds", "0"],
+            [
+                "consolidate",
+                "CLUSTER",
+                "--depth",
+                "0",
+                "--exempt",
+                "nowhere",
+                "--seed",
+                "-1",
+                "--rounds",
+                "0",
+            ],
             ["--exempt unknown node 'nowhere'", "--seed -1", "--depth 0", "--rounds 0"],
         ),
         (
@@ -199,9 +218,13 @@ def test_a_bad_job_is_reported_with_its_file(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("command", ["admit", "allocate"])
-def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_is_not_there_is_answered_with_those_that_wait(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster = tmp_path / "cluster.json"
-    tasks = [make_task(f"t{i}", job=f"ml/train-{i}") for i in range(12)] + [make_task("runs", job="ml/runs", node="n0", gpus=[0])]
+    tasks = [make_task(f"t{i}", job=f"ml/train-{i}") for i in range(12)] + [
+        make_task("runs", job="ml/runs", node="n0", gpus=[0])
+    ]
     cluster.write_text(json.dumps(document([make_node("n0")], tasks)))
     assert cli.main([command, str(cluster), "ml/x"]) == 2
     said = capsys.readouterr().err
@@ -232,7 +255,11 @@ def test_a_job_that_is_not_there_is_answered_with_those_that_wait(command: str, 
     ],
 )
 def test_options_that_would_be_ignored_are_refused(
-    arguments: list[str], parts: list[str], cluster_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    parts: list[str],
+    cluster_file: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     plan = str(tmp_path / "plan.json")
     gs.consolidate(gs.Cluster.from_json(cluster_file)).to_json(plan)

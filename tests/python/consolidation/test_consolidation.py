@@ -82,7 +82,10 @@ def test_policies_by_name(small: gs.Cluster) -> None:
     for kind, known in names.items():
         for name in known:
             assert gs.verify.plan(small, gs.consolidate(small, preset="fast", policies={kind: name})).ok
-    assert gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"}) != preset
+    assert (
+        gs.consolidate(small, policies={"node_order": "fewest_pods", "destination_ranking": "group_order"})
+        != preset
+    )
     with pytest.raises(gs.InvalidInput, match=naming("node_order 'fewest_pots' 'fewest_pods'")):
         gs.consolidate(small, policies={"node_order": "fewest_pots"})
     with pytest.raises(gs.InvalidInput, match=naming("policies /node_orders unknown 'node_order'")):
@@ -341,7 +344,9 @@ def test_find_obstacles(tiny: gs.Cluster) -> None:
     assert [i for i, obstacle in enumerate(obstacles) if obstacle == "none"] == [0, 2]
     assert obstacles[1] == "gpu"
     task = next(t for t in tiny.tasks if t.node is not None)
-    assert gs.allocation.find_obstacles(tiny, task, old_copy="stays") == gs.allocation.find_obstacles(tiny, task.name)
+    assert gs.allocation.find_obstacles(tiny, task, old_copy="stays") == gs.allocation.find_obstacles(
+        tiny, task.name
+    )
     home = tiny.nodes.index(task.node)
     assert gs.allocation.find_obstacles(tiny, task, old_copy="leaves")[home] == "none"
     assert tiny.tasks[task.name].node == task.node  # the cluster is as it was
@@ -352,7 +357,15 @@ def test_find_obstacles(tiny: gs.Cluster) -> None:
 def test_all_bad_options_come_at_once(tiny: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidate(tiny, seed=2**64, depth=0, exempt=["nowhere"], max_moves=2**70)
-    assert mention(sorted(raised.value.problems), ["depth 0 1 16", "exempt unknown node 'nowhere'", f"max_moves {2 ** 70} 0 9223372036854775807", f"seed {2 ** 64} 0 18446744073709551615"])
+    assert mention(
+        sorted(raised.value.problems),
+        [
+            "depth 0 1 16",
+            "exempt unknown node 'nowhere'",
+            f"max_moves {2**70} 0 9223372036854775807",
+            f"seed {2**64} 0 18446744073709551615",
+        ],
+    )
     with pytest.raises(gs.InvalidInput) as raised:
         gs.consolidation.explain(tiny, gs.consolidate(tiny), "here", max_disrupted=-1)
     assert mention(raised.value.problems, ["node unknown 'here'", "max_disrupted -1 0"])
@@ -442,7 +455,10 @@ def test_a_node_order_in_python_is_called_once_a_round(small: gs.Cluster) -> Non
 
 
 def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) -> None:
-    for name, f in (("unit", lambda c: np.ones(len(c.nodes), dtype=int)), ("gpus", lambda c: c.nodes.gpu_count)):
+    for name, f in (
+        ("unit", lambda c: np.ones(len(c.nodes), dtype=int)),
+        ("gpus", lambda c: c.nodes.gpu_count),
+    ):
         by_function = gs.consolidate(small, policies={"node_weight": f})
         assert by_function == gs.consolidate(small, policies={"node_weight": name})
     asked: list[gs.Cluster] = []
@@ -451,7 +467,9 @@ def test_weights_and_groups_in_python_are_those_of_the_names(small: gs.Cluster) 
         asked.append(cluster)
         return [0] * len(cluster.nodes)
 
-    plan = gs.consolidate(small, policies={"partitioner": one_group, "node_order": "fewest_pods"}, preset="fast")
+    plan = gs.consolidate(
+        small, policies={"partitioner": one_group, "node_order": "fewest_pods"}, preset="fast"
+    )
     assert asked == [small] and plan.moves and gs.verify.plan(small, plan).ok
     # Nodes in no group neither leave nor receive.
     chosen = [0 if i < 200 else -1 for i in range(len(small.nodes))]
@@ -511,7 +529,10 @@ def test_a_price_trades_gpus_for_moves(small: gs.Cluster) -> None:
     everything, some = gs.consolidate(small), gs.consolidate(small, price=2500)
     assert some.stats["price"] == 2500
     assert 0 < some.stats["vacated_gpus"] < everything.stats["vacated_gpus"]
-    assert some.stats["value_milli"] == 1000 * some.stats["vacated_weight"] - 2500 * some.stats["relocation_cost"]
+    assert (
+        some.stats["value_milli"]
+        == 1000 * some.stats["vacated_weight"] - 2500 * some.stats["relocation_cost"]
+    )
     with pytest.raises(gs.errors.InvalidInput, match=naming("price -1 0 1000000000")):
         gs.consolidate(small, price=-1)
 
@@ -537,7 +558,9 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     assert (table.vacated_weight <= table.weight_at_most).all()
     assert (table.value_milli <= table.value_at_most_milli).all()
     assert [point.vacated_gpus_at_most for point in frontier.points] == list(table.weight_at_most)
-    assert {point.vacated_gpus_at_most for point in gs.frontier(small, points=2, objective="nodes").points} == {None}
+    assert {
+        point.vacated_gpus_at_most for point in gs.frontier(small, points=2, objective="nodes").points
+    } == {None}
     for point in frontier.points:
         assert gs.verify.plan(small, point.plan).ok
         assert len(point.plan.moves) == point.moves
@@ -555,7 +578,11 @@ def test_a_goal_is_reached_by_few_moves() -> None:
     # Slots for eight GPUs: only empty nodes have them. The locked task stays.
     goal = {"slots": {"gpu_count": 8}, "count": 3}
     out_of_reach = gs.consolidate(cluster, goal=goal)
-    assert (out_of_reach.stats["goal_after"], out_of_reach.goal_reached, out_of_reach.goal) == (2, False, goal)
+    assert (out_of_reach.stats["goal_after"], out_of_reach.goal_reached, out_of_reach.goal) == (
+        2,
+        False,
+        goal,
+    )
     assert gs.consolidate(cluster, goal={"slots": {"gpu_count": 8, "cpu_milli": 1000}}).goal_reached
     without = gs.consolidate(cluster)
     assert (without.goal, without.goal_reached) == (None, None)
@@ -599,7 +626,9 @@ def test_any_moves_become_a_plan() -> None:
     ordered = gs.order_into_waves(cluster, [("small", "n1"), ("fixed", "n0")])
     assert [(move.task, move.to) for move in ordered.plan.moves] == [("small", "n1")]
     assert ordered.plan.vacated_nodes == ["n0"] and gs.verify.plan(cluster, ordered.plan).ok
-    assert [(why.task, why.to_node, why.fate, why.fixed_by) for why in ordered.dropped] == [("fixed", "n0", "task_stays", "locked")]
+    assert [(why.task, why.to_node, why.fate, why.fixed_by) for why in ordered.dropped] == [
+        ("fixed", "n0", "task_stays", "locked")
+    ]
     assert mentions(str(ordered.dropped[0]), "task 'fixed' locked")
     # GPUs that are named are taken, and no others.
     free = cluster.nodes["n1"].idle_gpus[-1]
@@ -665,7 +694,10 @@ def test_empty_nodes_are_opened_at_a_price() -> None:
     assert not gs.consolidate(cluster, clear=["a"], exempt=["b"], open_price=1001).moves
     with pytest.raises(gs.InvalidInput, match=naming("open_price 700 1000")):
         gs.consolidate(cluster, open_price=700)
-    assert gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate == "too_dear"
+    assert (
+        gs.consolidation.explain(cluster, nothing, "a", clear=["a"], exempt=["b"], open_price=2000).fate
+        == "too_dear"
+    )
     closed = gs.consolidation.bound(cluster)
     opened = gs.consolidation.bound(cluster, open_price=1000)
     assert opened["vacated_gpus_at_most"] >= closed["vacated_gpus_at_most"]
@@ -730,10 +762,19 @@ def small(nodes: dict[str, int], tasks: list[dict[str, Any]]) -> gs.Cluster:
         "format": "gpusched.cluster",
         "version": 1,
         "nodes": [
-            {"name": name, "gpu_count": gpus, "cpu_milli": 8000, "memory_mib": 8000, **({"gpu_model": "A"} if gpus else {})}
+            {
+                "name": name,
+                "gpu_count": gpus,
+                "cpu_milli": 8000,
+                "memory_mib": 8000,
+                **({"gpu_model": "A"} if gpus else {}),
+            }
             for name, gpus in nodes.items()
         ],
-        "tasks": [{"cpu_milli": 0, "memory_mib": 0, "gpus": list(range(task["gpu_count"])), **task} for task in tasks],
+        "tasks": [
+            {"cpu_milli": 0, "memory_mib": 0, "gpus": list(range(task["gpu_count"])), **task}
+            for task in tasks
+        ],
     }
     return gs.Cluster.from_json(document)
 
@@ -787,7 +828,11 @@ def test_a_plan_holds_its_price() -> None:
     cluster = gs.sim.generate_cluster(nodes=200, seed=3)
     plan = gs.consolidate(cluster, price=500)
     document = plan.to_json()
-    assert plan.price == document["price"] == plan.stats["price"] == 500 and "cost" not in document and plan.cost == {}
+    assert (
+        plan.price == document["price"] == plan.stats["price"] == 500
+        and "cost" not in document
+        and plan.cost == {}
+    )
     assert gs.Plan.from_json(document) == plan and gs.verify.plan(cluster, document).ok
     free = gs.consolidate(cluster, price=0)
     assert free.price is None and "price" not in free.to_json()

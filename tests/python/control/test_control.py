@@ -86,7 +86,12 @@ def test_a_controller_decides_and_its_log_replays() -> None:
 def test_parameters_are_those_of_the_papers_table_1() -> None:
     found = gs.control.Controller(mig=gs.control.mig_layout("A100-40GB", [("2g", 0)])).config
     options, tenant = found["options"], found["host"]["tenants"][0]
-    assert (tenant["tau_ms"], options["persistence"], options["dwell"], options["cool_down"]) == (15, 3, 256, 128)
+    assert (tenant["tau_ms"], options["persistence"], options["dwell"], options["cool_down"]) == (
+        15,
+        3,
+        256,
+        128,
+    )
     levels = {"quota_levels": (50, 100), "io_levels_mb_s": (100, 500)}
     for name, (least, most) in levels.items():
         assert least <= min(options[name]) and max(options[name]) <= most
@@ -102,7 +107,10 @@ def test_events_give_their_reason() -> None:
     for _ in range(4):
         controller.step(window(25.0, 15e9))
         events += controller.events
-    assert [(e.row, e.before, e.after) for e in events] == [("tail_high", "observe", "suspect"), ("throttle", "suspect", "guarded")]
+    assert [(e.row, e.before, e.after) for e in events] == [
+        ("tail_high", "observe", "suspect"),
+        ("throttle", "suspect", "guarded"),
+    ]
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
 
 
@@ -185,7 +193,10 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
         assert full[f"{name}_high"] == pytest.approx(x.max())
     assert static.served_pct == static.work_pct == 100 and static.changes_per_h == 0
     one = {"seeds": [0], "duration_s": 60}
-    assert gs.sim.compare_hosts(["static"], overrides={"tau_ms": 12.0, "threshold_ms": 10.0}, **one)[0].target_ms == "12"
+    assert (
+        gs.sim.compare_hosts(["static"], overrides={"tau_ms": 12.0, "threshold_ms": 10.0}, **one)[0].target_ms
+        == "12"
+    )
     assert gs.sim.compare_hosts(["static"], scenario="two_services", **one)[0].target_ms == "15/15"
     with pytest.raises(gs.InvalidInput, match="seeds: none"):
         gs.sim.compare_hosts(["static"], seeds=[])
@@ -203,8 +214,16 @@ def test_variants_compare_with_their_spread(capsys: pytest.CaptureFixture[str]) 
 def test_settings_of_the_controller_are_overridden() -> None:
     """E3: each reaches the controller, and the threshold leaves the target of the requests as it is."""
     _, plain = gs.sim.record_host(duration_s=2)
-    assert plain["options"]["quota_levels"] == [50] and plain["options"]["io_levels_mb_s"] == [500]  # as docs/control.md says
-    changed = {"persistence": 5, "window_s": 1.0, "dwell": 64, "quota_levels": [90, 60], "io_levels_mb_s": [400, 100]}
+    assert plain["options"]["quota_levels"] == [50] and plain["options"]["io_levels_mb_s"] == [
+        500
+    ]  # as docs/control.md says
+    changed = {
+        "persistence": 5,
+        "window_s": 1.0,
+        "dwell": 64,
+        "quota_levels": [90, 60],
+        "io_levels_mb_s": [400, 100],
+    }
     _, config = gs.sim.record_host(duration_s=2, overrides={**changed, "threshold_ms": 12.5})
     assert {name: config["options"][name] for name in changed} == changed
     assert config["host"]["tenants"][0]["tau_ms"] == 12.5
@@ -251,7 +270,10 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     full = gs.control.variant_flags("full")
     assert gs.control.variant_flags("paper") == {**full, "join_guards": True, "own_gpu_first": True}
-    assert gs.control.variant_flags("paper_largest") == {**gs.control.variant_flags("paper"), "largest_first": True}
+    assert gs.control.variant_flags("paper_largest") == {
+        **gs.control.variant_flags("paper"),
+        "largest_first": True,
+    }
     assert gs.control.variant_flags("no_guards") == {**full, "guard_io": False, "guard_mps": False}
     assert gs.control.variant_flags("no_placement") == {**full, "place": False}
     assert gs.control.variant_flags("no_mig") == {**full, "mig": False}
@@ -299,7 +321,9 @@ def test_ours_and_llm_mode() -> None:
     rows = gs.sim.read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,9,8\n")
     assert rows == [(0.0, 9, 8)]
     trace = [(float(k), 100, 10) for k in range(50)]
-    run = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=60, scenario="llm", overrides={"llm_requests": trace})
+    run = gs.sim.simulate_host(
+        variant="static", seeds=[0], duration_s=60, scenario="llm", overrides={"llm_requests": trace}
+    )
     assert abs(run.arrived[0] - 20 * 60) <= 1  # from the first moment to the last
     assert 0 < run.decoded[0] <= run.completed[0]
     with pytest.raises(gs.InvalidInput, match="column 'TIMESTAMP' is missing"):
@@ -310,7 +334,12 @@ def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
     azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,9,8\n"
     file = tmp_path / "azure.csv"
     file.write_text(azure)
-    assert gs.sim.read_llm_trace(file) == gs.sim.read_llm_trace(str(file)) == gs.sim.read_llm_trace(azure) == [(0.0, 9, 8)]
+    assert (
+        gs.sim.read_llm_trace(file)
+        == gs.sim.read_llm_trace(str(file))
+        == gs.sim.read_llm_trace(azure)
+        == [(0.0, 9, 8)]
+    )
     with pytest.raises(gs.BackendError, match="no.csv"):
         gs.sim.read_llm_trace(tmp_path / "no.csv")
     with pytest.raises(gs.InvalidInput, match="azure.csv:2: ContextTokens"):
@@ -379,7 +408,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["replay-audit", log, "--config", file]) == 1
 
 
-def summary_of(config: dict[str, Any], lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def summary_of(
+    config: dict[str, Any], lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
     file, signals = tmp_path / "host.json", tmp_path / "signals.jsonl"
     file.write_text(json.dumps(config))
     signals.write_text("".join(line.rstrip("\n") + "\n" for line in lines))
@@ -392,13 +423,17 @@ def numbers(line: str) -> list[float]:
     return [float(x) for x in re.findall(r"-?[0-9]+(?:\.[0-9]+)?", line.replace(",", ""))]
 
 
-def test_a_dry_run_ends_with_a_summary_to_judge_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_ends_with_a_summary_to_judge_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Time above the target as recorded and by estimate, actions by kind, cost."""
     options = {"duration_s": 1800, "overrides": {"serial_fraction": 0.65}}
     log, _ = gs.sim.record_host(0, variant="static", **options)
     _, full = gs.sim.record_host(0, variant="full", **options)
     head, above, mean, wished, cost, last = summary_of(full, log.splitlines(), tmp_path, capsys)
-    p99 = np.array([json.loads(line)["observation"]["tenants"][0][3] for line in log.splitlines()], dtype=float)
+    p99 = np.array(
+        [json.loads(line)["observation"]["tenants"][0][3] for line in log.splitlines()], dtype=float
+    )
     p99 = p99[np.isfinite(p99)]
     assert head.startswith(f"T1, target 15 ms: {len(p99)} windows")
     before, after = numbers(above)
@@ -423,9 +458,15 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(tmp_path: Path, capsys: pytes
     # Windows without a p99 are counted, and a recording of nothing else has no figures.
     unknown = [json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(20)]
     assert summary_of(config(), unknown, tmp_path, capsys)[0] == "T1, target 15 ms: no window with a p99"
-    assert mentions(summary_of(
-        config(), [*quiet, *(json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(50, 70))], tmp_path, capsys
-    )[0], "20 windows p99")
+    assert mentions(
+        summary_of(
+            config(),
+            [*quiet, *(json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(50, 70))],
+            tmp_path,
+            capsys,
+        )[0],
+        "20 windows p99",
+    )
 
 
 def test_commands_report_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -472,10 +513,15 @@ def test_timeline(tmp_path: Path) -> None:
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     left, bottom = ax.transData.transform((ax.get_xlim()[0], ax.get_ylim()[0]))
     assert all(box.x0 >= left - 1 and box.y0 >= bottom - 1 for box in boxes)  # inside the axes
-    heights = {line.get_label(): set(line.get_ydata()) for line in ax.lines if not line.get_label().startswith("_")}
+    heights = {
+        line.get_label(): set(line.get_ydata()) for line in ax.lines if not line.get_label().startswith("_")
+    }
     assert all(len(at) == 1 for at in heights.values()) and len(set.union(*heights.values())) == len(heights)
     assert plotting.plot_control(log, options, "T1", ax) is ax
-    for bad in (lambda: plotting.plot_control(log, options, "T2"), lambda: plotting.plot_control("", options)):
+    for bad in (
+        lambda: plotting.plot_control(log, options, "T2"),
+        lambda: plotting.plot_control("", options),
+    ):
         with pytest.raises(gs.InvalidInput):
             bad()
     assert cli.main(["simulate-host", "--variants", "full", "--seeds", "1", "--duration-s", "600", "--plot",

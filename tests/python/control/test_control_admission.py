@@ -37,7 +37,10 @@ def test_newcomers_wait_in_turn() -> None:
     first = queue.offer(controller, Newcomer(id=1))
     assert first.verdict == "admitted" and first.place is not None and first.newcomer.id == 1
     full = quiet(p99=16.0)
-    verdicts = [queue.offer(full, Newcomer(id=i, service_class=c)).verdict for i, c in ((2, 1), (3, 1), (4, 1), (5, 0))]
+    verdicts = [
+        queue.offer(full, Newcomer(id=i, service_class=c)).verdict
+        for i, c in ((2, 1), (3, 1), (4, 1), (5, 0))
+    ]
     assert verdicts == ["queued", "queued", "rejected", "queued"]
     assert [n.id for n in queue.waiting] == [5, 2, 3] and len(queue) == 3
     assert queue.next(full) is None
@@ -73,7 +76,10 @@ def test_newcomers_are_values() -> None:
 )
 def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> None:
     queue = AdmissionQueue()
-    for call in (lambda: queue.offer(quiet(), Newcomer(**keywords)), lambda: find_place(quiet(), Newcomer(**keywords))):
+    for call in (
+        lambda: queue.offer(quiet(), Newcomer(**keywords)),
+        lambda: find_place(quiet(), Newcomer(**keywords)),
+    ):
         with pytest.raises(gs.InvalidInput, match=naming(message)):
             call()
     assert len(queue) == 0

@@ -60,7 +60,9 @@ def test_the_nodes_behind_a_figure_are_named(mixed: gs.Cluster) -> None:
     for row in gs.fragmentation.report(mixed, [(1, 8), (4, 32), (8, 128)]):
         found = gs.fragmentation.unusable_nodes(mixed, (row.gpus, row.cpu_cores))
         assert sum(r.gpus for r in found if r.cause == "stranded") == pytest.approx(row.stranded)
-        assert sum(r.gpus for r in found if r.cause == "insufficient_cpu") == pytest.approx(row.insufficient_cpu)
+        assert sum(r.gpus for r in found if r.cause == "insufficient_cpu") == pytest.approx(
+            row.insufficient_cpu
+        )
         for r in found:
             assert r.tasks == [task.name for task in mixed.nodes[r.node].tasks]
     with pytest.raises(gs.InvalidInput, match=r"shapes\[0\]"):

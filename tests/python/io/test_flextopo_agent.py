@@ -72,7 +72,9 @@ class Steps:
 
 
 def attributes(document: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(node["attributes"] for node in document["spec"]["nodes"] if node["id"] == name)
+    found: dict[str, Any] = next(
+        node["attributes"] for node in document["spec"]["nodes"] if node["id"] == name
+    )
     return found
 
 
@@ -90,15 +92,25 @@ def test_an_object_is_read_back(preset: str, tmp_path: Path) -> None:
     document = gs.io.flextopo_to_json(graph, "10.0.0.1")
     assert document["metadata"]["name"] == "10.0.0.1" and document["kind"] == "FlexTopo"
     back = read_back(document, tmp_path)
-    assert [v for v in back.vertices if v["kind"] == "gpu"] == [v for v in graph.vertices if v["kind"] == "gpu"]
-    assert (back.numa_nodes, back.sockets, back.free_gpus) == (graph.numa_nodes, graph.sockets, graph.free_gpus)
+    assert [v for v in back.vertices if v["kind"] == "gpu"] == [
+        v for v in graph.vertices if v["kind"] == "gpu"
+    ]
+    assert (back.numa_nodes, back.sockets, back.free_gpus) == (
+        graph.numa_nodes,
+        graph.sockets,
+        graph.free_gpus,
+    )
     assert back.hardware()["numa_nodes"] == graph.hardware()["numa_nodes"]
-    assert gs.io.flextopo_to_json(back, "10.0.0.1") == gs.io.flextopo_to_json(read_back(document, tmp_path), "10.0.0.1")
+    assert gs.io.flextopo_to_json(back, "10.0.0.1") == gs.io.flextopo_to_json(
+        read_back(document, tmp_path), "10.0.0.1"
+    )
 
 
 def recorded() -> Iterator[Any]:
     folders = ("flextopo", "hwloc", "nvidia-smi-topo", "nccl-topo")
-    files = [path for folder in folders if (DATA / folder).is_dir() for path in sorted((DATA / folder).iterdir())]
+    files = [
+        path for folder in folders if (DATA / folder).is_dir() for path in sorted((DATA / folder).iterdir())
+    ]
     for path in files or [Path("none")]:
         yield pytest.param(path, id=path.name)
 
@@ -131,8 +143,14 @@ def test_only_changes_are_published() -> None:
     last = machine.published[-1]
     assert attributes(last, "gpu-1") == {**attributes(last, "gpu-1"), "status": "used", "usedBy": "team/a"}
     assert attributes(last, "gpu-2")["status"] == "free"
-    assert [attributes(last, name).get("usedBy") for name in ("core-0", "core-1", "core-9")] == ["team/a", None, "team/b"]
-    assert [attributes(last, name).get("usedBy") for name in ("coregroup-0", "coregroup-1", "coregroup-2")] == ["team/a", "team/b", None]
+    assert [attributes(last, name).get("usedBy") for name in ("core-0", "core-1", "core-9")] == [
+        "team/a",
+        None,
+        "team/b",
+    ]
+    assert [
+        attributes(last, name).get("usedBy") for name in ("coregroup-0", "coregroup-1", "coregroup-2")
+    ] == ["team/a", "team/b", None]
     machine.lose(1)
     assert agent.check_hardware() == [("gpu_failed", 1)] and agent.publish()
     last = machine.published[-1]
@@ -195,7 +213,10 @@ def test_the_loop_polls_holders_often_and_hardware_now_and_then() -> None:
     machine.agent().run(interval_s=5, poll_s=1, stop=steps, tell=told.append)
     assert told == ["published node-1", "published node-1", "GPU 7: failed", "published node-1"]
     assert steps.waited == [1] * 12 and len(machine.published) == 3
-    assert attributes(machine.published[1], "gpu-0")["usedBy"] == "a" and attributes(machine.published[1], "gpu-7")["status"] == "free"
+    assert (
+        attributes(machine.published[1], "gpu-0")["usedBy"] == "a"
+        and attributes(machine.published[1], "gpu-7")["status"] == "free"
+    )
 
 
 def test_the_loop_goes_on_after_failures() -> None:
@@ -211,7 +232,18 @@ def test_the_loop_goes_on_after_failures() -> None:
         },
     )
     machine.agent().run(interval_s=5, poll_s=1, stop=steps, tell=told.append)
-    assert mention(told, ["node-1", "hardware nvidia-smi", "holders holders['a'].gpus 64", "publish 1", "publish 2", "publish 4", "node-1"])
+    assert mention(
+        told,
+        [
+            "node-1",
+            "hardware nvidia-smi",
+            "holders holders['a'].gpus 64",
+            "publish 1",
+            "publish 2",
+            "publish 4",
+            "node-1",
+        ],
+    )
     machine.broken = "gone"
     with pytest.raises(gs.BackendError, match="gone"):
         machine.agent().run(stop=Steps(1))
@@ -248,7 +280,9 @@ def test_watch_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert json.loads(text.result())["kind"] == "FlexTopo" and pipe.is_fifo()
 
 
-def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_with_kubectl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine, seen = tmp_path / "topo.txt", tmp_path / "seen.json"
     machine.write_text(TOPO)
     tool = tmp_path / "bin" / "kubectl"
@@ -262,7 +296,9 @@ def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     arguments, document = seen.read_text().split("\n", 1)
     assert arguments == "apply --server-side --force-conflicts --field-manager=gpusched -f -"
     assert json.loads(document)["kind"] == "FlexTopo"
-    tool.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested resource')\n")
+    tool.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested resource')\n"
+    )
     assert cli.main(words) == 2
     assert mentions(capsys.readouterr().err, "kubectl error")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -276,16 +312,26 @@ def test_watch_with_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
         (["watch"], "expected either a FILE or --this-machine"),
         (["watch", "topo.txt", "--once"], "--name: missing; a FILE does not say which node the machine is"),
         (["watch", "topo.txt", "--name", "a"], "expected --output, --kubectl, or --once"),
-        (["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3"], "nothing is repeated with --once"),
+        (
+            ["watch", "topo.txt", "--name", "a", "--once", "--interval-s", "3"],
+            "nothing is repeated with --once",
+        ),
         (["watch", "topo.txt", "--name", "a", "--kubectl", "-o", "x.json"], "expected one of them"),
         (["watch", "topo.txt", "--name", "a", "--once", "--dot"], "--dot: not an option of topology watch"),
-        (["watch", "topo.txt", "--name", "A_B", "--once"], "name: 'A_B'; expected a name as Kubernetes accepts it"),
+        (
+            ["watch", "topo.txt", "--name", "A_B", "--once"],
+            "name: 'A_B'; expected a name as Kubernetes accepts it",
+        ),
         (["show", "topo.txt", "--once"], "--once: not an option of topology show"),
         (["show", "topo.txt", "--poll-s", "2"], "--poll-s: not an option of topology show"),
     ],
 )
 def test_mistakes(
-    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "topo.txt").write_text(TOPO)

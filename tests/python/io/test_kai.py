@@ -44,7 +44,9 @@ def test_messages_about_other_files_name_their_content(tmp_path, archive):
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as out:
         out.writestr("a.txt", "a")
-    with pytest.raises(gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"):
+    with pytest.raises(
+        gs.InvalidInput, match="expected a zip archive with snapshot.json, found 1 other files"
+    ):
         gs.io.read_kai_snapshot(other)
     cut = tmp_path / "cut.zip"
     cut.write_bytes(other.read_bytes()[:-30])

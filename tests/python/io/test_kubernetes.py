@@ -27,7 +27,10 @@ def pod(name, gpus, on=None, owner=None, labels=None, **more):
     metadata = {"name": name, "namespace": "ml", "labels": labels or {}}
     if owner is not None:
         metadata["ownerReferences"] = [{"kind": owner, "name": f"of-{name}", "controller": True}]
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}], **more}
+    spec = {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": str(gpus)}}}],
+        **more,
+    }
     if on is not None:
         spec["nodeName"] = on
     status = {"phase": "Running" if on else "Pending"}
@@ -39,7 +42,11 @@ def a_list(*items):
 
 
 DOCUMENT = a_list(
-    node("n0"), node("n1", unschedulable=True), pod("a", 2, "n0", "ReplicaSet"), pod("b", 8, owner="Job"), pod("bare", 1, "n0")
+    node("n0"),
+    node("n1", unschedulable=True),
+    pod("a", 2, "n0", "ReplicaSet"),
+    pod("b", 8, owner="Job"),
+    pod("bare", 1, "n0"),
 )
 
 
@@ -59,7 +66,11 @@ def test_a_document_a_file_a_folder_and_parts_are_one_cluster(tmp_path):
 def test_the_report_lists_how_each_thing_was_read():
     reading = gs.io.read_kubernetes(DOCUMENT)
     rows = {(row.kind, row.what): row for row in reading.report.rows}
-    assert (rows["Node", "cordons"].fidelity, rows["Node", "cordons"].count, rows["Node", "cordons"].examples) == ("exact", 1, ["n1"])
+    assert (
+        rows["Node", "cordons"].fidelity,
+        rows["Node", "cordons"].count,
+        rows["Node", "cordons"].examples,
+    ) == ("exact", 1, ["n1"])
     assert rows["Pod", "requests"].fidelity == "exact"
     assert "PriorityClass" in [absent.kind for absent in reading.report.absent]
     assert str(reading) == str(reading.report)
@@ -140,13 +151,34 @@ def test_loaders_of_snapshots_name_the_import(tmp_path):
 def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
     path, out, report = (str(tmp_path / name) for name in ("all.json", "cluster.json", "report.json"))
     (tmp_path / "all.json").write_text(json.dumps(DOCUMENT))
-    assert cli.main(["import", "kubernetes", path, "-o", out, "--report", report, "--evict-bare-pods", "--examples", "1"]) == 0
+    assert (
+        cli.main(
+            [
+                "import",
+                "kubernetes",
+                path,
+                "-o",
+                out,
+                "--report",
+                report,
+                "--evict-bare-pods",
+                "--examples",
+                "1",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "2 nodes, 16 GPUs, 3 tasks" in said
     assert "Node, cordons" in said
     assert gs.Cluster.from_json(out) == gs.io.read_kubernetes(path, evict_bare_pods=True).cluster
     assert json.loads((tmp_path / "report.json").read_text())["rows"]
-    for command in (["report", path], ["consolidate", path], ["preempt", path, "ml/b"], ["allocate", path, "ml/of-b"]):
+    for command in (
+        ["report", path],
+        ["consolidate", path],
+        ["preempt", path, "ml/b"],
+        ["allocate", path, "ml/of-b"],
+    ):
         assert cli.main(command) == 2, command
         assert "`gpusched import kubernetes`" in capsys.readouterr().err
     assert cli.main(["import", "kubernetes", path, "-o", path]) == 2
@@ -176,7 +208,9 @@ def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     said = capsys.readouterr().out
     assert mentions(said, "GPU dedicated=serving:NoSchedule")
     assert "usable_by=TASK" in said and "vacated nodes with taints" not in said
-    assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0  # a job: its pending pod
+    assert (
+        cli.main(["consolidate", cluster, "--goal", "empty_nodes=1,usable_by=ml/of-big"]) == 0
+    )  # a job: its pending pod
     said = capsys.readouterr().out
     assert mentions(said, "vacated nodes GPU dedicated=serving:NoSchedule")
     assert "not counted" not in said
@@ -188,7 +222,14 @@ def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
 
 
 def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
-    cluster = imported(tmp_path, node("a"), node("b"), pod("web", 4, "a", "Job"), pod("bare", 8), pod("other", 3, "b", "StatefulSet"))
+    cluster = imported(
+        tmp_path,
+        node("a"),
+        node("b"),
+        pod("web", 4, "a", "Job"),
+        pod("bare", 8),
+        pod("other", 3, "b", "StatefulSet"),
+    )
     capsys.readouterr()
     assert cli.main(["allocate", cluster, "ml/bare"]) == 1
     assert "ml/bare: not placed" in capsys.readouterr().out
@@ -208,7 +249,9 @@ def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
     mig = {"nvidia.com/mig-1g.10gb": "4"}
     held = pod("m", 0, "a", "ReplicaSet")
     held["spec"]["containers"][0]["resources"]["requests"] = {"nvidia.com/mig-1g.10gb": "3"}
-    cluster = imported(tmp_path, node("a", devices=mig), node("b", unschedulable=True), held, pod("x", 2, "b", "Job"))
+    cluster = imported(
+        tmp_path, node("a", devices=mig), node("b", unschedulable=True), held, pod("x", 2, "b", "Job")
+    )
     capsys.readouterr()
     assert cli.main(["report", cluster]) == 0
     said = capsys.readouterr().out

@@ -33,7 +33,9 @@ def cases(*files):
 
 def is_valid(kind, text):
     """Whether some version's schema accepts the document: each accepts only its own."""
-    return any(schema(kind, version).is_valid(json.loads(text)) for known, version in VERSIONS if known == kind)
+    return any(
+        schema(kind, version).is_valid(json.loads(text)) for known, version in VERSIONS if known == kind
+    )
 
 
 def read(kind, text, tmp_path):

@@ -11,7 +11,9 @@ from gpusched import cli
 from messages import mentions, naming
 
 SAMPLES = Path(__file__).parents[2] / "golden" / "io" / "slurm"
-NODES, JOBS, PARTITIONS, TOPOLOGY = (SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf"))
+NODES, JOBS, PARTITIONS, TOPOLOGY = (
+    SAMPLES / name for name in ("nodes.txt", "jobs.txt", "partitions.txt", "topology.conf")
+)
 DOCUMENT = json.loads((SAMPLES / "cluster-v0.0.43.json").read_text())
 
 
@@ -39,13 +41,18 @@ def test_readings_are_reported_copied_and_pickled():
 
 def test_options_decide_evictions_and_pending_arrays():
     def task(name, **options):
-        return next(t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name)
+        return next(
+            t for t in gs.io.read_slurm(NODES, JOBS, PARTITIONS, **options).cluster.tasks if t.name == name
+        )
 
     assert not task("1201/0").preemptible
     assert task("1201/0", ignore_protection=True).preemptible
     assert not task("1202/0", ignore_protection=True).preemptible
     assert task("1202/0", ignore_protection=True, evict_without_requeue=True).preemptible
-    assert len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks) == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
+    assert (
+        len(gs.io.read_slurm(NODES, JOBS, array_tasks=1).cluster.tasks)
+        == len(gs.io.read_slurm(NODES, JOBS).cluster.tasks) - 9
+    )
     with pytest.raises(gs.InvalidInput, match=naming("examples -1 0 1000")):
         gs.io.read_slurm(NODES, examples=-1)
 
@@ -66,7 +73,9 @@ def test_messages_about_input_without_a_cluster_name_its_content(tmp_path):
 def test_the_console_imports_and_every_command_names_the_import(tmp_path, capsys):
     out, report = str(tmp_path / "cluster.json"), tmp_path / "report.json"
     files = [str(path) for path in (NODES, JOBS, PARTITIONS, TOPOLOGY)]
-    assert cli.main(["import", "slurm", *files, "-o", out, "--report", str(report), "--array-tasks", "2"]) == 0
+    assert (
+        cli.main(["import", "slurm", *files, "-o", out, "--report", str(report), "--array-tasks", "2"]) == 0
+    )
     said = capsys.readouterr().out
     assert "6 nodes, 31 GPUs" in said
     assert "Job, licenses" in said

@@ -65,7 +65,12 @@ class Case:
         self.write(self.read() | fields)
 
     def run(self, *arguments: str, answer: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        settings = {"KUBECTL": f"{sys.executable} -IS {FAKE} {self.file}", "GPUSCHED_POLL_S": "0", "GPUSCHED_WAIT_S": "60", **environment}
+        settings = {
+            "KUBECTL": f"{sys.executable} -IS {FAKE} {self.file}",
+            "GPUSCHED_POLL_S": "0",
+            "GPUSCHED_WAIT_S": "60",
+            **environment,
+        }
         return subprocess.run(
             [self.shell, str(self.script), *arguments],
             input=answer, capture_output=True, text=True, check=False, timeout=300, env=os.environ | settings, start_new_session=True,
@@ -74,7 +79,13 @@ class Case:
 
 def assert_carried_out(case: Case) -> None:
     state = case.read()
-    assert state["evicted"] == ["u-spot", "u-web-a", "u-db-0", "u-web-b", "u-web-c"]  # each once, in order, and no other
+    assert state["evicted"] == [
+        "u-spot",
+        "u-web-a",
+        "u-db-0",
+        "u-web-b",
+        "u-web-c",
+    ]  # each once, in order, and no other
     assert state["cordoned"] == ["n0", "n1"]
 
 
@@ -85,7 +96,9 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     case = Case(tmp_path)
     command = [*shell.split(), str(case.script)]
     environment = os.environ | {"KUBECTL": f"{sys.executable} -IS {FAKE} {case.file}", "GPUSCHED_POLL_S": "0"}
-    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment)
+    run = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
+    )
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
     assert_carried_out(case)
     said = run.stdout.splitlines()
@@ -97,7 +110,11 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     assert mentions(said, "wave 1 ReplicaSet/db pods n6 plan")
     assert mentions(said, "ml/big n0 plan")
     assert mentions(said[-1], f"plan These nodes cordoned {case.script} n0 n1")
-    assert [call for call in case.read()["log"] if "cordon" in call] == ["cordon n0", "cordon n2", "uncordon n2"]
+    assert [call for call in case.read()["log"] if "cordon" in call] == [
+        "cordon n0",
+        "cordon n2",
+        "uncordon n2",
+    ]
     assert case.read()["log"][-1] == "-n ml get pod"  # pending pods come after that
 
 
@@ -114,7 +131,10 @@ def test_refusals_are_waited_for(tmp_path: Path) -> None:
     case = Case(tmp_path, busy=4, down=2)
     run = case.run()
     assert run.returncode == 0, run.stderr
-    assert run.stdout.count("(TooManyRequests): Cannot evict pod as it would violate") == 4 and run.stdout.count("connection refused") == 2
+    assert (
+        run.stdout.count("(TooManyRequests): Cannot evict pod as it would violate") == 4
+        and run.stdout.count("connection refused") == 2
+    )
     assert_carried_out(case)
 
 
@@ -257,7 +277,9 @@ def test_a_replacement_that_cannot_be_moved_needs_confirmation(tmp_path: Path) -
         {"task": "ml/web-a", "from": "n5", "to": "n6", "gpus": [], "wave": 1},
         {"task": "ml/db-0", "from": "n5", "to": "n6", "gpus": [], "wave": 1},
     ]
-    case = Case(tmp_path, plan={**PLAN, "moves": moves, "vacated_nodes": ["n0"], "evictions": [], "placements": []})
+    case = Case(
+        tmp_path, plan={**PLAN, "moves": moves, "vacated_nodes": ["n0"], "evictions": [], "placements": []}
+    )
     case.change(lands=["n5", "n5", "n6"])
     run = case.run()  # no answer
     assert run.returncode == 1 and mentions(run.stderr, "ml/web-a")
@@ -299,7 +321,9 @@ def test_check_only_looks(tmp_path: Path) -> None:
     case = Case(tmp_path)
     assert case.run("check").returncode == 0
     state = case.read()
-    assert state["cordoned"] == ["n1"] and state["evicted"] == [] and not Path(f"{case.script}.state").exists()
+    assert (
+        state["cordoned"] == ["n1"] and state["evicted"] == [] and not Path(f"{case.script}.state").exists()
+    )
     state["pods"]["ml/web-a"]["node"] = "n4"
     del state["pods"]["ml/spot"]
     case.write(state)

@@ -29,7 +29,9 @@ def test_matrices_are_views():
     assert m.col_names[0] == "T" and m.c[0] == 1
     assert m.integrality.sum() == 7
     assert m.index["x"].shape == (7, 2) and m.index["y"].shape == (7,)
-    assert {"coverage", "time", "active", "symmetry", "budget", "availability", "surrogate"} == set(m.group_names)
+    assert {"coverage", "time", "active", "symmetry", "budget", "availability", "surrogate"} == set(
+        m.group_names
+    )
     assert m.rows_in("surrogate") == 4
     assert milp.serving_plan(*EXAMPLE, form="fixed_makespan", makespan=30).shape == (18, 12)
     assert milp.serving_plan(*EXAMPLE, form="rates").shape == (18, 13)
@@ -76,7 +78,9 @@ def test_well_formed_but_hopeless(method):
         assert plan.rented == plan.replicas == plan.assignment == {}
         assert not plan.optimal
     empty = [*CONFIGS, {"name": "none", "gpus": {"t1": 1}, "throughput": {}}]
-    assert milp.solve_serving_plan(empty, *EXAMPLE[1:], method=method).makespan == pytest.approx(BEST, rel=1e-4)
+    assert milp.solve_serving_plan(empty, *EXAMPLE[1:], method=method).makespan == pytest.approx(
+        BEST, rel=1e-4
+    )
 
 
 def test_several_models():
@@ -88,7 +92,9 @@ def test_several_models():
     assert plan.replicas == {"a": 1, "b": 2}
     assert plan.makespan == pytest.approx(20)
     with pytest.raises(gs.InvalidInput, match="model is missing"):
-        milp.serving_plan([{**configs[0], "model": None}], {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3)
+        milp.serving_plan(
+            [{**configs[0], "model": None}], {"m0": {"w": 1}, "m1": {"w": 1}}, {"g": 1.0}, {"g": 3}, 3
+        )
 
 
 @pytest.mark.parametrize(
@@ -300,7 +306,13 @@ def test_consolidation_and_packing():
 def joint_cluster():
     """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another model."""
     nodes = [
-        {"name": f"n{i}", "gpu_model": "AB"[i // 2], "gpu_count": 8, "cpu_milli": 32_000, "memory_mib": 409_600}
+        {
+            "name": f"n{i}",
+            "gpu_model": "AB"[i // 2],
+            "gpu_count": 8,
+            "cpu_milli": 32_000,
+            "memory_mib": 409_600,
+        }
         | {"network": ["core", f"s{i // 2}"]}
         for i in range(4)
     ]
@@ -309,14 +321,20 @@ def joint_cluster():
 
 def test_joint_allocation():
     c = joint_cluster()
-    m = milp.joint_allocation(c, [{"name": n, "pods": [{"count": k, "gpu_count": 1}]} for n, k in (("a", 12), ("b", 16))])
+    m = milp.joint_allocation(
+        c, [{"name": n, "pods": [{"count": k, "gpu_count": 1}]} for n, k in (("a", 12), ("b", 16))]
+    )
     placed = m.decode(m.solve().x)
     assert placed["b"] in ({"s0": 16}, {"s1": 16})
     assert len(placed["a"]) == 1
     again = m.encode(placed)
     assert m.decode(again) == placed and m.evaluate(again).feasible()
     assert m.evaluate(again).objective == pytest.approx(m.solve().objective)
-    for bad, message in (({"c": {}}, "'c'"), ({"a": {"s9": 1}}, "'s9'"), ({"a": {"s0": 3}}, "pods in all: 3")):
+    for bad, message in (
+        ({"c": {}}, "'c'"),
+        ({"a": {"s9": 1}}, "'s9'"),
+        ({"a": {"s0": 3}}, "pods in all: 3"),
+    ):
         with pytest.raises(gs.InvalidInput, match=naming(message)):
             m.encode(bad)
     many = [{"name": "a", "pods": [{"count": 1_000_000, "gpu_count": 1}]}]
@@ -347,7 +365,10 @@ def test_joint_allocation_takes_the_jobs_of_allocate():
     def slots(pod_job):
         """Pods of this shape that s0 and s1 host, by the columns of a job of very many."""
         m = milp.joint_allocation(c, [pod_job])
-        return [sum(name.startswith(f"z({pod_job['name']},{s},") for name in m.col_names) - 1 for s in ("s0", "s1")]
+        return [
+            sum(name.startswith(f"z({pod_job['name']},{s},") for name in m.col_names) - 1
+            for s in ("s0", "s1")
+        ]
 
     assert slots(job("a", 50)) == [6, 6]  # by cores: 3 a node
     assert slots(job("a", 50, cpu_milli=1000, memory_mib=204_800)) == [4, 4]  # by memory
@@ -398,7 +419,9 @@ def test_joint_allocation_refuses_the_jobs_that_allocate_refuses():
 def test_joint_allocation_names_a_node_that_is_called_as_a_switch():
     nodes = [{"name": "s", "gpu_count": 1}, {"name": "n", "gpu_count": 2, "network": ["core", "s"]}]
     sizes = {"cpu_milli": 0, "memory_mib": 0}
-    c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "nodes": [n | sizes for n in nodes], "tasks": []})
+    c = gs.Cluster.from_json(
+        {"format": "gpusched.cluster", "version": 1, "nodes": [n | sizes for n in nodes], "tasks": []}
+    )
     m = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 3, "gpu_count": 1}]}])
     placed = m.decode(m.solve().x)
     assert sorted(placed["a"]) == ["s", "s (node)"] and sum(placed["a"].values()) == 3

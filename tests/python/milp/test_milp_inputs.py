@@ -16,7 +16,17 @@ milp = gs.milp
 
 
 def same_model(a, b):
-    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality", "value", "row_index", "row_group"):
+    for name in (
+        "c",
+        "row_lower",
+        "row_upper",
+        "col_lower",
+        "col_upper",
+        "integrality",
+        "value",
+        "row_index",
+        "row_group",
+    ):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
     assert type(a) is type(b) and repr(a) == repr(b)
     assert (a.row_names, a.col_names, a.group_names) == (b.row_names, b.col_names, b.group_names)
@@ -28,7 +38,12 @@ def test_models_and_results_pickle():
         assert copy.copy(thing) is thing and copy.deepcopy(thing) is thing  # nothing here ever changes
         return pickle.loads(pickle.dumps(thing))
 
-    for form, more in (("copies", {}), ("rates", {}), ("mccormick", {}), ("fixed_makespan", {"makespan": 30})):
+    for form, more in (
+        ("copies", {}),
+        ("rates", {}),
+        ("mccormick", {}),
+        ("fixed_makespan", {"makespan": 30}),
+    ):
         m = milp.serving_plan(*EXAMPLE, form=form, **more)
         again = back(m)
         same_model(m, again)
@@ -41,11 +56,25 @@ def test_models_and_results_pickle():
     same_model(soft, back(soft))
     s = m.solve()
     again = back(s)
-    assert np.array_equal(again.x, s.x) and (again.status, again.objective, again.bound) == (s.status, s.objective, s.bound)
+    assert np.array_equal(again.x, s.x) and (again.status, again.objective, again.bound) == (
+        s.status,
+        s.objective,
+        s.bound,
+    )
     assert back(milp.serving_plan(*EXAMPLE[:4], 1).solve()).x is None
     plan = milp.solve_serving_plan(*EXAMPLE)
     again = back(plan)
-    for name in ("status", "makespan", "bound", "cost", "optimal", "rented", "replicas", "assignment", "solver"):
+    for name in (
+        "status",
+        "makespan",
+        "bound",
+        "cost",
+        "optimal",
+        "rented",
+        "replicas",
+        "assignment",
+        "solver",
+    ):
         assert getattr(again, name) == getattr(plan, name), name
     spot = milp.spot_schedule(spot_example(), [2], 7, 1)
     pods = spot.decode(spot.solve().x)
@@ -159,7 +188,11 @@ def test_a_billion_gpus():
 
 @pytest.mark.parametrize("method", ["milp", "binary_search"])
 def test_nothing_at_all(method):
-    for arguments in (([], {}, {}, {}, 0), ([], {"w": 0}, {"g": 1}, {"g": 1}, 1), (CONFIGS, {"w1": 0}, *EXAMPLE[2:])):
+    for arguments in (
+        ([], {}, {}, {}, 0),
+        ([], {"w": 0}, {"g": 1}, {"g": 1}, 1),
+        (CONFIGS, {"w1": 0}, *EXAMPLE[2:]),
+    ):
         plan = milp.solve_serving_plan(*arguments, method=method)
         assert plan.status == "optimal" and plan.optimal and plan.makespan == 0 and plan.cost == 0
     assert milp.solve_serving_plan([], {"w": 1}, {"g": 1}, {"g": 1}, 1, method=method).status == "infeasible"
@@ -167,9 +200,18 @@ def test_nothing_at_all(method):
 
 def test_packing_models_of_fractions():
     def task(name, share, **more):
-        return {"name": name, "gpu_count": 1, "gpu_share_milli": share, "cpu_milli": 0, "memory_mib": 0, **more}
+        return {
+            "name": name,
+            "gpu_count": 1,
+            "gpu_share_milli": share,
+            "cpu_milli": 0,
+            "memory_mib": 0,
+            **more,
+        }
 
-    c = cluster([task("a", 600, node="n0", gpus=[2]), task("b", 400), task("d", 500), task("e", 500), task("f", 1000)])
+    c = cluster(
+        [task("a", 600, node="n0", gpus=[2]), task("b", 400), task("d", 500), task("e", 500), task("f", 1000)]
+    )
     m = milp.packing_model(c, 0)
     full = m.encode({"b": "n0", "d": "n0", "e": "n0", "f": "n0"})
     assert m.evaluate(full).feasible() and m.evaluate(full).objective == 4
@@ -201,28 +243,65 @@ def told(call, *arguments):
 
 def test_every_mistake_in_a_problem_is_reported():
     configs, workloads, prices, availability, budget = EXAMPLE
-    assert mention(told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8"), ['prices /t1 "x"', "availability /t1 1.5", 'workloads /w1 "many"', "workloads /w2", "budget '8'"])
+    assert mention(
+        told(milp.serving_plan, configs, {"w1": "many", "w2": None}, {"t1": "x"}, {"t1": 1.5, "t2": 2}, "8"),
+        ['prices /t1 "x"', "availability /t1 1.5", 'workloads /w1 "many"', "workloads /w2", "budget '8'"],
+    )
     wrong = [
         3,
         {"naem": "a", "gpus": {"t1": 1}, "throughput": {}},
         {"name": "b", "gpus": {"t1": 0.5, "t2": True}, "throughput": {"w1": "x"}, "model": 3},
         {"name": "c", "gpus": {"t9": 1, "t8": 1}, "throughput": {"nobody": -1}},
     ]
-    assert mention(told(milp.serving_plan, wrong, workloads, prices, availability, budget), ["configs /0 3", "configs /1/naem unknown name gpus throughput model or 'name'", "configs /1 'name' missing", "configs /2/gpus/t1 0.5", "configs /2/gpus/t2", 'configs /2/throughput/w1 "x"', "configs /2/model 3"])
-    assert mention(told(milp.serving_plan, wrong[-1:], workloads, prices, availability, budget), ["prices price GPU 't9' 'c'", "prices price GPU 't8' 'c'", "'c' 'nobody' >= 0"])
+    assert mention(
+        told(milp.serving_plan, wrong, workloads, prices, availability, budget),
+        [
+            "configs /0 3",
+            "configs /1/naem unknown name gpus throughput model or 'name'",
+            "configs /1 'name' missing",
+            "configs /2/gpus/t1 0.5",
+            "configs /2/gpus/t2",
+            'configs /2/throughput/w1 "x"',
+            "configs /2/model 3",
+        ],
+    )
+    assert mention(
+        told(milp.serving_plan, wrong[-1:], workloads, prices, availability, budget),
+        ["prices price GPU 't9' 'c'", "prices price GPU 't8' 'c'", "'c' 'nobody' >= 0"],
+    )
     named = [{**c, "model": model} for c, model in zip(CONFIGS, ["a", "b", "c", "a"])]
     assert mention(told(milp.serving_plan, named, *EXAMPLE[1:]), ["workloads"])
 
 
 def test_every_mistake_in_tasks_and_jobs_is_reported():
-    problems = told(milp.spot_schedule, [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}], [2, "a"], "long", None, "odd")
-    assert mention(problems[:4], ['tasks /0/arrival "x"', "tasks /0 'checkpoints' missing", "tasks /1 3", "tasks /2/typo unknown name arrival pods gpus hp checkpoints max_delay or"])
+    problems = told(
+        milp.spot_schedule,
+        [{"arrival": "x"}, 3, {"checkpoints": [1], "typo": 1}],
+        [2, "a"],
+        "long",
+        None,
+        "odd",
+    )
+    assert mention(
+        problems[:4],
+        [
+            'tasks /0/arrival "x"',
+            "tasks /0 'checkpoints' missing",
+            "tasks /1 3",
+            "tasks /2/typo unknown name arrival pods gpus hp checkpoints max_delay or",
+        ],
+    )
     assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]
     c = cluster([])
-    assert mention(told(milp.joint_allocation, c, [{"pods": "x"}, {"pods": [{"gpu_count": "y"}]}, "z"]), ['jobs[0] /pods array "x"', 'jobs[1] /pods/0/gpu_count "y"', "jobs[2] 'z'"])
+    assert mention(
+        told(milp.joint_allocation, c, [{"pods": "x"}, {"pods": [{"gpu_count": "y"}]}, "z"]),
+        ['jobs[0] /pods array "x"', 'jobs[1] /pods/0/gpu_count "y"', "jobs[2] 'z'"],
+    )
     model = milp.joint_allocation(c, [{"name": "a", "pods": [{"count": 1, "gpu_count": 1}]}], level="node")
     assert mention(told(model.encode, {"a": {"n0": "x"}}), ['allocation /a/n0 "x"'])
-    assert mention(told(model.encode, {"a": {"n9": 1}, "b": {}}), ["allocation switch 'n9'", "allocation job 'b'"])
+    assert mention(
+        told(model.encode, {"a": {"n9": 1}, "b": {}}), ["allocation switch 'n9'", "allocation job 'b'"]
+    )
 
 
 def test_a_packing_model_whose_pickle_was_changed_is_refused():

@@ -160,7 +160,9 @@ def test_columns_agree_with_views(small: gs.Cluster) -> None:
     assert [[g for g in range(64) if m >> g & 1] for m in tasks.gpu_mask.tolist()] == [t.gpus for t in tasks]
 
 
-@pytest.mark.parametrize("name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpu_mask", "idle_gpu_count", "schedulable"])
+@pytest.mark.parametrize(
+    "name", ["gpu_count", "cpu_milli", "cpu_free_milli", "idle_gpu_mask", "idle_gpu_count", "schedulable"]
+)
 def test_arrays_are_read_only_and_outlive_their_cluster(name: str) -> None:
     array = getattr(gs.sim.generate_cluster(nodes=50, seed=1).nodes, name)
     kept = array.copy()
@@ -302,7 +304,14 @@ def test_mistakes_of_form_and_of_content_come_together(tmp_path: Path) -> None:
     for source, name in ((bad, "<dict>"), (path, str(path))):
         with pytest.raises(gs.InvalidInput) as raised:
             gs.Cluster.from_json(source)
-        assert mention(raised.value.problems, [f'{name} /nodes/0/cpu_milli "many"', f"{name} /tasks/0/move_cost 0 1000000000000 -1", "node 'n1' duplicate"])
+        assert mention(
+            raised.value.problems,
+            [
+                f'{name} /nodes/0/cpu_milli "many"',
+                f"{name} /tasks/0/move_cost 0 1000000000000 -1",
+                "node 'n1' duplicate",
+            ],
+        )
 
 
 def test_very_many_mistakes_of_one_kind_are_counted() -> None:

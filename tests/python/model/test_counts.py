@@ -14,7 +14,9 @@ def arrays(thing):
 @pytest.fixture(scope="module")
 def many():
     nodes = [make_node(f"n{i}", gpu_count=14) for i in range(59)]
-    return gs.Cluster.from_json(document(nodes, [make_task(f"t{i}", node=f"n{i}", gpus=[0]) for i in range(59)]))
+    return gs.Cluster.from_json(
+        document(nodes, [make_task(f"t{i}", node=f"n{i}", gpus=[0]) for i in range(59)])
+    )
 
 
 def test_sums_do_not_wrap(many):

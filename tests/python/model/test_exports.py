@@ -70,7 +70,9 @@ def test_long_plans_are_cut(small):
 
 
 def test_plans_without_steps():
-    empty = gs.Plan.from_json({"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []})
+    empty = gs.Plan.from_json(
+        {"format": "gpusched.plan", "version": 1, "waves": 0, "moves": [], "vacated_nodes": []}
+    )
     assert "0 moves in 0 waves" in empty._repr_html_()
     assert len(empty.to_pandas()) == 0
     pytest.importorskip("pyarrow")
@@ -104,7 +106,15 @@ def test_explanations(tiny):
 
 def test_columns_have_the_names_that_they_have_in_frames(mixed):
     html = mixed._repr_html_()
-    columns = ("gpu_model", "nodes", "occupied", "cordoned", "gpu_count", "idle_gpu_count", "failed_gpu_count")
+    columns = (
+        "gpu_model",
+        "nodes",
+        "occupied",
+        "cordoned",
+        "gpu_count",
+        "idle_gpu_count",
+        "failed_gpu_count",
+    )
     assert [f"<th>{name}</th>" in html for name in columns] == [True] * len(columns)
 
 
@@ -136,7 +146,11 @@ def test_types_of_columns_do_not_depend_on_the_data():
     assert len({str([*map(str, plan.to_pandas().dtypes)]) for plan in plans}) == 1
     empty = gs.Cluster.from_json(document([], []))
     assert str(empty.to_arrow()[1].schema) == str(clusters[0].to_arrow()[1].schema)
-    reports = [gs.fragmentation.report(c, [(1, cores)], by="gpu_model") for c in (empty, clusters[0]) for cores in (8, 0.5)]
+    reports = [
+        gs.fragmentation.report(c, [(1, cores)], by="gpu_model")
+        for c in (empty, clusters[0])
+        for cores in (8, 0.5)
+    ]
     assert len({str(report.to_arrow().schema) for report in reports}) == 1
     assert len({str(list(report.to_pandas().dtypes)) for report in reports}) == 1
 
@@ -164,7 +178,15 @@ def test_network_as_a_graph(mixed):
     graph = gs.topology.NetworkTree(mixed).to_networkx()
     assert nx.is_arborescence(graph) and graph.nodes[0]["level"] == "root"
     by_name = {(data["level"], data["name"]): number for number, data in graph.nodes(data=True)}
-    assert set(by_name) == {("root", ""), (0, "c"), (1, "s0"), (1, "s1"), ("node", "a"), ("node", "b"), ("node", "c")}
+    assert set(by_name) == {
+        ("root", ""),
+        (0, "c"),
+        (1, "s0"),
+        (1, "s1"),
+        ("node", "a"),
+        ("node", "b"),
+        ("node", "c"),
+    }
     undirected = graph.to_undirected()
     tree = gs.topology.NetworkTree(mixed)
     between = nx.shortest_path_length(undirected, by_name["node", "a"], by_name["node", "c"])
@@ -178,4 +200,6 @@ def test_machine_as_a_graph():
     assert graph.number_of_nodes() == len(machine.vertices) and graph.number_of_edges() == len(machine.edges)
     at = {v["id"]: n for n, v in graph.nodes(data=True) if v["kind"] == "gpu"}
     assert nx.shortest_path_length(graph, at[0], at[7]) == machine.distance(0, 7)
-    assert {data["kind"] for _, _, data in graph.edges(data=True)} == {kind for _, _, kind, _ in machine.edges}
+    assert {data["kind"] for _, _, data in graph.edges(data=True)} == {
+        kind for _, _, kind, _ in machine.edges
+    }

@@ -19,7 +19,9 @@ WRONG_GOAL = {"empty_nodes": 0, "slotz": 1}
 
 @pytest.fixture
 def cluster() -> gs.Cluster:
-    return gs.Cluster.from_json(document([make_node("n0", gpu_count=8), make_node("n1", gpu_count=8)], [make_task("t", gpu_count=1)]))
+    return gs.Cluster.from_json(
+        document([make_node("n0", gpu_count=8), make_node("n1", gpu_count=8)], [make_task("t", gpu_count=1)])
+    )
 
 
 def problems(call: Any, *arguments: Any, **keywords: Any) -> list[str]:
@@ -33,7 +35,10 @@ def job(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) -> None:
-    told = ["empty_nodes 1 9223372036854775807 0", "slotz unknown empty_nodes slots count gpu_model usable_by 'slots'"]
+    told = [
+        "empty_nodes 1 9223372036854775807 0",
+        "slotz unknown empty_nodes slots count gpu_model usable_by 'slots'",
+    ]
     plan = {**gs.consolidate(cluster).to_json(), "version": 2, "goal": WRONG_GOAL}
     assert mention(problems(gs.consolidate, cluster, goal=WRONG_GOAL), told)
     assert mention(problems(gs.Plan.from_json, plan), told)
@@ -42,13 +47,29 @@ def test_a_goal_is_read_alike_as_a_keyword_and_in_a_plan(cluster: gs.Cluster) ->
 
 def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
     workload = problems(gs.fragmentation.Workload, [{"gpu_count": "x", "wieght": 2}, {"weight": 0}, 3])
-    assert [problem.split(": ")[1] for problem in workload] == ["/0/gpu_count", "/0/wieght", "/1/weight", "/2"]
+    assert [problem.split(": ")[1] for problem in workload] == [
+        "/0/gpu_count",
+        "/0/wieght",
+        "/1/weight",
+        "/2",
+    ]
     assert workload[1].endswith("did you mean 'weight'?") and mentions(workload[3], "workload /2 3")
-    overrides = problems(gs.sim.simulate_host, seeds=[0], overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]})
-    assert [problem.split(": ")[1] for problem in overrides] == ["/dwel", "/duration_s", "/servers", "/classes/0"]
+    overrides = problems(
+        gs.sim.simulate_host,
+        seeds=[0],
+        overrides={"dwel": 3, "duration_s": 1, "servers": 0, "classes": [[1, 2]]},
+    )
+    assert [problem.split(": ")[1] for problem in overrides] == [
+        "/dwel",
+        "/duration_s",
+        "/servers",
+        "/classes/0",
+    ]
     assert overrides[0].endswith("did you mean 'dwell'?")
     assert mentions(overrides[3], "overrides /classes/0 share compute_ms array")
-    vertices = problems(gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], [])
+    vertices = problems(
+        gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], []
+    )
     assert [problem.split(": ")[1] for problem in vertices] == ["/0/id", "/0/colour", "/1/kind"]
     tasks = problems(gs.milp.spot_schedule, [{"chekpoints": [1]}, {"checkpoints": "x"}], [2], 4, 1.0)
     assert [problem.split(": ")[1] for problem in tasks] == ["/0/chekpoints", "/0", "/1/checkpoints"]
@@ -56,21 +77,35 @@ def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
 
 def test_mappings_and_numbers_of_numpy_are_dicts_and_numbers(cluster: gs.Cluster) -> None:
     plain = gs.admit(cluster, job())
-    pods = [UserDict({"count": np.int64(2), "gpu_count": np.uint8(1), "cpu_milli": np.float64(1), "memory_mib": np.array(1)})]
+    pods = [
+        UserDict(
+            {
+                "count": np.int64(2),
+                "gpu_count": np.uint8(1),
+                "cpu_milli": np.float64(1),
+                "memory_mib": np.array(1),
+            }
+        )
+    ]
     for wish in (UserDict(job()), MappingProxyType(job()), {"name": "j", "pods": tuple(pods)}):
         assert gs.admit(cluster, wish) == plain  # type: ignore[arg-type]
         assert gs.allocate(cluster, wish) == gs.allocate(cluster, job())  # type: ignore[arg-type]
         assert gs.preemption.preempt_gang(cluster, wish) == gs.preemption.preempt_gang(cluster, job())  # type: ignore[arg-type]
     task = {"name": "u", "gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}
     assert gs.place(cluster, UserDict(task)) == gs.place(cluster, task)  # type: ignore[arg-type]
-    assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(cluster, goal={"empty_nodes": 1})  # type: ignore[arg-type]
+    assert gs.consolidate(cluster, goal=UserDict(empty_nodes=np.int32(1))) == gs.consolidate(
+        cluster, goal={"empty_nodes": 1}
+    )  # type: ignore[arg-type]
     nodes = [make_node("n0", gpu_count=np.int64(8), network=np.array(["core", "s0"]))]
     like = [make_node("n0", gpu_count=8, network=["core", "s0"])]
     assert gs.Cluster.from_json(document(nodes, [])) == gs.Cluster.from_json(document(like, []))
 
 
 def test_values_that_no_document_holds_are_reported_with_their_place(cluster: gs.Cluster) -> None:
-    assert mention(problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}), ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"])
+    assert mention(
+        problems(gs.consolidate, cluster, goal={"slots": {"gpu_count": {1}, 3: b"x"}, "count": float("nan")}),
+        ["goal /slots/gpu_count {1}", "goal /slots 3", "goal /slots/3 b'x'", "goal /count nan"],
+    )
 
 
 class Endless:
@@ -107,7 +142,10 @@ class NoNumber:
         return "x"
 
 
-@pytest.mark.parametrize("value", [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()])
+@pytest.mark.parametrize(
+    "value",
+    [np.array([1, 2]), np.datetime64("2020"), np.str_("x"), np.void(b"x"), Decimal("sNaN"), NoNumber()],
+)
 def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> None:
     (told,) = problems(gs.consolidate, cluster, time_limit=value)
     assert mentions(told, "time_limit number")
@@ -116,7 +154,9 @@ def test_numbers_that_are_none_after_all(cluster: gs.Cluster, value: Any) -> Non
 
 
 def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> None:
-    assert mention(problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"])
+    assert mention(
+        problems(gs.allocation.to_plan, gs.allocate(cluster, job()), 3), ["allocations[1] 3 Allocation"]
+    )
     assert mention(problems(gs.allocation.to_plan, None), ["allocations[0] None Allocation"])
     assert problems(gs.fragmentation.report, cluster, by=np.array([1, 2]))[0].startswith("by: array([1, 2])")
     for read, names in (
@@ -127,7 +167,10 @@ def test_arguments_that_name_themselves(cluster: gs.Cluster, tmp_path: Path) -> 
         for name in names:
             arguments = {**dict.fromkeys(names, tmp_path / "none"), name: 3}
             assert mention(problems(read, **arguments), [f"{name} 3 os.PathLike"])
-    for call in (lambda jobs: gs.allocate_many(cluster, jobs), lambda jobs: gs.allocation.with_job(cluster, *jobs)):
+    for call in (
+        lambda jobs: gs.allocate_many(cluster, jobs),
+        lambda jobs: gs.allocation.with_job(cluster, *jobs),
+    ):
         assert mention(problems(call, [job(), None]), ["jobs[1] None job"])
         assert mention(problems(call, [job(), {"name": "k", "pods": 3}]), ["jobs[1] /pods array 3"])
     assert mention(problems(gs.control.Controller), ["options None `mig`"])
@@ -161,7 +204,15 @@ def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
     pods = [{"count": 0, "gpu_cuont": 1, "gpu_count": 1, "cpu_milli": "x", "memory_mib": 1}]
     wrong = {"pods": pods, "mode": "maybe", "levle": 1, "subgroups": [{"min_members": 1}]}
     told = problems(gs.allocate, cluster, wrong)
-    places = ["/pods/0/count", "/pods/0/gpu_cuont", "/pods/0/cpu_milli", "/mode", "/levle", "/subgroups/0", "field 'name' is missing"]
+    places = [
+        "/pods/0/count",
+        "/pods/0/gpu_cuont",
+        "/pods/0/cpu_milli",
+        "/mode",
+        "/levle",
+        "/subgroups/0",
+        "field 'name' is missing",
+    ]
     assert [problem.split(": ")[1] for problem in told] == places
     assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
     assert mention(problems(gs.allocate, cluster, {**job(), "name": ""}), ['job /name ""'])
@@ -176,7 +227,9 @@ def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
         ({"losses": "3"}, '/cost/losses "3"'),
     ],
 )
-def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(cluster: gs.Cluster, cost: dict[str, Any], told: str) -> None:
+def test_the_cost_of_a_plan_has_known_parts_of_at_least_nothing(
+    cluster: gs.Cluster, cost: dict[str, Any], told: str
+) -> None:
     plan = {**gs.consolidate(cluster).to_json(), "version": 2}
     assert gs.Plan.from_json({**plan, "cost": {"moves": 0, "x-mine": "any"}}).cost == {"moves": 0}
     found = problems(gs.Plan.from_json, {**plan, "cost": cost})

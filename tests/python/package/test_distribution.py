@@ -77,7 +77,9 @@ def test_other_before_ours_warns_and_works(site):
     assert "pip uninstall gpusched gpusched-algorithms" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [("-c", "import gpusched.consolidation"), ("-m", "gpusched", "--version")])
+@pytest.mark.parametrize(
+    "arguments", [("-c", "import gpusched.consolidation"), ("-m", "gpusched", "--version")]
+)
 def test_other_after_ours_is_an_import_error(site, arguments):
     install_ours(site)
     install_other(site)
@@ -92,7 +94,9 @@ def test_every_public_module_reports_it(site):
     install_ours(site)
     install_other(site)
     files = [path for path in PACKAGE.glob("[a-z]*.py") if path.name not in OTHERS]
-    modules = {path.stem for path in files} | {path.parent.name for path in PACKAGE.glob("[a-z]*/__init__.py")}
+    modules = {path.stem for path in files} | {
+        path.parent.name for path in PACKAGE.glob("[a-z]*/__init__.py")
+    }
     modules.remove("errors")  # Python alone, without the compiled part
     assert len(modules) > 10
     assert run(site, "-c", "import gpusched.errors").returncode == 0

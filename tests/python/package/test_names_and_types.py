@@ -14,7 +14,10 @@ from messages import mention, mentions, naming
         (lambda c: gs.consolidate(3), "consolidate() cluster 3 Cluster"),
         (lambda c: gs.consolidate(None), "consolidate() cluster None Cluster"),
         (lambda c: gs.apply("x", {}), "apply() cluster 'x' Cluster"),
-        (lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3), "minimal_victim_sets() node 3 Node"),
+        (
+            lambda c: gs.preemption.minimal_victim_sets(c, make_task("t"), 3),
+            "minimal_victim_sets() node 3 Node",
+        ),
         (lambda c: gs.topology.NetworkTree(3), "NetworkTree() cluster 3 Cluster"),
         (lambda c: gs.topology.NetworkTree(c).vertex(1), "NetworkTree.vertex() node 1 Node"),
         (lambda c: gs.preemption.lost_work(c, 3), "lost_work() task 3 Task"),
@@ -66,7 +69,10 @@ def test_calls_with_other_parameters_are_type_errors(tiny, call, told):
 def test_wrong_types_of_several_arguments_come_together(tiny):
     with pytest.raises(gs.InvalidInput) as raised:
         gs.preemption.minimal_victim_sets(3, {}, 4)
-    assert mention(raised.value.problems, ["minimal_victim_sets() cluster 3 Cluster", "minimal_victim_sets() node 4 Node"])
+    assert mention(
+        raised.value.problems,
+        ["minimal_victim_sets() cluster 3 Cluster", "minimal_victim_sets() node 4 Node"],
+    )
 
 
 def test_numbers_that_fit_no_integer_show_the_call():
@@ -106,7 +112,11 @@ def test_type_errors_of_callers_functions_surface_unchanged(tiny):
         (lambda c: gs.place(c, make_task("t", priority_class="hp")), gs.InvalidInput, "'HP'"),
         (lambda c: gs.serving.language_model("llama3-8b"), gs.InvalidInput, "'Llama-3-8B'"),
         (lambda c: gs.control.mig_layout("A100-80GB", [("1gg", 0)]), gs.InvalidInput, "'1g'"),
-        (lambda c: gs.control.mig_layout("A100-80GB").count_layouts(profiles=["1gg"]), gs.InvalidInput, "'1g'"),
+        (
+            lambda c: gs.control.mig_layout("A100-80GB").count_layouts(profiles=["1gg"]),
+            gs.InvalidInput,
+            "'1g'",
+        ),
         (lambda c: gs.model.hardware_preset("a100x9"), gs.InvalidInput, "'a100x8'"),
         (lambda c: gs.topology.HardwareGraph.preset("h100"), gs.InvalidInput, "'h100x8'"),
         (lambda c: gs.topology.rack_preset("gb200-nvl27"), gs.InvalidInput, "'gb200-nvl72'"),
@@ -130,7 +140,9 @@ def test_nodes_and_tasks_stand_for_their_names(tiny):
         explain = gs.consolidation.explain
         assert str(explain(tiny, plan, n0, exempt=(n1,))) == str(explain(tiny, plan, "n0", exempt=["n1"]))
         assert str(gs.explain_move(tiny, small, n1)) == str(gs.explain_move(tiny, "small", "n1"))
-        assert gs.order_into_waves(tiny, [(small, n1)]).plan == gs.order_into_waves(tiny, [("small", "n1")]).plan
+        assert (
+            gs.order_into_waves(tiny, [(small, n1)]).plan == gs.order_into_waves(tiny, [("small", "n1")]).plan
+        )
         tree = gs.topology.NetworkTree(tiny)
         assert tree.vertex(n0) == tree.vertex("n0") and tree.ancestor(n0, 0) == tree.ancestor("n0", 0)
         new = make_task("new")
@@ -166,7 +178,12 @@ HALF = "a\ud800b"
     ("field", "call"),
     [
         ("level", lambda c: gs.allocate(c, {"name": "j", "pods": []}, level=HALF)),
-        ("level", lambda c: gs.admit(c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF)),
+        (
+            "level",
+            lambda c: gs.admit(
+                c, {"name": "j", "pods": [{"gpu_count": 1, "cpu_milli": 1, "memory_mib": 1}]}, level=HALF
+            ),
+        ),
         ("level", lambda c: gs.fragmentation.switch_slots(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.largest_job(c, level=HALF)),
         ("level", lambda c: gs.fragmentation.job_entropies(c, level=HALF)),
@@ -225,7 +242,9 @@ def test_a_task_without_a_field_has_one_place(tiny):
 def test_workloads_take_all_fields_of_their_table(tiny):
     shape = {"gpu_count": 1, "cpu_milli": 1000, "memory_mib": 1, "weight": 2}
     assert gs.fragmentation.Workload([shape]).shapes[0].memory_mib == 1
-    assert gs.fragmentation.fgd(tiny, [shape]) == gs.fragmentation.fgd(tiny, gs.fragmentation.Workload([shape]))
+    assert gs.fragmentation.fgd(tiny, [shape]) == gs.fragmentation.fgd(
+        tiny, gs.fragmentation.Workload([shape])
+    )
 
 
 def test_unknown_fields_of_files_get_the_nearest_ones(tiny):

@@ -20,5 +20,7 @@ def test_missing_packages_are_named(monkeypatch, module, extra, call):
     cluster = gs.sim.generate_cluster(nodes=20)
     monkeypatch.setitem(sys.modules, module, None)  # what importing it then meets
     package = module.partition(".")[0]
-    with pytest.raises(gs.BackendError, match=rf"needs {package}: pip install {package} \(or the extra '{extra}'"):
+    with pytest.raises(
+        gs.BackendError, match=rf"needs {package}: pip install {package} \(or the extra '{extra}'"
+    ):
         call(cluster)

@@ -32,7 +32,14 @@ def stored() -> list[Any]:
     """What `tables.pickle` holds: `pickle.dumps(stored(), protocol=4)`, made when the names became public."""
     numbers = ("fractional", "stranded", "insufficient_cpu", "total_idle")
     columns = ("gpus", "cpu_cores", *numbers, *(f"{name}_pct" for name in numbers[:3]))
-    costs = {"model": "text", "gpu": "text", "deployment": "text", "gpus": "whole", "price": "number", "dollars_p90": "number"}
+    costs = {
+        "model": "text",
+        "gpu": "text",
+        "deployment": "text",
+        "gpus": "whole",
+        "price": "number",
+        "dollars_p90": "number",
+    }
     slots = Table(("gpu_model", "across", "within", "loss"), [("A100", 3, 2, 1), ("*", 3, 2, 1)])
     return [
         Report(columns, [(8, 64, 0.5, 2.0, 1.0, 10.0, 5.0, 20.0, 10.0)]),
@@ -46,7 +53,9 @@ def test_pickles_of_earlier_builds_load() -> None:
     made, found = stored(), pickle.loads(STORED.read_bytes())
     assert found == made and list(map(str, found)) == list(map(str, made))
     assert [type(thing) for thing in found if isinstance(thing, Table)] == [Report, Table, DeploymentCosts]
-    assert [table.kinds for table in found if isinstance(table, Table)] == [t.kinds for t in made if isinstance(t, Table)]
+    assert [table.kinds for table in found if isinstance(table, Table)] == [
+        t.kinds for t in made if isinstance(t, Table)
+    ]
     assert isinstance(found[2], Row) and found[2].loss == 1 == copy.deepcopy(found[2])["loss"]
 
 
@@ -55,7 +64,9 @@ def test_pickles_of_tables_name_no_private_module() -> None:
     pickled = pickle.dumps([*stored(), curve, curve[0], serving.deployment_costs(REQUEST)], protocol=4)
     texts = [arg for _, arg, _ in pickletools.genops(pickled) if isinstance(arg, str)]
     modules = {text.split(" ")[0] for text in texts if text.startswith("gpusched")}
-    assert {"gpusched.fragmentation", "gpusched.serving"} <= modules and not [name for name in modules if private(name)]
+    assert {"gpusched.fragmentation", "gpusched.serving"} <= modules and not [
+        name for name in modules if private(name)
+    ]
     again = pickle.loads(pickled)[4]
     assert again == curve and again.plans == curve.plans and str(again) == str(curve)
 
@@ -86,7 +97,9 @@ def same_types(tables: list[Table]) -> None:
     pytest.importorskip("pandas")
     pa = pytest.importorskip("pyarrow")
     assert {str(table.to_arrow().schema) for table in tables} == {str(tables[0].to_arrow().schema)}
-    assert {str(list(table.to_pandas().dtypes)) for table in tables} == {str(list(tables[0].to_pandas().dtypes))}
+    assert {str(list(table.to_pandas().dtypes)) for table in tables} == {
+        str(list(tables[0].to_pandas().dtypes))
+    }
     assert not any(pa.types.is_null(type_) for table in tables for type_ in table.to_arrow().schema.types)
 
 

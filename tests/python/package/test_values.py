@@ -18,7 +18,10 @@ REQUEST: dict[str, Any] = {
     "budget": 10,
     "gpus": {"H100": {"available": 1, "price": 3.0}},
     "models": {
-        "small": {"type": "Llama-3-8B", "workloads": {"chat": CHAT, "code": {"input": 9, "output": 9, "requests": 1}}},
+        "small": {
+            "type": "Llama-3-8B",
+            "workloads": {"chat": CHAT, "code": {"input": 9, "output": 9, "requests": 1}},
+        },
         "smaller": {"type": "Llama-3-8B", "workloads": {"chat": CHAT}},
     },
 }
@@ -110,10 +113,14 @@ def test_unknown_keywords_name_the_function(call: Callable[[], Any], told: str) 
 
 def test_numbers_and_arrays_of_numpy_are_taken() -> None:
     alike = {"seeds": np.arange(1), "duration_s": np.float32(30), "overrides": {"dwell": np.int64(64)}}
-    assert sim.compare_hosts(np.array(["static"]), **alike) == sim.compare_hosts(["static"], overrides={"dwell": 64}, **ONE)  # type: ignore[arg-type]
+    assert sim.compare_hosts(np.array(["static"]), **alike) == sim.compare_hosts(
+        ["static"], overrides={"dwell": 64}, **ONE
+    )  # type: ignore[arg-type]
     options = {"simulated_requests": np.int64(50), "utilization": np.float32(0.5), "seed": np.uint8(1)}
     costs = serving.deployment_costs(REQUEST, np.array([50, 90]), **options)  # type: ignore[arg-type]
-    assert costs == serving.deployment_costs(REQUEST, (50, 90), simulated_requests=50, utilization=0.5, seed=1)
+    assert costs == serving.deployment_costs(
+        REQUEST, (50, 90), simulated_requests=50, utilization=0.5, seed=1
+    )
     assert serving.deployment_costs(REQUEST, (50, 50), simulated_requests=50).columns[-1:] == ("dollars_p50",)
     assert monitor(persistence=np.int64(2), window_s=np.float32(10)).persistence == 2
     assert monitor().kind_of(np.int64(496), np.int32(510), "small") == ("small", "chat")

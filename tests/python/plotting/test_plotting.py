@@ -142,7 +142,9 @@ def test_gpus_of_a_task_are_linked() -> None:
         (grey, False): [((1, 1), (1, 3))],
         (red, False): [((0, 2), (0, 4))],
     }
-    shown = {tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())}
+    shown = {
+        tuple(at): matplotlib.colors.to_hex(c) for at, c in zip(points.get_offsets(), points.get_facecolors())
+    }
     sizes = plotting.allocation.SIZES
     assert [shown[0, g] for g in (0, 4, 5, 6, 7)] == [
         sizes[2].lower(),
@@ -184,7 +186,10 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
         box.get_label(): [(round(bar.get_x() + 0.4), bar.get_y(), bar.get_height()) for bar in box]
         for box in ax.containers
     }
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["s1", "s0"]  # most of the coloured job first
+    assert [label.get_text() for label in ax.get_xticklabels()] == [
+        "s1",
+        "s0",
+    ]  # most of the coloured job first
     assert bars == {
         "two: 5 GPUs over 2, entropy 0.67": [(0, 0, 3), (1, 0, 2)],
         "jobs within one, single tasks": [(0, 3, 0), (1, 2, 2.5)],
@@ -196,7 +201,9 @@ def test_jobs_over_switches_add_up(large: gs.Cluster) -> None:
     assert round(two, 2) == 0.67
     ax = plotting.plot_switches(cluster, level="node", jobs=["one"])
     assert ax.get_xlabel() == "2 nodes" and ax.containers[0].get_label() == "one: 2 GPUs over 1, entropy 0.00"
-    total = sum(bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box)
+    total = sum(
+        bar.get_height() for box in plotting.plot_switches(large, max_domains=2000).containers for bar in box
+    )
     assert total == pytest.approx(large.nodes.gpu_count.sum())
     for options, text in (
         ({"jobs": ["no such"]}, "jobs 'no such'"),

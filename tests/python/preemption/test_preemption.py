@@ -54,14 +54,21 @@ def test_the_example_of_the_paper(cluster: gs.Cluster) -> None:
     assert all(s in options for s in aligned)
     # The default is what IMP guarantees; what the task says itself is asked for.
     assert aligned == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n)]
-    assert options == [s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos=None)]
+    assert options == [
+        s for n in ("m1", "m2") for s in gs.preemption.minimal_victim_sets(cluster, b, n, qos=None)
+    ]
     for ignored in ("alpha", "score", "engine", "now", "cost", "replace_victims", "numa_score"):
         with pytest.raises(TypeError, match=naming(f"'{ignored}'")):
             gs.preemption.minimal_victim_sets(cluster, b, "m1", **{ignored: None})
 
     d = gs.preempt(cluster, "waits")
     assert d is not None
-    assert (d.node, d.victims, d.gpus, d.topology) == ("m1", ["c14", "c15", "c16", "c17"], [4, 5, 6, 7], "socket")
+    assert (d.node, d.victims, d.gpus, d.topology) == (
+        "m1",
+        ["c14", "c15", "c16", "c17"],
+        [4, 5, 6, 7],
+        "socket",
+    )
     assert d.score == 0.5 / 400 + 0.5 * 0.5
     assert d.cost == 4 * 50 and d.priority_sum == 400 and d.proven
     plan = gs.preemption.to_plan(d)
@@ -90,9 +97,14 @@ def test_spot_policies_rank_nodes_as_place_does_without_evictions(policy: str) -
     waits = {"name": "waits", "gpu_count": 2, "priority_class": "HP"}
     held = {"name": "held", "gpu_count": 4, "gpus": [0, 1, 2, 3]}
     # Packing: the node with less idle capacity, though the other one has the name that comes first.
-    assert answer([{"name": "a"}, {"name": "b"}], [{**held, "node": "b", "priority_class": "HP"}], waits) == "b"
+    assert (
+        answer([{"name": "a"}, {"name": "b"}], [{**held, "node": "b", "priority_class": "HP"}], waits) == "b"
+    )
     # Co-location: beside HP, not beside spot tasks.
-    both = [{**held, "node": "a", "priority_class": "LP"}, {**held, "name": "other", "node": "b", "priority_class": "HP"}]
+    both = [
+        {**held, "node": "a", "priority_class": "LP"},
+        {**held, "name": "other", "node": "b", "priority_class": "HP"},
+    ]
     assert answer([{"name": "a"}, {"name": "b"}], both, waits) == "b"
     assert answer([{"name": "a"}, {"name": "b"}], both, {**waits, "priority_class": "LP"}) == "a"
     # Eviction history: HP where spot tasks were evicted, spot tasks where none was.
@@ -138,14 +150,19 @@ def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
 def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
     with pytest.warns(RuntimeWarning, match="search_limit was hit"):
         gs.preemption.minimal_victim_sets(cluster, task("b", 2, 1000), "m1", search_limit=1)
-    crowd = [dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)]
+    crowd = [
+        dict(task(f"v{i}", 0, 1), cpu_milli=1000, preemptible=True, node="n0", gpus=[]) for i in range(300)
+    ]
     crowded = gs.Cluster.from_json(document([make_node("n0", cpu_milli=300_000, hardware=None)], crowd))
     half = dict(task("half", 0, 100), cpu_milli=150_000)
     with pytest.warns(RuntimeWarning, match=naming("search_limit hit missing")):
         sets = gs.preemption.minimal_victim_sets(crowded, half, "n0", search_limit=15_000)
     assert len(sets) == 100 and {len(victims) for victims in sets} == {150}
     b = task("b", 2, 1000)
-    for ask in (gs.preempt, lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k)):
+    for ask in (
+        gs.preempt,
+        lambda *a, **k: gs.preemption.preempt_gang(gs.allocation.with_task(*a), ["b"], **k),
+    ):
         with pytest.warns(RuntimeWarning, match=naming("time_limit hit")):
             assert ask(cluster, b, time_limit=0) is None
         assert ask(cluster, b, time_limit=1000) == ask(cluster, b)
@@ -155,8 +172,12 @@ def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
         gs.preemption.OnlinePreemption(cluster, time_limit=1)
 
 
-@pytest.mark.parametrize(("policy", "gpus", "sets"), [("imp", 1, 8), ("imp", 2, 8 + 28), ("imp", 4, 162), ("exhaustive", 1, 255)])
-def test_the_plain_engine_looks_at_every_set_up_to_the_smallest_size(policy: Any, gpus: int, sets: int) -> None:
+@pytest.mark.parametrize(
+    ("policy", "gpus", "sets"), [("imp", 1, 8), ("imp", 2, 8 + 28), ("imp", 4, 162), ("exhaustive", 1, 255)]
+)
+def test_the_plain_engine_looks_at_every_set_up_to_the_smallest_size(
+    policy: Any, gpus: int, sets: int
+) -> None:
     """FlexTopo, section 3.4: the sum of C(8, i) over the sizes i up to the smallest that helps, and all 2^8 - 1 without IMP."""
     holders = [task(f"v{g}", [g], 10, "m") | {"preemptible": True} for g in range(8)]
     full = gs.Cluster.from_json(document([machine("m")], [*holders, task("p", gpus, 1000)]))
@@ -255,7 +276,10 @@ def test_costs_of_ones_own(cluster: gs.Cluster) -> None:
 
 def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
     assert gs.preemption.lost_work(cluster, "c14") == 50 == gs.preemption.lost_work(cluster, cluster.tasks[0])
-    assert gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60 and gs.preemption.lost_work(cluster, "c14", -5) == 0
+    assert (
+        gs.preemption.lost_work(cluster, "m1-0", now=60) == 2 * 60
+        and gs.preemption.lost_work(cluster, "c14", -5) == 0
+    )
     assert gs.preemption.gang_lost_work(cluster, "c14") == 50  # a pod on its own
     assert gs.preemption.score(400, 0.5) == 0.5 / 400 + 0.5 * 0.5
     assert gs.preemption.paper_score(400, 0.5) == gs.preemption.score(400, 0.5)
@@ -268,16 +292,30 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
 
 def test_a_gang_on_two_gpu_models() -> None:
     """The vector of a job over GPU models: pods that name a model each."""
-    nodes = [machine(name) | {"hardware": None, "gpu_model": model} for name, model in (("m1", "A100"), ("m2", "L20"))]
-    tasks = [task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g} for n in ("m1", "m2") for g in (0, 4)]
+    nodes = [
+        machine(name) | {"hardware": None, "gpu_model": model}
+        for name, model in (("m1", "A100"), ("m2", "L20"))
+    ]
+    tasks = [
+        task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g}
+        for n in ("m1", "m2")
+        for g in (0, 4)
+    ]
     tasks = [t | {"preemptible": True} for t in tasks]
-    tasks += [task(name, 4, 1000) | {"job": "j", "gpu_models": [model]} for name, model in (("prefill", "A100"), ("decode", "L20"))]
-    gang = gs.preemption.preempt_gang(gs.Cluster.from_json(document(nodes, tasks, now=100)), "j", policy="spot")
+    tasks += [
+        task(name, 4, 1000) | {"job": "j", "gpu_models": [model]}
+        for name, model in (("prefill", "A100"), ("decode", "L20"))
+    ]
+    gang = gs.preemption.preempt_gang(
+        gs.Cluster.from_json(document(nodes, tasks, now=100)), "j", policy="spot"
+    )
     assert gang is not None and gang.victims == ["m1-4", "m2-4"] and gang.cost == 2 * 4 * 60
 
 
 def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
-    index = gs.preemption.OnlinePreemption(gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1)
+    index = gs.preemption.OnlinePreemption(
+        gs.allocation.with_task(cluster, task("b", 2, 1000)), most_shapes=1
+    )
     assert index.shapes == 0
     for name in ("waits", "b"):
         index.decide(name)
@@ -331,7 +369,10 @@ def test_gangs_of_preemptors() -> None:
     d = gs.preemption.preempt_gang(cluster, "waits", policy="spot_exact")
     assert d is not None and d.victims == ["lp-b1", "lp-b2"]
     assert (d.cost, d.lost_gangs) == (2 * 8 * 20, 2)
-    assert [(p.task, p.node, p.victims) for p in d.pods] == [("pod0", "b1", ["lp-b1"]), ("pod1", "b2", ["lp-b2"])]
+    assert [(p.task, p.node, p.victims) for p in d.pods] == [
+        ("pod0", "b1", ["lp-b1"]),
+        ("pod1", "b2", ["lp-b2"]),
+    ]
     assert d == gs.preemption.preempt_gang(cluster, ["pod0", "pod1"], policy="spot_exact")
     assert pickle.loads(pickle.dumps(d)) == d and copy.deepcopy(d) == d
     assert gs.verify.plan(cluster, gs.preemption.to_plan(d)).ok
@@ -339,14 +380,20 @@ def test_gangs_of_preemptors() -> None:
     group = {"gpu_count": 8, "cpu_milli": 64000, "memory_mib": 1, "priority": 500, "priority_class": "HP"}
     job = {"name": "new", "mode": "required", "pods": [group | {"count": 2}]}
     new = gs.preemption.preempt_gang(cluster, job, policy="spot")
-    assert new is not None and new.victims == ["lp-b1", "lp-b2"] and [p.task for p in new.pods] == ["new-0", "new-1"]
+    assert (
+        new is not None
+        and new.victims == ["lp-b1", "lp-b2"]
+        and [p.task for p in new.pods] == ["new-0", "new-1"]
+    )
     assert gs.verify.plan(gs.allocation.with_job(cluster, job), gs.preemption.to_plan(new)).ok
     assert gs.preemption.explain_gang(cluster, job) == ""
     # Three do not fit under one switch, and no task is evicted for two of them.
     three = job | {"pods": [group | {"count": 3}]}
     assert gs.preemption.preempt_gang(cluster, three) is None
     assert mentions(gs.preemption.explain_gang(cluster, three), "domain 'switch-a' closest 2 3 pods 'new-2'")
-    anywhere = gs.preemption.preempt_gang(cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs")
+    anywhere = gs.preemption.preempt_gang(
+        cluster, {"name": "new", "pods": [group | {"count": 3}]}, objective="lost_gangs"
+    )
     assert anywhere is not None and len(anywhere.victims) == 3
     with pytest.raises(gs.InvalidInput, match=naming("'pod0'")):
         gs.preemption.preempt_gang(cluster, ["pod0", "pod0"])
@@ -442,7 +489,9 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
 
     with pytest.raises(Enough):
         gs.preempt(cluster, b, policy=fail)
-    with pytest.raises(gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"):
+    with pytest.raises(
+        gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"
+    ):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
     with pytest.raises(gs.InvalidInput, match=naming("policy imp exhaustive")):
         gs.preemption.OnlinePreemption(with_b, policy=order)
@@ -461,7 +510,11 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
 
 def two_machines(**budget: Any) -> gs.Cluster:
     """m1 and m2, full of tasks of two GPUs each; those on m2 end earlier in the alphabet."""
-    tasks = [task(f"{n}-{g}", [g, g + 1], 10, n) | {"preemptible": True} for n in ("m1", "m2") for g in (0, 2, 4, 6)]
+    tasks = [
+        task(f"{n}-{g}", [g, g + 1], 10, n) | {"preemptible": True}
+        for n in ("m1", "m2")
+        for g in (0, 2, 4, 6)
+    ]
     tasks.append(task("waits", 4, 1000))
     found = document([machine("m1"), machine("m2")], tasks, now=50, version=2)
     if budget:
@@ -487,7 +540,10 @@ def test_budgets_are_kept_by_default() -> None:
 
 
 def test_gangs_leave_whole_and_victims_run_again() -> None:
-    tasks = [task("x", [0, 1, 2, 3, 4, 5, 6, 7], 10, "m1") | {"job": "j"}, task("y", [0, 1], 10, "m2") | {"job": "j"}]
+    tasks = [
+        task("x", [0, 1, 2, 3, 4, 5, 6, 7], 10, "m1") | {"job": "j"},
+        task("y", [0, 1], 10, "m2") | {"job": "j"},
+    ]
     tasks = [t | {"preemptible": True} for t in tasks]
     tasks.append(task("waits", 8, 1000))
     nodes = [machine("m1"), machine("m2"), machine("m3") | {"gpu_count": 8, "schedulable": False}]
@@ -518,7 +574,9 @@ def test_negative_priorities() -> None:
         gs.preempt(c, "waits", score="best")  # type: ignore[arg-type]
 
 
-def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_breaks_budgets_and_places_victims_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     snapshot, plan = str(tmp_path / "c.json"), str(tmp_path / "plan.json")
     everywhere = [f"{n}-{g}" for n in ("m1", "m2") for g in (0, 2, 4, 6)]
     two_machines(name="web", tasks=everywhere, allowed_down=1).to_json(snapshot)
@@ -539,16 +597,37 @@ def test_the_console_breaks_budgets_and_places_victims_again(tmp_path: Path, cap
 
 def test_demands_for_two_gpu_types_are_vectors() -> None:
     """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
-    node: dict[str, Any] = {"name": "n", "gpu_model": "H20", "gpu_count": 4, "cpu_milli": 64_000, "memory_mib": 1000}
+    node: dict[str, Any] = {
+        "name": "n",
+        "gpu_model": "H20",
+        "gpu_count": 4,
+        "cpu_milli": 64_000,
+        "memory_mib": 1000,
+    }
     node["devices"] = [{"device_class": "L20", "count": 4}]
 
     def pod(name: str, h20: int, l20: int, started: int | None, held: list[int]) -> dict[str, Any]:
-        asked = {"name": name, "gpu_count": h20, "cpu_milli": 1, "memory_mib": 1, "priority_class": "HP" if started is None else "LP"}
+        asked = {
+            "name": name,
+            "gpu_count": h20,
+            "cpu_milli": 1,
+            "memory_mib": 1,
+            "priority_class": "HP" if started is None else "LP",
+        }
         if l20:
             asked |= {"device_count": l20, "device_classes": ["L20"]}
-        return asked | {"priority": 9} if started is None else asked | {"node": "n", "gpus": held, "start_time": started}
+        return (
+            asked | {"priority": 9}
+            if started is None
+            else asked | {"node": "n", "gpus": held, "start_time": started}
+        )
 
-    running = [pod("a", 1, 0, 90, [0]), pod("b", 1, 2, 70, [1, 4, 5]), pod("c", 2, 0, 40, [2, 3]), pod("d", 0, 2, 10, [6, 7])]
+    running = [
+        pod("a", 1, 0, 90, [0]),
+        pod("b", 1, 2, 70, [1, 4, 5]),
+        pod("c", 2, 0, 40, [2, 3]),
+        pod("d", 0, 2, 10, [6, 7]),
+    ]
     snapshot = {**document([node], running, now=100), "version": 2}
     cluster = gs.Cluster.from_json(snapshot)
 
@@ -556,7 +635,12 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
         found = gs.preempt(cluster, pod("hp", h20, l20, None, []), policy=policy)
         return None if found is None else sorted(found.victims)
 
-    assert [gs.preemption.lost_work(cluster, name) for name in "abcd"] == [1 * 10, 3 * 30, 2 * 60, 2 * 90]  # of both types
+    assert [gs.preemption.lost_work(cluster, name) for name in "abcd"] == [
+        1 * 10,
+        3 * 30,
+        2 * 60,
+        2 * 90,
+    ]  # of both types
     assert victims(1, 0) == ["a"]  # a prefix in the order of C_t; "d" was in it while only whole GPUs counted
     assert victims(0, 1) == ["a", "b"]
     assert victims(1, 0, "spot_exact") == ["a"]
@@ -570,5 +654,8 @@ def test_demands_for_two_gpu_types_are_vectors() -> None:
                 continue
             found = victims(h20, l20)
             assert found is not None
-            freed = [sum(t.get(what, 0) for t in running if t["name"] in found) for what in ("gpu_count", "device_count")]
+            freed = [
+                sum(t.get(what, 0) for t in running if t["name"] in found)
+                for what in ("gpu_count", "device_count")
+            ]
             assert freed[0] >= h20 and freed[1] >= l20, (h20, l20, found)

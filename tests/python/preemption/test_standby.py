@@ -17,7 +17,9 @@ def test_harvest() -> None:
     with pytest.raises(gs.InvalidInput, match="owners: 0"):
         gs.sim.simulate_harvest(owners=0)
     phases: list[str] = []
-    assert a == gs.sim.simulate_harvest(owners=100, days=3, progress=lambda phase, done, total: phases.append(phase))
+    assert a == gs.sim.simulate_harvest(
+        owners=100, days=3, progress=lambda phase, done, total: phases.append(phase)
+    )
     at_once = gs.preemption.EvictionModel(grace_ms=0)
     b = gs.sim.simulate_harvest(owners=100, days=3, eviction=at_once)
     assert b.eviction_max_s == 0 and b.killed == b.evictions > 0
@@ -27,7 +29,13 @@ def test_harvest() -> None:
 
 def test_a_lease_of_standby() -> None:
     lease = gs.preemption.StandbyLease("owner", "m1", [0, 1, 2, 3], seed=2)
-    assert (lease.state, lease.lent, lease.gpus, lease.owner, lease.node) == ("active", [], [0, 1, 2, 3], "owner", "m1")
+    assert (lease.state, lease.lent, lease.gpus, lease.owner, lease.node) == (
+        "active",
+        [],
+        [0, 1, 2, 3],
+        "owner",
+        "m1",
+    )
     assert not lease.borrow("a", "LP", [0], 0)
     lease.lend(10)
     assert lease.state == "standby" and lease.lent == [0, 1, 2, 3]
@@ -45,8 +53,15 @@ def test_a_lease_of_standby() -> None:
     assert before.state == "standby" and before.resume(30) == ready  # a copy goes its own way
     assert lease.advance(ready - 1) == []
     gone = lease.advance(ready)
-    assert [b.task for b in gone] == ["b"] and gone[0].eviction is not None and gone[0].eviction.reclaim_ms == ready
-    assert lease.state == "active" and repr(lease) == "<gpusched.preemption.StandbyLease: owner on m1, active, 0 borrowers>"
+    assert (
+        [b.task for b in gone] == ["b"]
+        and gone[0].eviction is not None
+        and gone[0].eviction.reclaim_ms == ready
+    )
+    assert (
+        lease.state == "active"
+        and repr(lease) == "<gpusched.preemption.StandbyLease: owner on m1, active, 0 borrowers>"
+    )
     with pytest.raises(gs.InvalidInput, match=naming("state active standby")):
         lease.resume(ready)
     with pytest.raises(gs.InvalidInput, match=naming("gpus 64 0 63")):

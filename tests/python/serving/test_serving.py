@@ -52,11 +52,19 @@ def test_catalogue_deployments_and_estimates() -> None:
     fast = serving.estimate_throughput(model, [h100], found[3], 1000, 100)
     slow = serving.estimate_throughput(model, [h100], found[3], 1000, 100, efficiency={"compute": 0.3})
     assert fast.requests_per_s > slow.requests_per_s > 0
-    table = {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    table = {
+        "model": "Llama-3-70B",
+        "gpu": "H100",
+        "degree": 4,
+        "prefill": [(1000, 0.5)],
+        "decode": [(1, 0.1)],
+    }
     measured = serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[table])
     assert measured.requests_per_s == pytest.approx(1 / 40, rel=1e-3)
     with pytest.raises(gs.InvalidInput, match=naming("profiles /0/prefill/0")):
-        serving.estimate_throughput(model, [h100], found[3], 1000, 1, profiles=[{**table, "prefill": [(1000,)]}])
+        serving.estimate_throughput(
+            model, [h100], found[3], 1000, 1, profiles=[{**table, "prefill": [(1000,)]}]
+        )
     for bad in ({"efficiency": {"compute": 2}}, {"efficiency": {"nothing": 1}}, {"max_batch": 0}):
         with pytest.raises(gs.InvalidInput):
             serving.estimate_throughput(model, [h100], found[3], 1000, 100, **bad)
@@ -113,7 +121,13 @@ def test_profiles_from_csv(tmp_path: Path) -> None:
     prefill.write_text("tokens,ms\n0,0\n1000,500\n")
     decode.write_text("1,100\n")
     profile = serving.read_layer_profile(prefill, decode, "Llama-3-70B", "H100", degree=4)
-    assert profile == {"model": "Llama-3-70B", "gpu": "H100", "degree": 4, "prefill": [(1000, 0.5)], "decode": [(1, 0.1)]}
+    assert profile == {
+        "model": "Llama-3-70B",
+        "gpu": "H100",
+        "degree": 4,
+        "prefill": [(1000, 0.5)],
+        "decode": [(1, 0.1)],
+    }
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     found = next(d for d in serving.enumerate_deployments(model, [h100], [4]) if d.name == "H100 1x4")
     rate = serving.estimate_throughput(model, [h100], found, 1000, 1, profiles=[profile]).requests_per_s
@@ -206,7 +220,9 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     row = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 0.5}
     also = {**row, "workload": "long", "requests_per_s": 50.0}
     measured = serving.simulate_latency({**request(), "measured": [row, also]}, [mine], **options)
-    told = [{**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}]
+    told = [
+        {**mine, "requests_per_s": {"chat": 0.5, "long": 50.0}, "source": dict.fromkeys(kinds, "measured")}
+    ]
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
         ("H100", 'plan: expected a serving plan or a list of replicas, found "H100"'),
@@ -214,12 +230,24 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
         ({**document, "version": 3}, "plan: /version: expected an integer from 1 to 2, found 3"),
         ([{**mine, "model": "Llama-3-7B"}], "plan: /0/model: expected one of Llama-3-8B, found 'Llama-3-7B'"),
         ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment: 'H1OO 1x1'; expected 'TYPE SxD'"),
-        ([{**mine, "share": {"chatt": 1.0}}], "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'?"),
+        (
+            [{**mine, "share": {"chatt": 1.0}}],
+            "plan: /0/share/chatt: expected one of long, chat, found 'chatt'; did you mean 'chat'?",
+        ),
         ([{**mine, "share": {"chat": "x"}}], 'plan: /0/share/chat: expected a number, found "x"'),
-        ([{name: value for name, value in mine.items() if name != "share"}], "plan: /0: field 'share' is missing"),
-        ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "shares of workload 'chat': 0.5; expected 1 in all"),
+        (
+            [{name: value for name, value in mine.items() if name != "share"}],
+            "plan: /0: field 'share' is missing",
+        ),
+        (
+            [{**mine, "share": {"chat": 0.5, "long": 1.0}}],
+            "shares of workload 'chat': 0.5; expected 1 in all",
+        ),
         ([{**mine, "count": -1}], "plan: /0/count: expected an integer from 0 to 2147483647, found -1"),
-        ({"replicas": [{**mine, "share": 1}]}, "plan: /replicas/0/share: expected an object by name, found 1"),
+        (
+            {"replicas": [{**mine, "share": 1}]},
+            "plan: /replicas/0/share: expected an object by name, found 1",
+        ),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.simulate_latency(request(), wrong, **options)  # type: ignore[arg-type]
@@ -254,7 +282,12 @@ def test_a_batch_without_a_plan_has_a_reason(tmp_path: Path, capsys: pytest.Capt
     enough, least = (float(told.split("; ")[1].split()[0]) for told in (budget, deadline))
     for more, within in (({"budget": enough}, 10.0), ({}, least)):
         assert serving.plan_serving({**poor, **more}, deadline=within).makespan is not None
-        assert serving.plan_serving({**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within).makespan is None
+        assert (
+            serving.plan_serving(
+                {**poor, "budget": 0.99 * {**poor, **more}["budget"]}, deadline=0.99 * within
+            ).makespan
+            is None
+        )
     # If the running plan may not be changed enough.
     plenty = {**asked, "budget": 30}
     assert mention(serving.replan(plenty, [], max_starts=0).plan.binding, ["max_starts 0 plan"])
@@ -281,7 +314,12 @@ def test_console_with_schemas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.main(["plan-serving", asked, "--replan-from", out, "-o", again]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
     schema["serving-plan.v2"].validate(json.loads(Path(again).read_text()))
-    for ignored in (["--deadline", "100"], ["--composition", "uniform"], ["--routing", "round_robin"], ["--uniform-tp"]):
+    for ignored in (
+        ["--deadline", "100"],
+        ["--composition", "uniform"],
+        ["--routing", "round_robin"],
+        ["--uniform-tp"],
+    ):
         capsys.readouterr()
         assert cli.main(["plan-serving", asked, "--replan-from", out, *ignored]) == 2
         assert f"{ignored[0]}: not with --replan-from" in capsys.readouterr().err
@@ -342,7 +380,8 @@ def test_the_fraction_of_the_memory_belongs_to_the_estimate() -> None:
     assert half.makespan > whole.makespan
     chat = [{"model": "Llama-3-8B", "deployment": "A40 1x1", "count": 1, "share": {"long": 1, "chat": 1}}]
     wide, narrow = (
-        serving.simulate_latency(request(), chat, requests=500, estimate={"memory_fraction": part}) for part in (0.9, 0.5)
+        serving.simulate_latency(request(), chat, requests=500, estimate={"memory_fraction": part})
+        for part in (0.9, 0.5)
     )
     assert narrow.percentile(90) > wide.percentile(90)
 
@@ -380,18 +419,25 @@ def test_odd_requests() -> None:
     assert empty.status == "optimal" and empty.makespan == 0 and empty.requests_per_s == 0
     for options in ({"deployments": {"degrees": []}}, {"deployments": {"degrees": []}, "uniform_tp": True}):
         assert serving.plan_serving(request(), **options).status == "infeasible"
-    endless = {"type": "Llama-3-8B", "workloads": {"w": {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}}}
+    endless = {
+        "type": "Llama-3-8B",
+        "workloads": {"w": {"input": 2_000_000_000, "output": 2_000_000_000, "requests": 1}},
+    }
     assert serving.plan_serving(request(m=endless)).status == "infeasible"
     many = request(1e9)
     many["gpus"]["H100"]["available"] = 10**9
     plan = serving.plan_serving(many, mip_gap=1e-3, time_limit=20)
     assert plan.makespan is not None and plan.bound == pytest.approx(plan.makespan, rel=2e-2)
-    plan = serving.plan_serving(request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}}))
+    plan = serving.plan_serving(
+        request(m={"type": "Llama-3-8B", "workloads": {"w": {"input": 9, "output": 9, "requests": 1e300}}})
+    )
     assert plan.status == "optimal"
     twice = {"model": "Llama-3-8B", "deployment": "H100 1x1", "workload": "chat", "requests_per_s": 5}
     with pytest.raises(gs.InvalidInput, match=naming("/measured/1 'chat' 'Llama-3-8B'")):
         serving.plan_serving({**request(), "measured": [twice, {**twice, "requests_per_s": 6}]})
-    running = [{"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}]
+    running = [
+        {"model": "Llama-3-8B", "count": 2**31 - 1, "stages": [{"gpu": "H100", "degree": 1, "layers": 32}]}
+    ]
     with pytest.raises(gs.InvalidInput, match="count of all together"):
         serving.replan(request(), running * 2)
 
@@ -411,7 +457,12 @@ def test_mistakes_in_request_and_options_are_reported_together(call: str) -> Non
     more = {"plan_serving": [], "sweep_budgets": [["y"]], "replan": [[]]}[call]
     with pytest.raises(gs.InvalidInput) as caught:
         getattr(serving, call)(
-            {"budget": "x"}, *more, threads="two", max_deployments=-1, deployments={"degrees": "q"}, estimate={"max_batch": 0}
+            {"budget": "x"},
+            *more,
+            threads="two",
+            max_deployments=-1,
+            deployments={"degrees": "q"},
+            estimate={"max_batch": 0},
         )
     text = "\n".join(caught.value.problems)
     for words in (

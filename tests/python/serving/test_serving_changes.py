@@ -70,12 +70,17 @@ def test_a_plan_is_replanned_from_its_document() -> None:
     before = serving.plan_serving(request(), **options)
     document = json.loads(json.dumps(serving.plan_to_dict(before)))
     changed = serving.replan(request(), document, **options)
-    assert (changed.starts, changed.stops) == (0, 0) and changed.plan.replicas == serving.replan(request(), before, **options).plan.replicas
+    assert (changed.starts, changed.stops) == (0, 0) and changed.plan.replicas == serving.replan(
+        request(), before, **options
+    ).plan.replicas
     # What a replanning wrote is a plan as well.
     assert serving.replan(request(), serving.plan_to_dict(changed.plan, changed), **options).starts == 0
     for wrong, told in (
         ({**document, "version": 3}, "running: /version: expected an integer from 1 to 2, found 3"),
-        ({**document, "format": "gpusched.plan"}, 'running: /format: expected "gpusched.serving-plan", found "gpusched.plan"'),
+        (
+            {**document, "format": "gpusched.plan"},
+            'running: /format: expected "gpusched.serving-plan", found "gpusched.plan"',
+        ),
         ({"format": "gpusched.serving-plan"}, "running: field 'replicas' is missing"),
         ({**document, "replicas": "H100"}, 'running: /replicas: expected an array, found "H100"'),
         ("H100", 'running: expected a serving plan or a list of replicas, found "H100"'),
@@ -96,4 +101,8 @@ def test_a_plan_is_replanned_with_other_types_or_another_order() -> None:
     assert serving.replan(turned, before, rate=15.0).starts == 0
     used = next(gpu for gpu, count in before.rented.items() if count)
     left = {**asked, "gpus": {name: gpu for name, gpu in asked["gpus"].items() if name != used}}
-    assert left["gpus"] and serving.replan(left, before, rate=15.0).plan.status in ("optimal", "feasible", "infeasible")
+    assert left["gpus"] and serving.replan(left, before, rate=15.0).plan.status in (
+        "optimal",
+        "feasible",
+        "infeasible",
+    )

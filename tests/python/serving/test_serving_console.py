@@ -18,7 +18,9 @@ from messages import mention, mentions
 pytestmark = pytest.mark.usefixtures("solver")
 
 
-def row(deployment: str, workload: str, per_s: float, model: str = "Llama-3-70B", **more: float) -> dict[str, Any]:
+def row(
+    deployment: str, workload: str, per_s: float, model: str = "Llama-3-70B", **more: float
+) -> dict[str, Any]:
     return {"model": model, "deployment": deployment, "workload": workload, "requests_per_s": per_s, **more}
 
 
@@ -26,7 +28,13 @@ def request(kinds: dict[str, float], **more: Any) -> dict[str, Any]:
     """A model on H100 in groups of four, of which each was measured to serve 10 requests/s of any kind."""
     return {
         "gpus": {"H100": {"machines": 4, "price": 3.0}},
-        "models": {"Llama-3-70B": {"workloads": {name: {"input": 500, "output": 250, "rate": rate} for name, rate in kinds.items()}}},
+        "models": {
+            "Llama-3-70B": {
+                "workloads": {
+                    name: {"input": 500, "output": 250, "rate": rate} for name, rate in kinds.items()
+                }
+            }
+        },
         "measured": [row("H100 1x4", name, 10.0) for name in kinds],
         **more,
     }
@@ -98,16 +106,26 @@ def test_rates_name_the_model_if_several_have_the_kind(console: Console) -> None
     assert console.rates("plan-serving", two, "--rate", words) == pytest.approx(wanted)
     rate = {"Llama-3-70B/chat": 2.0, "Llama-3-70B/code": 4.0, "Llama-3-8B/chat": 7.0}
     plan = serving.plan_serving(two_models(), rate=rate, measured_only=True)
-    assert {(kind["model"], kind["workload"]): kind["rate"] for kind in plan.latencies} == pytest.approx(wanted)
+    assert {(kind["model"], kind["workload"]): kind["rate"] for kind in plan.latencies} == pytest.approx(
+        wanted
+    )
     assert plan.rate == pytest.approx(13)
     # A kind that is not named gets none.
-    assert serving.plan_serving(two_models(), rate={"Llama-3-8B/chat": 6.0}, measured_only=True).rate == pytest.approx(6)
+    assert serving.plan_serving(
+        two_models(), rate={"Llama-3-8B/chat": 6.0}, measured_only=True
+    ).rate == pytest.approx(6)
     both = "rate: 'chat'; expected 'Llama-3-70B/chat' or 'Llama-3-8B/chat'"
     for wrong, told in (
         ({"chat": 10.0}, both),
-        ({"code": 1.0, "Llama-3-70B/code": 2.0}, "rate: 'Llama-3-70B/code' and 'code' are the same kind of requests"),
+        (
+            {"code": 1.0, "Llama-3-70B/code": 2.0},
+            "rate: 'Llama-3-70B/code' and 'code' are the same kind of requests",
+        ),
         ({"chatt": 1.0}, "rate: 'chatt'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat"),
-        ({"Llama-3-8B/code": 1.0}, "rate: 'Llama-3-8B/code'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat"),
+        (
+            {"Llama-3-8B/code": 1.0},
+            "rate: 'Llama-3-8B/code'; expected one of Llama-3-70B/chat, code, Llama-3-8B/chat",
+        ),
     ):
         with pytest.raises(gs.InvalidInput) as caught:
             serving.plan_serving(two_models(), rate=wrong)
@@ -122,7 +140,10 @@ def test_rates_given_twice_add_up_or_are_refused(console: Console) -> None:
     )
     for words, told in (
         (["--rate", "chat=10", "--rate", "code=2,chat=3"], "argument --rate: 'chat' is given twice"),
-        (["--rate", "10", "--rate", "chat=3"], "argument --rate: given twice, once for all together; expected that alone, or all by name"),
+        (
+            ["--rate", "10", "--rate", "chat=3"],
+            "argument --rate: given twice, once for all together; expected that alone, or all by name",
+        ),
         (["--rate", "10", "--rate", "12"], "argument --rate: given twice"),
         (["--rate", "x", "--rate", "12"], "argument --rate: 'x' is no rate"),
     ):
@@ -157,13 +178,26 @@ def test_the_message_of_a_plan_is_printed(console: Console) -> None:
 def test_curves_keep_the_targets_of_options_and_request(console: Console) -> None:
     asked = request({"chat": 3.0, "code": 1.0}, targets={"tpot_p90_s": 0.9})
     file = console.file("request.json", asked)
-    lines = console("serving-curve", file, "--rates", "5", "--ttft-p99", "1e-4", "--targets", "ttft_p90=1", "--measured-only", code=1)
+    lines = console(
+        "serving-curve",
+        file,
+        "--rates",
+        "5",
+        "--ttft-p99",
+        "1e-4",
+        "--targets",
+        "ttft_p90=1",
+        "--measured-only",
+        code=1,
+    )
     assert lines[0].split()[:4] == ["rate", "ttft_p90_s", "ttft_p99_s", "tpot_p90_s"]
     # Nothing is proved of the cost of a plan that cannot be.
     assert lines[2].split()[:7] == ["5", "1", "0.0001", "0.9", "infeasible", "-", "-"]
     assert any(mentions(line, "ttft_p99_s 0.0001") for line in lines)
     # A set goes before the options, and these before the request.
-    table = serving.curve(asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True)
+    table = serving.curve(
+        asked, [5], [{"tpot_p90_s": 0.5}, {"ttft_p90_s": 2.0}], tpot_p90_s=0.7, measured_only=True
+    )
     assert [(point.ttft_p90_s, point.tpot_p90_s) for point in table] == [(None, 0.5), (2.0, 0.7)]
     # If kinds differ, the shortest; the console names the kind.
     kinds = asked["models"]["Llama-3-70B"]["workloads"]
@@ -173,7 +207,17 @@ def test_curves_keep_the_targets_of_options_and_request(console: Console) -> Non
     file = console.file("request.json", asked)
     lines = console("serving-curve", file, "--rates", "5", "--measured-only")
     assert mention(lines[3:], ["ttft_p90_s request 3", "tpot_p90_s request 0.9 0.6"])
-    lines = console("serving-curve", file, "--rates", "5", "--tpot-p90", "0.8", "--targets", "ttft_p90=2", "--measured-only")
+    lines = console(
+        "serving-curve",
+        file,
+        "--rates",
+        "5",
+        "--tpot-p90",
+        "0.8",
+        "--targets",
+        "ttft_p90=2",
+        "--measured-only",
+    )
     assert cells(lines, "5")[1:3] == ["2", "0.8"] and len(lines) == 3
 
 
@@ -181,7 +225,9 @@ def test_ranges_of_prices_name_the_plans_compared(capsys: pytest.CaptureFixture[
     ranges = [{"gpu": "H100", "spot": False, "price": 3.0, "low": 1.0, "high": 4.0, "proven": True}]
 
     def said(**plan: Any) -> str:
-        commands.say_ranges(SimpleNamespace(**{"capacity": 1.0, "separate": False, "price_ranges": ranges, **plan}))  # type: ignore[arg-type]
+        commands.say_ranges(
+            SimpleNamespace(**{"capacity": 1.0, "separate": False, "price_ranges": ranges, **plan})
+        )  # type: ignore[arg-type]
         return capsys.readouterr().out
 
     cheapest = "stays the cheapest while H100 costs 1 to 4 $/h (now 3)\n"
@@ -219,7 +265,10 @@ def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
     assert change(larger) == ["starts 1 replica (1 H100 1x8) and stops 4 (4 H100 1x4)"]
     document = json.loads(Path(before).read_text())
     for wrong, told in (
-        ({"gpu": "H100", "count": 8}, "rentals[0]: {'gpu': 'H100', 'count': 8}; expected gpu, count and spot, as in a serving plan"),
+        (
+            {"gpu": "H100", "count": 8},
+            "rentals[0]: {'gpu': 'H100', 'count': 8}; expected gpu, count and spot, as in a serving plan",
+        ),
         ("H100", "rentals[0]: 'H100'; expected gpu, count and spot"),
     ):
         plan = console.file("plan.json", {**document, "rentals": [wrong]})
@@ -227,7 +276,9 @@ def test_replanning_lists_starts_stops_and_restarts(console: Console) -> None:
         assert line.startswith(f"gpusched: {plan}: {told}")
     # A plan of version 1 says nothing of rentals.
     plan = console.file("plan.json", {name: value for name, value in document.items() if name != "rentals"})
-    assert "starts 0 replicas and stops 0" in console("plan-serving", console.file("spot.json", gone), *options, "--replan-from", plan)
+    assert "starts 0 replicas and stops 0" in console(
+        "plan-serving", console.file("spot.json", gone), *options, "--replan-from", plan
+    )
 
 
 def test_replicas_that_restart_are_counted_by_the_gpus_that_stay() -> None:
@@ -238,8 +289,12 @@ def test_replicas_that_restart_are_counted_by_the_gpus_that_stay() -> None:
     def rents(gpu: str, count: int, spot: int = 0) -> dict[str, Any]:
         return {"gpu": gpu, "count": count, "spot": spot}
 
-    def found(replicas: list[dict[str, Any]], old: list[dict[str, Any]], new: list[dict[str, Any]]) -> str | None:
-        told = restarts({"replicas": replicas, "rentals": old}, SimpleNamespace(replicas=replicas, rentals=new))  # type: ignore[arg-type]
+    def found(
+        replicas: list[dict[str, Any]], old: list[dict[str, Any]], new: list[dict[str, Any]]
+    ) -> str | None:
+        told = restarts(
+            {"replicas": replicas, "rentals": old}, SimpleNamespace(replicas=replicas, rentals=new)
+        )  # type: ignore[arg-type]
         return told and told.split(" of the replicas")[0] + told.split("GPUs")[-1]
 
     both = [runs("a", 3, H100=4), runs("b", 4, H100=1)]

@@ -41,7 +41,9 @@ def problems_of(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -
 
 
 
-def test_mistakes_are_reported_with_their_file_and_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported_with_their_file_and_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked, plan = tmp_path / "request.json", tmp_path / "plan.json"
     document = request()
     document["gpus"]["A40"]["available"] = -1
@@ -53,7 +55,11 @@ def test_mistakes_are_reported_with_their_file_and_place(tmp_path: Path, capsys:
         f'{asked} /models/Llama-3-8B/workloads/chat/output "x"',
     ]
     assert mention(problems_of(asked, capsys, "--budgets", "3,6"), of_request)
-    of_plan = [f"{plan} /replicas/0/model 3", f"{plan} /replicas/0/count 0 2147483647 -1", f'{plan} /replicas/1 "none"']
+    of_plan = [
+        f"{plan} /replicas/0/model 3",
+        f"{plan} /replicas/0/count 0 2147483647 -1",
+        f'{plan} /replicas/1 "none"',
+    ]
     found = problems_of(asked, capsys, "--replan-from", str(plan), "--deadline", "3")
     assert mention(found, ["--deadline --replan-from", *of_request, *of_plan])
 
@@ -85,8 +91,13 @@ def test_budgets_on_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["plan-serving", str(asked), "--budgets", "6,0.1,3", "-o", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     document = json.loads(out.read_text())
-    schemas = {name: json.loads((SCHEMAS / f"gpusched.serving-{name}.v2.schema.json").read_text()) for name in ("plan", "sweep")}
-    registry: Registry[Any] = Registry().with_resource(schemas["plan"]["$id"], Resource.from_contents(schemas["plan"]))
+    schemas = {
+        name: json.loads((SCHEMAS / f"gpusched.serving-{name}.v2.schema.json").read_text())
+        for name in ("plan", "sweep")
+    }
+    registry: Registry[Any] = Registry().with_resource(
+        schemas["plan"]["$id"], Resource.from_contents(schemas["plan"])
+    )
     sweep = Draft202012Validator(schemas["sweep"], registry=registry)
     sweep.validate(document)
     broken = copy.deepcopy(document)

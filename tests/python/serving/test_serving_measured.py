@@ -16,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("solver")
 def test_measurements_win_and_calibrate() -> None:
     # Without measurements, estimates are all there is.
     free = serving.plan_serving(request(), ttft_p90_s=2.0)
-    assert {s for r in free.replicas for s in r["source"].values()} == {"estimated"} and free.calibration["factors"] == []
+    assert {s for r in free.replicas for s in r["source"].values()} == {"estimated"} and free.calibration[
+        "factors"
+    ] == []
     # H100 was measured at half of what is estimated, for one kind on one deployment.
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     deployment = next(d for d in serving.enumerate_deployments(model, [h100], [8]) if d.name == "H100 1x4")
@@ -32,15 +34,21 @@ def test_measurements_win_and_calibrate() -> None:
     only_h100 = {**asked, "gpus": {"H100": {"available": 32, "price": 3.0}}}
     plan = serving.plan_serving(only_h100, rate={"chat": 3 * estimate / 2}, utilization=1.0)
     # No unmeasured deployment is credited with more per GPU than the measured one: it is chosen.
-    assert [(r["deployment"], r["count"], r["source"]["chat"]) for r in plan.replicas] == [("H100 1x4", 3, "measured")]
+    assert [(r["deployment"], r["count"], r["source"]["chat"]) for r in plan.replicas] == [
+        ("H100 1x4", 3, "measured")
+    ]
     assert plan.replicas[0]["source"]["code"] == "calibrated"
-    two = serving.plan_serving({**only_h100, "measured": []}, rate={"chat": 3 * estimate / 2}, utilization=1.0)
+    two = serving.plan_serving(
+        {**only_h100, "measured": []}, rate={"chat": 3 * estimate / 2}, utilization=1.0
+    )
     assert two.cost < plan.cost
 
 
 def test_measured_only_plans_with_nothing_else() -> None:
     rows = [row("H100 1x4", "chat", 9.0), row("A100-80GB 1x4", "chat", 4.0)]
-    plan = serving.plan_serving(request(measured=rows), rate={"chat": 17.0}, measured_only=True, utilization=1.0)
+    plan = serving.plan_serving(
+        request(measured=rows), rate={"chat": 17.0}, measured_only=True, utilization=1.0
+    )
     assert {r["deployment"] for r in plan.replicas} <= {"H100 1x4", "A100-80GB 1x4"}
     # By hand: per $ 9 / 12 and 4 / 7.2: two H100 groups.
     assert plan.cost == pytest.approx(24) and plan.cost_bound == pytest.approx(24)
@@ -50,7 +58,9 @@ def test_measured_only_plans_with_nothing_else() -> None:
 
 def test_measured_latencies_at_loads() -> None:
     # Within 0.5 s up to 4 requests/s, 0.8 s at 6: a target of 0.65 s is kept up to 5.
-    rows = [row("H100 1x4", "chat", r, ttft_s=t, tpot_s=0.03) for r, t in ((2.0, 0.3), (4.0, 0.5), (6.0, 0.8))]
+    rows = [
+        row("H100 1x4", "chat", r, ttft_s=t, tpot_s=0.03) for r, t in ((2.0, 0.3), (4.0, 0.5), (6.0, 0.8))
+    ]
     asked = request(measured=rows)
     plan = serving.plan_serving(asked, rate={"chat": 9.9}, measured_only=True, ttft_p90_s=0.65)
     (group,) = plan.replicas
@@ -58,10 +68,17 @@ def test_measured_latencies_at_loads() -> None:
     assert group["latency_source"]["chat"] == "measured" == plan.latencies[0]["ttft_source"]
     # What is called measured is the measurement at the load of 4.95 requests/s, not a simulation of an estimate.
     assert plan.latencies[0]["ttft_p90_s"] == pytest.approx(0.5 + 0.95 / 2 * 0.3)
-    assert serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0]["count"] == 3
+    assert (
+        serving.plan_serving(asked, rate={"chat": 10.5}, measured_only=True, ttft_p90_s=0.65).replicas[0][
+            "count"
+        ]
+        == 3
+    )
     # What no measured load keeps cannot be promised.
     none = serving.plan_serving(asked, rate={"chat": 1.0}, measured_only=True, ttft_p90_s=0.2)
-    assert none.makespan is None and mention(none.binding, ["workload 'chat' 'Llama-3-70B' ttft_p90_s 0.2 0.3 H100 1x4 2 requests/s"])
+    assert none.makespan is None and mention(
+        none.binding, ["workload 'chat' 'Llama-3-70B' ttft_p90_s 0.2 0.3 H100 1x4 2 requests/s"]
+    )
     residual = serving.calibrate(asked)["residuals"][0]
     assert residual["ttft_s"] == 0.8 and residual["ttft_idle_s"] > 0 and residual["tpot_s"] == 0.03
 
@@ -69,10 +86,14 @@ def test_measured_latencies_at_loads() -> None:
 def test_light_measured_loads_are_reported() -> None:
     """A row with a latency is the most that its deployment is believed to serve, also where it was measured at a light load."""
     kinds = {"chat": {"input": 1000, "output": 300, "rate": 10.0}}
-    asked = request(gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}})
+    asked = request(
+        gpus={"H100": {"available": 256, "price": 3.0}}, models={"Llama-3-70B": {"workloads": kinds}}
+    )
 
     def message(*rows: dict[str, Any], **options: Any) -> str:
-        return serving.plan_serving({**asked, "measured": list(rows)}, **{"ttft_p90_s": 0.5, **options}).message
+        return serving.plan_serving(
+            {**asked, "measured": list(rows)}, **{"ttft_p90_s": 0.5, **options}
+        ).message
 
     light, full = row("H100 1x4", "chat", 1.0, ttft_s=0.15), row("H100 1x4", "chat", 7.0)
     estimate = serving.calibrate({**asked, "measured": [light]})["residuals"][0]["estimated"]
@@ -81,7 +102,9 @@ def test_light_measured_loads_are_reported() -> None:
     of = f"{of_h100} 'chat' 'Llama-3-70B'"
     most = f"{of} 1 {estimate:g}"
     assert mentions(message(light), most)
-    assert of_h100 not in message(full) and of_h100 not in message({**light, "requests_per_s": 0.6 * estimate})
+    assert of_h100 not in message(full) and of_h100 not in message(
+        {**light, "requests_per_s": 0.6 * estimate}
+    )
     assert mentions(message(light, full), f"{of} ttft_p90_s 1 7")
     # The target is missed at the highest load of the rows, or the rows say nothing about it.
     assert of_h100 not in message(light, row("H100 1x4", "chat", 3.0, ttft_s=0.7), full)
@@ -121,11 +144,18 @@ def test_each_latency_has_its_own_source() -> None:
     plan = serving.plan_serving({**asked, "measured": both}, ttft_p90_s=4.0, tpot_p90_s=0.06, **options)
     assert plan.replicas[0]["within_targets"]["chat"] == pytest.approx(3.5)
     (kind,) = plan.latencies
-    assert kind["ttft_source"] == kind["tpot_source"] == "measured" and percentiles(kind, "tpot") == [None, 0.05, None]
+    assert kind["ttft_source"] == kind["tpot_source"] == "measured" and percentiles(kind, "tpot") == [
+        None,
+        0.05,
+        None,
+    ]
     # The measured percentile does not stand for another one.
     plan = serving.plan_serving({**asked, "measured": both}, tpot_p99_s=0.06, **options)
     (kind,) = plan.latencies
-    assert (kind["ttft_source"], kind["tpot_source"]) == ("calibrated", "measured") and None not in percentiles(kind, "ttft")
+    assert (kind["ttft_source"], kind["tpot_source"]) == (
+        "calibrated",
+        "measured",
+    ) and None not in percentiles(kind, "ttft")
     validator("serving-plan.v2").validate(serving.plan_to_dict(plan))
 
 
@@ -139,8 +169,16 @@ def test_requests_for_one_token_have_no_time_per_further_token() -> None:
 def test_residuals_leave_a_deployment_out() -> None:
     model, h100 = serving.language_model("Llama-3-70B"), serving.gpu_type("H100")
     found = {d.name: d for d in serving.enumerate_deployments(model, [h100], [8])}
-    each = {n: serving.estimate_throughput(model, [h100], found[n], *SHAPES["chat"]).requests_per_s for n in ("H100 1x4", "H100 1x8")}
-    asked = request(measured=[row("H100 1x4", "chat", 0.5 * each["H100 1x4"]), row("H100 1x8", "chat", 0.8 * each["H100 1x8"])])
+    each = {
+        n: serving.estimate_throughput(model, [h100], found[n], *SHAPES["chat"]).requests_per_s
+        for n in ("H100 1x4", "H100 1x8")
+    }
+    asked = request(
+        measured=[
+            row("H100 1x4", "chat", 0.5 * each["H100 1x4"]),
+            row("H100 1x8", "chat", 0.8 * each["H100 1x8"]),
+        ]
+    )
     for residual, factor in zip(serving.calibrate(asked)["residuals"], (0.8, 0.5)):
         assert residual["calibrated"] == pytest.approx(factor * each[residual["deployment"]])
 

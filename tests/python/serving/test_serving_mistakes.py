@@ -46,18 +46,29 @@ def test_mistakes_in_calls() -> None:
 
 
 def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, out, again, points = (tmp_path / name for name in ("request.json", "plan.json", "again.json", "curve.json"))
+    file, out, again, points = (
+        tmp_path / name for name in ("request.json", "plan.json", "again.json", "curve.json")
+    )
     file.write_text(json.dumps(request()))
     words = ["--rate", "chat=8,code=2", "--ttft-p90", "1.5", "--tpot-p90", "0.1", "--machines"]
     assert cli.main(["plan-serving", str(file), *words, "--price-ranges", "-o", str(out)]) == 0
     printed = capsys.readouterr().out
-    for part in ("layers", "kept", "rent ", "stays the cheapest while H100 costs", "no plan of these deployments costs less"):
+    for part in (
+        "layers",
+        "kept",
+        "rent ",
+        "stays the cheapest while H100 costs",
+        "no plan of these deployments costs less",
+    ):
         assert part in printed
     validator("serving-plan.v2").validate(json.loads(out.read_text()))
     validator("serving-request.v2").validate(request())
     assert cli.main(["plan-serving", str(file), *words, "--replan-from", str(out), "-o", str(again)]) == 0
     assert "starts 0 replicas and stops 0" in capsys.readouterr().out
-    assert cli.main(["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2", "-o", str(points)]) == 0
+    assert (
+        cli.main(["serving-curve", str(file), "--rates", "4,8", "--targets", "ttft_p90=2", "-o", str(points)])
+        == 0
+    )
     assert "cost_bound" in capsys.readouterr().out
     validator("serving-curve.v1").validate(json.loads(points.read_text()))
     assert cli.main(["serving-curve", str(file), "--rates", "4", "-o", str(tmp_path / "curve.svg")]) == 0
@@ -80,7 +91,10 @@ def test_rates_of_the_call_alone() -> None:
         serving.plan_serving(document, rate=5.0)
     del kinds["code"]
     plan = serving.plan_serving(document, rate=5.0)
-    assert plan.rate == pytest.approx(5) and len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
+    assert (
+        plan.rate == pytest.approx(5)
+        and len(serving.simulate_latency(document, plan, rate=5.0, requests=100).kinds) == 1
+    )
     with pytest.raises(gs.InvalidInput) as caught:
         serving.curve(document, rates=[5, 0, -1])
     assert mention(caught.value.problems, ["rates[1] 0", "rates[2] -1"])
@@ -96,7 +110,10 @@ def test_the_console_blames_the_rate_for_the_rate(tmp_path: Path, capsys: pytest
         assert mention(capsys.readouterr().err.splitlines(), [told])
     for words, told in (
         (["plan-serving", str(file), "--rate", "chat=10,chat=5"], "--rate 'chat=10,chat=5' 'chat'"),
-        (["serving-curve", str(file), "--targets", "ttft_p90=1,ttft_p90=2"], "--targets 'ttft_p90=1,ttft_p90=2' 'ttft_p90'"),
+        (
+            ["serving-curve", str(file), "--targets", "ttft_p90=1,ttft_p90=2"],
+            "--targets 'ttft_p90=1,ttft_p90=2' 'ttft_p90'",
+        ),
         (["plan-serving", str(file), "--rate", "chat:10"], "--rate 'chat:10'"),
     ):
         with pytest.raises(SystemExit):

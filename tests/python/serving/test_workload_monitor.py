@@ -17,7 +17,10 @@ from messages import naming
 
 def request(amounts: Sequence[float], word: str = "requests") -> dict[str, Any]:
     shapes = [(2455, 18), (824, 253), (496, 510)]
-    kinds = {f"w{at}": {"input": i, "output": o, word: amount} for at, ((i, o), amount) in enumerate(zip(shapes, amounts))}
+    kinds = {
+        f"w{at}": {"input": i, "output": o, word: amount}
+        for at, ((i, o), amount) in enumerate(zip(shapes, amounts))
+    }
     return {
         "budget": 30,
         "gpus": {"H100": {"available": 8, "price": 3.0}, "A100": {"available": 8, "price": 1.75}},
@@ -25,9 +28,15 @@ def request(amounts: Sequence[float], word: str = "requests") -> dict[str, Any]:
     }
 
 
-def arrivals(rng: np.random.Generator, rates: Sequence[float], begin: float, seconds: float) -> list[tuple[float, str]]:
+def arrivals(
+    rng: np.random.Generator, rates: Sequence[float], begin: float, seconds: float
+) -> list[tuple[float, str]]:
     """Poisson arrivals of each kind."""
-    times = [(begin + t, f"w{at}") for at, rate in enumerate(rates) for t in rng.uniform(0, seconds, rng.poisson(rate * seconds))]
+    times = [
+        (begin + t, f"w{at}")
+        for at, rate in enumerate(rates)
+        for t in rng.uniform(0, seconds, rng.poisson(rate * seconds))
+    ]
     return sorted(times)
 
 
@@ -65,7 +74,9 @@ def test_the_bound_on_rates_is_above_the_exact_probability(expected: float) -> N
 def test_no_shift_without_a_change() -> None:
     """Two thousand windows with few requests each, whose shares are far off by chance alone."""
     rng = np.random.default_rng(1)
-    monitor = serving.WorkloadMonitor(request([1, 1, 1], "rate"), window_s=20, persistence=1, dwell_windows=0, alpha=0.01)
+    monitor = serving.WorkloadMonitor(
+        request([1, 1, 1], "rate"), window_s=20, persistence=1, dwell_windows=0, alpha=0.01
+    )
     far = 0
     found = []
     for number in range(2000):
@@ -146,7 +157,10 @@ def test_replanning_follows_the_workload() -> None:
     old, new = (900, 50, 50), (50, 50, 900)
     plan = serving.plan_serving(request(old), time_limit=5)
     rng = np.random.default_rng(5)
-    stream = [*arrivals(rng, [x / 200 for x in old], 0, 1200), *arrivals(rng, [x / 200 for x in new], 1200, 2400)]
+    stream = [
+        *arrivals(rng, [x / 200 for x in old], 0, 1200),
+        *arrivals(rng, [x / 200 for x in new], 1200, 2400),
+    ]
     follow = serving.follow_workload(request(old), plan, iter(stream), monitor={"window_s": 60}, time_limit=5)
     (shift, changed), *rest = list(follow)
     assert not rest and shift.distance > 0.7

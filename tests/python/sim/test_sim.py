@@ -41,7 +41,12 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "nodes", "gpus"),
-    [("asi", 37707, 155410), ("openb", 1213, 6212), ("flextopo-4090", 100, 800), ("constrained", 37707, 161713)],
+    [
+        ("asi", 37707, 155410),
+        ("openb", 1213, 6212),
+        ("flextopo-4090", 100, 800),
+        ("constrained", 37707, 161713),
+    ],
 )
 def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
     c = gs.sim.generate_cluster(preset=preset)
@@ -123,7 +128,9 @@ def test_bad_lists_are_named(tmp_path: Path) -> None:
 
 
 def own_lists() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    nodes: list[dict[str, Any]] = [{"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}]
+    nodes: list[dict[str, Any]] = [
+        {"name": "n0", "gpu_model": "A", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 100, "rack": "r7"}
+    ]
     task = {"cpu_milli": 1000, "memory_mib": 10, "gpu_count": 2}
     tasks: list[dict[str, Any]] = [
         {"name": "a", **task, "arrival": 0, "duration": 10, "user": "u1"},
@@ -142,7 +149,13 @@ def test_a_trace_of_ones_own() -> None:
     assert list(table["creation_time"]) == [0, 5, 12]
     assert list(table["deletion_time"])[:2] == [10, 15] and table["deletion_time"].isna()[2]
     assert list(table["user"].fillna("")) == ["u1", "", "u2"] and table["weight"][1] == 0.5
-    assert pickle.loads(pickle.dumps(mine)) == mine == copy.copy(mine) == copy.deepcopy(mine) == gs.sim.Trace(nodes, tasks)
+    assert (
+        pickle.loads(pickle.dumps(mine))
+        == mine
+        == copy.copy(mine)
+        == copy.deepcopy(mine)
+        == gs.sim.Trace(nodes, tasks)
+    )
     assert list(pickle.loads(pickle.dumps(mine)).to_pandas()[1]["user"].fillna("")) == ["u1", "", "u2"]
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"user": "u3"}])
     assert mine != gs.sim.Trace(nodes, [*tasks[:2], tasks[2] | {"duration": 1}])
@@ -164,9 +177,22 @@ def test_wrong_entries_of_a_trace_of_ones_own_are_named() -> None:
 
     without = {key: value for key, value in tasks[0].items() if key != "arrival"}
     assert mention(told(without), ["tasks[0].arrival missing"])
-    assert mention(told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}), ["tasks[1].arrival 1.5 0 1000000000000", "tasks[2] 'x'", "tasks[3].duration 'long' 0 1000000000000"])
-    assert mention(told(tasks[0] | {"arrival": "x", "duration": -1}, without), ["tasks[0].arrival 'x' 0 1000000000000", "tasks[0].duration -1 0 1000000000000", "tasks[1].arrival missing"])
-    assert mention(told(tasks[0], tasks[1] | {"weight": float("inf"), "user": {"age": {1}}}), ["tasks[1].user /age {1}", "tasks[1].weight inf"])
+    assert mention(
+        told(tasks[0], tasks[1] | {"arrival": 1.5}, "x", tasks[2] | {"duration": "long"}),
+        ["tasks[1].arrival 1.5 0 1000000000000", "tasks[2] 'x'", "tasks[3].duration 'long' 0 1000000000000"],
+    )
+    assert mention(
+        told(tasks[0] | {"arrival": "x", "duration": -1}, without),
+        [
+            "tasks[0].arrival 'x' 0 1000000000000",
+            "tasks[0].duration -1 0 1000000000000",
+            "tasks[1].arrival missing",
+        ],
+    )
+    assert mention(
+        told(tasks[0], tasks[1] | {"weight": float("inf"), "user": {"age": {1}}}),
+        ["tasks[1].user /age {1}", "tasks[1].weight inf"],
+    )
     assert mention(told(tasks[0] | {"node": "n0"}), ["tasks[0].node pending"])
     assert mention(told(tasks[0] | {"creation_time": 3}), ["tasks[0].creation_time 'arrival' 'duration'"])
     assert mention(told(tasks[0], tasks[1] | {"gpu_count": "two"}), ['<trace> /tasks/1/gpu_count "two"'])
@@ -180,7 +206,12 @@ def test_a_trace_of_ones_own_is_made_again_of_its_table() -> None:
     nodes, tasks = own_lists()
     mine = gs.sim.Trace(nodes, tasks)
     times = ["deletion_time", "scheduled_time"]
-    table = mine.to_pandas()[1].rename(columns={"creation_time": "arrival"}).drop(columns=times).drop(columns="gpu_models")
+    table = (
+        mine.to_pandas()[1]
+        .rename(columns={"creation_time": "arrival"})
+        .drop(columns=times)
+        .drop(columns="gpu_models")
+    )
     assert math.isnan(table["weight"][0])
     again = gs.sim.Trace(nodes, table.to_dict("records"))
     assert list(again.to_pandas()[1]["weight"].isna()) == [True, False, True]
@@ -370,7 +401,9 @@ def test_nodes_of_another_cluster_are_no_answer(trace: gs.sim.Trace, small: gs.C
     # A copy has the same nodes.
     result = gs.sim.replay(
         trace,
-        placement=lambda cluster, task: cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None,
+        placement=lambda cluster, task: (
+            cluster.copy().nodes["n0"] if len(cluster.nodes["n0"].idle_gpus) else None
+        ),
     )
     assert len(result.unplaced) == 3
 

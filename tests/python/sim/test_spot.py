@@ -59,7 +59,10 @@ def test_evictions_of_ones_own(by_hand: gs.sim.SpotTrace) -> None:
 def test_every_plan_is_observed(by_hand: gs.sim.SpotTrace) -> None:
     seen: list[tuple[int, gs.Cluster, gs.Plan]] = []
     gs.sim.replay_spot(by_hand, observer=lambda *what: seen.append(what))
-    assert [(now, len(plan.evictions), len(plan.placements)) for now, _, plan in seen[:2]] == [(0, 0, 1), (500, 1, 1)]
+    assert [(now, len(plan.evictions), len(plan.placements)) for now, _, plan in seen[:2]] == [
+        (0, 0, 1),
+        (500, 1, 1),
+    ]
     assert len(seen) == 3 and not seen[2][2].evictions
     for _, before, plan in seen:
         assert gs.verify.plan(before, plan).ok
@@ -103,7 +106,13 @@ def test_books_balance_and_mechanisms_differ() -> None:
         timeline = result.timeline
         assert (timeline.hp_gpu_milli + timeline.lp_gpu_milli).max() <= 16 * 8 * 1000
         assert len(timeline) == len(timeline.to_pandas()) and not timeline.time_s.flags.writeable
-        assert list(timeline.to_pandas()) == ["time_s", "hp_gpu_milli", "lp_gpu_milli", "hp_waiting", "lp_waiting"]
+        assert list(timeline.to_pandas()) == [
+            "time_s",
+            "hp_gpu_milli",
+            "lp_gpu_milli",
+            "hp_waiting",
+            "lp_waiting",
+        ]
         assert pickle.loads(pickle.dumps(timeline)) == timeline == result.timeline
         again = pickle.loads(pickle.dumps(result))
         assert all(np.array_equal(again.jobs[k], jobs[k]) for k in jobs)
@@ -149,7 +158,10 @@ def test_rankers_in_python() -> None:
         asked.append((cluster, task.name, node.name))
         return 0
 
-    assert gs.sim.replay_spot(trace, rankers=[first]).jobs["finish_s"].tolist() == names.jobs["finish_s"].tolist()
+    assert (
+        gs.sim.replay_spot(trace, rankers=[first]).jobs["finish_s"].tolist()
+        == names.jobs["finish_s"].tolist()
+    )
     # One copy of the cluster for each ranking, as it then is; it stays as it was.
     copies = {id(cluster): cluster for cluster, _, _ in asked}
     assert 1 < len(copies) < len(asked)
@@ -165,7 +177,9 @@ def test_rankers_in_python() -> None:
 
     def nodes_used(ranker: Any) -> list[str]:
         log: list[str] = []
-        gs.sim.replay_spot(trace, rankers=[ranker], observer=lambda now, c, plan: log.extend(p.node for p in plan.placements))
+        gs.sim.replay_spot(
+            trace, rankers=[ranker], observer=lambda now, c, plan: log.extend(p.node for p in plan.placements)
+        )
         return log
 
     assert nodes_used(first)[0] != nodes_used(last)[0]
@@ -180,7 +194,9 @@ def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
 
     with pytest.raises(Enough):
         gs.sim.replay_spot(by_hand, rankers=["packing", fail])
-    with pytest.raises(gs.InvalidInput, match=naming("rankers[0] <lambda>)'s answer for task and node 0.5 expected whole")):
+    with pytest.raises(
+        gs.InvalidInput, match=naming("rankers[0] <lambda>)'s answer for task and node 0.5 expected whole")
+    ):
         gs.sim.replay_spot(by_hand, rankers=[lambda c, t, n: 0.5])  # type: ignore[list-item, return-value]
     called_as = "rankers[1] <lambda> task node"
     with pytest.raises(gs.errors.InvalidType, match=naming(called_as)):
@@ -198,14 +214,34 @@ def test_bad_rankers_in_python_are_reported(by_hand: gs.sim.SpotTrace) -> None:
 def test_spot_lists_are_read(tmp_path):
     nodes, jobs = tmp_path / "node_info_df.csv", tmp_path / "job_info_df.csv"
     nodes.write_text("node_name,gpu_model,gpu_capacity_num,cpu_num\n3,A10,8,128\n")
-    columns = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type"
+    columns = (
+        "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type"
+    )
     jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,Spot\n8,1,A10,4,0.5,1,0,50,HP\n")
     trace = gs.sim.read_spot_trace(nodes, jobs, checkpoint_interval=30)
     shared = {"memory_mib": 0, "gpu_models": ["A10"]}
-    hp = {"name": "8", "cpu_milli": 4000, "gpu_count": 1, "gpu_share_milli": 500, "priority": 1000, "priority_class": "HP", **shared}
-    lp = {"name": "7", "cpu_milli": 15000, "gpu_count": 2, "priority": 200, "priority_class": "LP", "checkpoint_interval": 30, **shared}
+    hp = {
+        "name": "8",
+        "cpu_milli": 4000,
+        "gpu_count": 1,
+        "gpu_share_milli": 500,
+        "priority": 1000,
+        "priority_class": "HP",
+        **shared,
+    }
+    lp = {
+        "name": "7",
+        "cpu_milli": 15000,
+        "gpu_count": 2,
+        "priority": 200,
+        "priority_class": "LP",
+        "checkpoint_interval": 30,
+        **shared,
+    }
     node = {"name": "3", "gpu_model": "A10", "gpu_count": 8, "cpu_milli": 128000, "memory_mib": 0}
-    assert trace == gs.sim.SpotTrace([node], [{**hp, "work_s": 50}, {**lp, "pods": 3, "arrival_s": 60, "work_s": 100}])
+    assert trace == gs.sim.SpotTrace(
+        [node], [{**hp, "work_s": 50}, {**lp, "pods": 3, "arrival_s": 60, "work_s": 100}]
+    )
     assert gs.sim.replay_spot(trace).lp_unfinished == 0
     jobs.write_text(f"{columns}\n7,1,A10,15,2,3,60,100,LP\n")
     with pytest.raises(gs.InvalidInput, match=naming("job_info_df.csv:2 job_type HP Spot 'LP'")):
@@ -219,16 +255,22 @@ def test_consolidations_are_those_of_the_preset() -> None:
     for preset in ("ipc", "fast", "best"):
         made: list[int] = []
 
-        def observer(now: int, cluster: gs.Cluster, plan: gs.Plan, made: list[int] = made, preset: str = preset) -> None:
+        def observer(
+            now: int, cluster: gs.Cluster, plan: gs.Plan, made: list[int] = made, preset: str = preset
+        ) -> None:
             if len(plan.moves):
                 document = cluster.to_json()
                 for task in document["tasks"]:
                     task["locked"] = task["priority_class"] == "LP" and task.get("node") is not None
-                alone = gs.consolidate(gs.Cluster.from_json(document), preset=preset, seed=0, threads=1, bound_method="none")
+                alone = gs.consolidate(
+                    gs.Cluster.from_json(document), preset=preset, seed=0, threads=1, bound_method="none"
+                )
                 assert len(alone.moves) == len(plan.moves) and alone.vacated_nodes == plan.vacated_nodes
                 made.append(len(plan.moves))
 
-        result = gs.sim.replay_spot(trace, consolidate_every_h=6, consolidation_preset=preset, observer=observer)
+        result = gs.sim.replay_spot(
+            trace, consolidate_every_h=6, consolidation_preset=preset, observer=observer
+        )
         assert sum(made) >= result.moves > 0
         moves[preset] = made
     assert moves["ipc"] != moves["fast"]

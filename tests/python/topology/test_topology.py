@@ -90,7 +90,11 @@ def test_a_preset_answers_questions() -> None:
     assert graph.healthy_gpus == graph.free_gpus == list(range(8))
     assert graph.numa_nodes == graph.sockets == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert graph.pcie_roots[0] == [0, 1]
-    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (1, 450, 450)
+    assert (graph.distance(0, 7), graph.bandwidth(0, 7), graph.bottleneck_bandwidth([0, 3, 7])) == (
+        1,
+        450,
+        450,
+    )
     assert math.isinf(graph.bandwidth(2, 2)) and math.isinf(graph.bottleneck_bandwidth([]))
     assert (graph.numa_node_of([4, 7]), graph.socket_of([3, 4]), graph.pcie_root_of([6, 7])) == (1, None, 3)
     assert (graph.locality([0, 1]), graph.locality([0, 4])) == ("numa", "cross")
@@ -157,7 +161,14 @@ def test_a_machine_of_numa_nodes() -> None:
 def test_numa_nodes_and_sockets_are_counted_that_exist() -> None:
     vertices = [{"kind": kind, "id": id} for kind in ("socket", "numa_node") for id in (3, 8)]
     vertices += [{"kind": "core_group", "id": 0}, {"kind": "core", "id": 0}, {"kind": "gpu", "id": 0}]
-    edges = [(0, 2, "hosts"), (1, 3, "hosts"), (0, 4, "hosts"), (4, 5, "contains"), (4, 2, "localized"), (6, 3, "nearby")]
+    edges = [
+        (0, 2, "hosts"),
+        (1, 3, "hosts"),
+        (0, 4, "hosts"),
+        (4, 5, "contains"),
+        (4, 2, "localized"),
+        (6, 3, "nearby"),
+    ]
     graph = gs.topology.HardwareGraph(vertices, [(*edge, math.inf) for edge in edges])
     assert repr(graph) == "<gpusched.topology.HardwareGraph: 1 healthy GPU, 2 NUMA nodes, 2 sockets>"
     assert len(graph.numa_nodes) == 9
