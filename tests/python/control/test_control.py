@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from control_documents import config, window
 from gpusched import cli
-from gpusched._compare_hosts import HostVariant
 from messages import mentions, naming
 
 

@@ -68,21 +68,6 @@ def test_worked_example_plan(solver, method):
     assert cheap.cost == 4 and cheap.makespan <= 60
 
 
-@pytest.mark.parametrize("method", ["milp", "binary_search"])
-def test_well_formed_but_hopeless(method):
-    for change in ({4: 1}, {3: {}}, {1: {"w1": 80, "nobody": 1}}, {0: []}):
-        arguments = [change.get(i, value) for i, value in enumerate(EXAMPLE)]
-        plan = milp.solve_serving_plan(*arguments, method=method)
-        assert plan.status == "infeasible"
-        assert plan.makespan is None
-        assert plan.rented == plan.replicas == plan.assignment == {}
-        assert not plan.optimal
-    empty = [*CONFIGS, {"name": "none", "gpus": {"t1": 1}, "throughput": {}}]
-    assert milp.solve_serving_plan(empty, *EXAMPLE[1:], method=method).makespan == pytest.approx(
-        BEST, rel=1e-4
-    )
-
-
 def test_several_models():
     configs = [
         {"name": "a", "gpus": {"g": 1}, "throughput": {"w": 2.0}, "model": "m0"},
@@ -134,25 +119,6 @@ def test_statuses(solver):
     assert relaxed.objective == pytest.approx(2)
     assert [v.group for v in soft.violated_groups(relaxed.x)] == ["coverage"]
     assert "coverage" in m.conflicting_groups(solver=solver)
-
-
-def test_the_cheapest_plan_with_a_solver_that_lies():
-    calls = []
-
-    def liar(at):
-        def solve(model, options):
-            calls.append(at)
-            if calls.count(at) == at:
-                return {"status": "infeasible"}
-            return __import__("gpusched._solvers", fromlist=["scipy"]).scipy(model, options)
-
-        return solve
-
-    honest = milp.solve_serving_plan(*EXAMPLE, deadline=200, solver=liar(-1))
-    assert honest.optimal and honest.cost == 2
-    for at in range(1, calls.count(-1) + 1):
-        plan = milp.solve_serving_plan(*EXAMPLE, deadline=200, solver=liar(at))
-        assert plan.cost == 2 and plan.optimal, at
 
 
 def test_optimal_means_within_the_gap():

@@ -186,18 +186,6 @@ def test_a_billion_gpus():
     assert milp.serving_plan(*EXAMPLE[:3], many, 1e9, form="rates").shape == (18, 13)
 
 
-@pytest.mark.parametrize("method", ["milp", "binary_search"])
-def test_nothing_at_all(method):
-    for arguments in (
-        ([], {}, {}, {}, 0),
-        ([], {"w": 0}, {"g": 1}, {"g": 1}, 1),
-        (CONFIGS, {"w1": 0}, *EXAMPLE[2:]),
-    ):
-        plan = milp.solve_serving_plan(*arguments, method=method)
-        assert plan.status == "optimal" and plan.optimal and plan.makespan == 0 and plan.cost == 0
-    assert milp.solve_serving_plan([], {"w": 1}, {"g": 1}, {"g": 1}, 1, method=method).status == "infeasible"
-
-
 def test_packing_models_of_fractions():
     def task(name, share, **more):
         return {

@@ -113,13 +113,6 @@ def test_spot_policies_rank_nodes_as_place_does_without_evictions(policy: str) -
     assert answer(nodes, [], {**waits, "priority_class": "LP"}) == "a"
 
 
-@pytest.mark.parametrize("policy", ["spot", "spot_exact", "imp", "exhaustive", "reprieve", "first_fit"])
-def test_all_policies_agree_if_there_is_one_choice(cluster: gs.Cluster, policy: Any) -> None:
-    d = gs.preempt(cluster, "waits", policy=policy)
-    assert d is not None and d.victims == ["c14", "c15", "c16", "c17"]
-    assert (d.score is None) == policy.startswith("spot")
-
-
 def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
     assert gs.preempt(cluster, task("x", 5, 1000)) is None
     why = gs.preemption.explain(cluster, task("x", 5, 1000) | {"cpu_milli": 1})
@@ -170,35 +163,6 @@ def test_search_limits_are_reported(cluster: gs.Cluster) -> None:
         gs.preempt(cluster, b, time_limit=-1)
     with pytest.raises(gs.InvalidInput, match=naming("time_limit 1")):
         gs.preemption.OnlinePreemption(cluster, time_limit=1)
-
-
-@pytest.mark.parametrize(
-    ("policy", "gpus", "sets"), [("imp", 1, 8), ("imp", 2, 8 + 28), ("imp", 4, 162), ("exhaustive", 1, 255)]
-)
-def test_the_plain_engine_looks_at_every_set_up_to_the_smallest_size(
-    policy: Any, gpus: int, sets: int
-) -> None:
-    """FlexTopo, section 3.4: the sum of C(8, i) over the sizes i up to the smallest that helps, and all 2^8 - 1 without IMP."""
-    holders = [task(f"v{g}", [g], 10, "m") | {"preemptible": True} for g in range(8)]
-    full = gs.Cluster.from_json(document([machine("m")], [*holders, task("p", gpus, 1000)]))
-    for limit in (sets - 1, sets):
-        found = gs.preempt(full, "p", policy=policy, engine="plain", search_limit=limit)
-        assert found is not None and found.proven == (limit == sets)
-
-
-def test_more_than_64_potential_victims() -> None:
-    crowd = [dict(task(f"c{i}", 0, 1), preemptible=True, node="n0", gpus=[]) for i in range(64)]
-    holder = dict(task("gpu", 8, 1), preemptible=True, node="n0", gpus=list(range(8)))
-    snapshot = gs.Cluster.from_json(document([make_node("n0")], [*crowd, holder, task("p", 4, 100)]))
-    for policy in ("imp", "exhaustive", "reprieve"):
-        found = gs.preempt(snapshot, "p", policy=policy)  # type: ignore[arg-type]
-        assert found is not None and found.victims == ["gpu"] and found.proven
-    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0", qos=None) == [["gpu"]]
-    assert gs.preemption.minimal_victim_sets(snapshot, "p", "n0") == []  # no socket is known
-    index = gs.preemption.OnlinePreemption(snapshot)
-    index.remove("c3")
-    index.place("c3", "n0", [])
-    assert index.decide("p") == gs.preempt(snapshot, "p")
 
 
 def test_decisions_are_data(cluster: gs.Cluster) -> None:
@@ -288,28 +252,6 @@ def test_lost_work_and_scores(cluster: gs.Cluster) -> None:
     assert gs.preemption.score(0.5, 0, alpha=1) == 1.5
     with pytest.raises(gs.InvalidInput, match="nobody"):
         gs.preemption.lost_work(cluster, "nobody")
-
-
-def test_a_gang_on_two_gpu_models() -> None:
-    """The vector of a job over GPU models: pods that name a model each."""
-    nodes = [
-        machine(name) | {"hardware": None, "gpu_model": model}
-        for name, model in (("m1", "A100"), ("m2", "L20"))
-    ]
-    tasks = [
-        task(f"{n}-{g}", [g, g + 1, g + 2, g + 3], 10, n) | {"start_time": 10 * g}
-        for n in ("m1", "m2")
-        for g in (0, 4)
-    ]
-    tasks = [t | {"preemptible": True} for t in tasks]
-    tasks += [
-        task(name, 4, 1000) | {"job": "j", "gpu_models": [model]}
-        for name, model in (("prefill", "A100"), ("decode", "L20"))
-    ]
-    gang = gs.preemption.preempt_gang(
-        gs.Cluster.from_json(document(nodes, tasks, now=100)), "j", policy="spot"
-    )
-    assert gang is not None and gang.victims == ["m1-4", "m2-4"] and gang.cost == 2 * 4 * 60
 
 
 def test_the_index_answers_questions(cluster: gs.Cluster) -> None:
@@ -560,18 +502,6 @@ def test_gangs_leave_whole_and_victims_run_again() -> None:
     assert index.decide("waits") == d
     index.apply(d)
     assert index.cluster().tasks["waits"].node == d.node
-
-
-def test_negative_priorities() -> None:
-    tasks = [task(f"t{g}", [g], -10, "m1") | {"preemptible": True} for g in range(8)]
-    snapshot = document([machine("m1")], [*tasks, task("waits", 1, 0)])
-    c = gs.Cluster.from_json(snapshot)
-    one = gs.preempt(c, "waits", policy="exhaustive")
-    paper = gs.preempt(c, "waits", policy="exhaustive", score="paper")
-    assert one is not None and one.victims == ["t0"]
-    assert paper is not None and len(paper.victims) == 8 and paper.score == gs.preemption.paper_score(-80, 0)
-    with pytest.raises(gs.InvalidInput, match="score"):
-        gs.preempt(c, "waits", score="best")  # type: ignore[arg-type]
 
 
 def test_the_console_breaks_budgets_and_places_victims_again(

@@ -79,28 +79,6 @@ def test_policies_of_a_day():
     assert slow.ttft_s > static.ttft_s and slow.tpot_s > static.tpot_s
 
 
-def test_sizes_grow_with_the_rate():
-    sizes = [gs.serving.pool_sizes(trace(), rate, **TARGETS) for rate in (0, 1, 10, 100)]
-    assert sizes == sorted(sizes, key=lambda s: (s.prefill, s.decode)) and sizes[0] == gs.serving.pool_sizes(
-        trace(), 0, **TARGETS
-    )
-    assert sizes[-1].prefill > sizes[0].prefill and sizes[-1].decode > sizes[0].decode
-
-
-def test_times_of_replicas_from_estimates():
-    gpus = [gs.serving.gpu_type("H100")]
-    model = gs.serving.language_model("Llama-3-70B")
-    replica = next(
-        d for d in gs.serving.enumerate_deployments(model, gpus, [4], degrees=[4]) if d.name == "H100 1x4"
-    )
-    times = gs.serving.replica_times(model, gpus, replica, replica, 1000, 200)
-    assert times.prefill_gpus == times.decode_gpus == 4 and times.max_batch > 1
-    seconds = gs.serving.estimate_throughput(model, gpus, replica, 2000, 1).first_token_s
-    assert seconds <= times.prefill_base_s + 2000 * times.prefill_s_per_token <= 1.6 * seconds
-    assert gs.serving.ReplicaTimes(max_batch=7).max_batch == 7
-    assert gs.serving.pool_sizes(trace(), 5, times=times, ttft_s=2, tpot_s=0.1).prefill >= 1
-
-
 def test_exceptions_of_a_policy_surface_unchanged():
     class Mine(Exception):
         pass

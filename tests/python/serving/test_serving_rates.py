@@ -231,25 +231,6 @@ def test_kinds_of_the_same_name_in_two_models() -> None:
     assert plan.cost == pytest.approx(27) and sorted(r["count"] for r in plan.replicas) == [1, 2]
 
 
-def test_machines_minimum_counts_and_spot() -> None:
-    rows = [row("H100 1x4", "chat", 10.0)]
-    gpus = {"H100": {"machines": 3, "price": 3.0}}
-    asked = request(gpus=gpus, measured=rows)
-    options: dict[str, Any] = {"rate": {"chat": 25.0}, "measured_only": True, "utilization": 1.0}
-    loose = serving.plan_serving(asked, **options)
-    assert loose.rented == {"H100": 12} and loose.cost == pytest.approx(36)
-    whole = serving.plan_serving(asked, machines=True, **options)
-    assert whole.rented == {"H100": 16} and whole.cost == pytest.approx(48)
-    assert whole.rentals == [
-        {"gpu": "H100", "count": 16, "spot": 0, "used": 12, "per_rental": 8, "cost": 48.0}
-    ]
-    gpus["H100"].update(spot_price=1.2, spot_available=8)
-    spot = serving.plan_serving(asked, machines=True, **options)
-    assert spot.cost == pytest.approx(24 + 9.6) and spot.rentals[0]["spot"] == 8
-    gpus["H100"]["minimum"] = 17
-    assert serving.plan_serving(asked, machines=True, **options).cost == pytest.approx(48 + 9.6)
-
-
 def test_why_there_is_no_plan() -> None:
     def reasons(asked: dict[str, Any], **options: Any) -> list[str]:
         plan = serving.plan_serving(asked, **options)

@@ -39,27 +39,6 @@ def test_the_same_seed_gives_the_same_cluster() -> None:
     assert first == again and first != other
 
 
-@pytest.mark.parametrize(
-    ("preset", "nodes", "gpus"),
-    [
-        ("asi", 37707, 155410),
-        ("openb", 1213, 6212),
-        ("flextopo-4090", 100, 800),
-        ("constrained", 37707, 161713),
-    ],
-)
-def test_presets_have_their_sizes(preset: str, nodes: int, gpus: int) -> None:
-    c = gs.sim.generate_cluster(preset=preset)
-    assert (len(c.nodes), int(c.nodes.gpu_count.sum())) == (nodes, gpus)
-
-
-@pytest.mark.parametrize("layout", ["random", "spread", "packed"])
-def test_layouts_and_options(layout: Any) -> None:
-    c = gs.sim.generate_cluster(nodes=400, layout=layout, load=0.5, locked_fraction=1.0, cpu_tight=True)
-    assert bool(c.tasks.locked.all())
-    assert 0.2 < gs.fragmentation.allocation_ratio(c).total < 0.6
-
-
 def test_shares_of_constraints() -> None:
     spec = gs.sim.generate_cluster(preset="constrained", nodes=300, mig_fraction=0.5).to_json()
     assert spec["version"] == 2
@@ -92,12 +71,6 @@ def test_shares_of_constraints() -> None:
 def test_bad_options_are_named(options: dict[str, Any], field: str) -> None:
     with pytest.raises(gs.InvalidInput, match=field):
         gs.sim.generate_cluster(**options)
-
-
-def test_several_bad_options_come_at_once() -> None:
-    with pytest.raises(gs.InvalidInput) as raised:
-        gs.sim.generate_cluster(nodes="x", layout=3, seed=2**64)  # type: ignore[arg-type]
-    assert [problem.split(":")[0] for problem in raised.value.problems] == ["nodes", "layout", "seed"]
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -261,12 +234,6 @@ def test_every_named_placement_is_deterministic(trace: gs.sim.Trace, placement: 
     assert int((first.cluster.tasks.node_index >= 0).sum()) == 6
 
 
-def test_resampling_reaches_the_demand(trace: gs.sim.Trace) -> None:
-    timeline = gs.sim.replay(trace, placement="fgd", resample_to=2.0, seed=1).timeline
-    assert timeline.requested_gpu_milli[-1] == 12000
-    assert timeline.allocated_gpu_milli[-1] == 6000
-
-
 @pytest.mark.parametrize(
     "options", [{"placement": "x"}, {"placement": 3}, {"resample_to": -1.0}, {"until": 1, "shuffle": True}]
 )
@@ -367,16 +334,6 @@ def test_the_published_table(openb: Path) -> None:
     assert share["random"] < share["best_fit"] < share["fgd"]
     assert share["fgd"] == pytest.approx(95.39, abs=1.0)
     assert share["random"] == pytest.approx(87.47, abs=1.5)
-
-
-def test_resample(trace: gs.sim.Trace) -> None:
-    more = gs.sim.resample(trace, 2.0, seed=1)
-    assert more.task_count == 12 and more.gpu_count == trace.gpu_count
-    assert more == gs.sim.resample(trace, 2.0, seed=1) != gs.sim.resample(trace, 2.0, seed=2)
-    assert gs.sim.resample(trace, 0.5).task_count == 3
-    for ratio in (0, float("nan"), "x"):
-        with pytest.raises(gs.InvalidInput, match="ratio"):
-            gs.sim.resample(trace, ratio)  # type: ignore[arg-type]
 
 
 def test_a_placement_with_other_parameters_is_refused(trace: gs.sim.Trace) -> None:
