@@ -381,7 +381,7 @@ TEST_CASE("options that make no sense, and tasks that do not exist, are refused"
     live.place(TaskId{0}, NodeId{0}, 1);
     CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "node 'n'");
     live.cluster_.remove_task(live.cluster_.handle(TaskId{0}));
-    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task: #0");
+    CHECK_THROWS_MESSAGE(live.decide(TaskId{0}), InvalidInput, "task #0");
 }
 
 TEST_CASE("nodes and tasks that come later are known to the index") {

@@ -44,4 +44,15 @@ inline bool mention(const std::vector<std::string>& messages, const std::vector<
     return true;
 }
 
+/// The problems of the `Error` that the call throws; none if it returns.
+template <typename Error, typename Call>
+std::vector<std::string> problems_in(const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.problems();
+    }
+    return {};
+}
+
 }  // namespace testing_support

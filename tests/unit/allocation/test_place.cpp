@@ -108,7 +108,7 @@ TEST_CASE("place by name is the same as with the policies themselves") {
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {}}), InvalidInput, "rankers 0 1");
     REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.rankers = {"best"}}), InvalidInput,
                            "ranker 'best' packing ");
-    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker: 'any'");
+    REQUIRE_THROWS_MESSAGE(place(cluster, fresh, {.gpu_picker = "any"}), InvalidInput, "gpu_picker 'any'");
     REQUIRE_THROWS_MESSAGE(placements().make("worst", cluster.inventory(), {}), InvalidInput,
                            "placement 'worst' random ");
     REQUIRE_THROWS_AS(placements().make("fgd", cluster.inventory(), {}),
@@ -173,7 +173,7 @@ TEST_CASE("feasible nodes are the nodes that fit the task, in the cluster's orde
     const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     CHECK(feasible_nodes(cluster, make_id<TaskId>(1)) == std::vector{make_id<NodeId>(0), make_id<NodeId>(2)});
     CHECK(feasible_nodes(cluster, make_id<TaskId>(2)).empty());
-    REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task: #3");
+    REQUIRE_THROWS_MESSAGE(feasible_nodes(cluster, make_id<TaskId>(3)), InvalidInput, "task #3");
 }
 
 TEST_CASE("obstacles name the constraint that keeps a task off each node, with its old copy or without") {
@@ -196,7 +196,7 @@ TEST_CASE("obstacles name the constraint that keeps a task off each node, with i
     CHECK(find_obstacles(cluster, fresh) == of_new);
     CHECK(find_obstacles(cluster, fresh, OldCopy::leaves) == of_new);
     CHECK(cluster.is_placed(here));
-    REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput, "task: #2");
+    REQUIRE_THROWS_MESSAGE(find_obstacles(cluster, make_id<TaskId>(2)), InvalidInput, "task #2");
 }
 
 TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go") {

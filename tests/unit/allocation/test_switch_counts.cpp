@@ -39,7 +39,7 @@ TEST_CASE("all or none, and nothing for no pods") {
     CHECK(least_entropy(C{3}, 0) == C{0});
     CHECK(entropy_greedy(C{3}, 0) == C{0});
     CHECK_THROWS_MESSAGE(least_entropy(C{3}, -1), InvalidInput, "pods -1 0");
-    CHECK_THROWS_MESSAGE(entropy_greedy(C{3, -2}, 1), InvalidInput, "capacity: -2");
+    CHECK_THROWS_MESSAGE(entropy_greedy(C{3, -2}, 1), InvalidInput, "capacity -2");
     CHECK_THROWS_MESSAGE(least_entropy(C{INT64_MAX, 2}, 1), InvalidInput, "2^62");
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("nothing moves from one node to another like it") {
     CHECK(con::consolidate(cluster, {.open_price = 1000}).plan.moves.empty());
     REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = 999}), InvalidInput,
                            "open_price 999 1000");
-    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput, "open_price: -1");
+    REQUIRE_THROWS_MESSAGE(con::consolidate(cluster, {.open_price = -1}), InvalidInput, "open_price -1");
 }
 
 TEST_CASE("many nodes are cleared onto empty ones, as few of them as are needed") {

@@ -165,6 +165,5 @@ TEST_CASE("a log that several starts have written replays, a torn line between t
     const auto at = log.find("{\"record\"", 1), end = log.find('\n', at) + 1;
     CHECK_THROWS_WITH(replay_audit(log.substr(0, at) + log.substr(end), first), Mentions("line 201"));
     CHECK_THROWS_WITH(replay_audit("{\"record\":\"x\"}\n", first),
-                      Mentions(R"(line 0: audit record: /record: expected "start", "release", "outcome", )"
-                               R"("resume" or "admission", found "x")"));
+                      Mentions(R"(0 /record "start" "release" "outcome" "resume" "admission" "x")"));
 }

@@ -84,11 +84,10 @@ TEST_CASE("every mistake in a configuration is reported with its place") {
     fails("[]", "an object");
     fails("{}", "configuration 'format' 'version' missing");
     fails(R"({"format": "gpusched.control", "version": 1})", "configuration 'host' missing");
-    fails(R"({"format": "other", "version": 1})",
-          R"(configuration: /format: expected "gpusched.control", found "other")");
+    fails(R"({"format": "other", "version": 1})", R"(configuration /format "gpusched.control" "other")");
     fails(R"({"format": "gpusched.control", "version": 2})", "configuration /version 1 2");
-    fails(document(plain, R"(, "extra": 1)"), "/extra: unknown field");
-    fails(document(plain, R"(, "options": {"dwel": 1})"), "/options/dwel: unknown field");
+    fails(document(plain, R"(, "extra": 1)"), "/extra unknown");
+    fails(document(plain, R"(, "options": {"dwel": 1})"), "/options/dwel unknown");
     fails(document(plain, R"(, "options": {"dwell": 1.5})"), "/options/dwell 1.5");
     fails(document(plain, R"(, "options": {"dwell": 18446744073709551615})"), "/options/dwell");
     fails(document(plain, R"(, "options": {"dwell": 0})"), "/options/dwell 1 10000000 0");
@@ -117,12 +116,10 @@ TEST_CASE("every mistake in a configuration is reported with its place") {
         const auto text = document(R"("roots": [{}], "gpus": [{}], )" + tenant + "}]");
         CHECK_THROWS_AS(parse_config(text), InvalidInput);
     }
-    try {
-        static_cast<void>(parse_config(document(plain, R"(, "options": {"dwell": "x", "window_s": []})")));
-        FAIL("accepted");
-    } catch (const InvalidInput& e) {
-        CHECK(e.problems().size() == 2);
-    }
+    CHECK(testing_support::problems_in<InvalidInput>([&] {
+              static_cast<void>(
+                  parse_config(document(plain, R"(, "options": {"dwell": "x", "window_s": []})")));
+          }).size() == 2);
 }
 
 TEST_CASE("a key that appears twice in an object is refused by every reader") {

@@ -170,8 +170,8 @@ TEST_CASE("floors that cannot be are refused") {
     carryover[0].floor = Configuration{.gpu = 2};
     carryover[3].floor = Configuration{.instance = {77, 0}, .quota_percent = 101};
     CHECK_THROWS_WITH(initial_state(o, carryover),
-                      Mentions("floor.gpu: 2") && Mentions("floor.quota_percent: 101") &&
-                          Mentions("floor.instance.profile: 77") && Mentions("'T4'"));
+                      Mentions("floor.gpu 2") && Mentions("floor.quota_percent 101") &&
+                          Mentions("floor.instance.profile 77") && Mentions("'T4'"));
 }
 
 TEST_CASE("ours gives back what the last half hour did not need, the paper's policy what the last windows "

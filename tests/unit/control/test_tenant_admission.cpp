@@ -201,11 +201,11 @@ TEST_CASE("the first of a class holds up its class only") {
 TEST_CASE("newcomers that cannot be are refused by message") {
     Scene s;
     s.go(10);
-    CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.profile = "9g"}), Mentions("profile: '9g'"));
+    CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.profile = "9g"}), Mentions("profile '9g'"));
     CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.pcie_bytes_per_s = unknown_signal}),
                       Mentions("pcie_bytes_per_s"));
     AdmissionQueue queue(0);
-    CHECK_THROWS_WITH(queue.offer(s.state, s.seen, s.o, {.tau_ms = -1}), Mentions("tau_ms: -1"));
+    CHECK_THROWS_WITH(queue.offer(s.state, s.seen, s.o, {.tau_ms = -1}), Mentions("tau_ms -1"));
     CHECK_THROWS_WITH(find_place(s.state, s.seen, s.o, {.tau_ms = 15}), Mentions("alone_ms 0"));
     // A target that it misses by itself is no matter of waiting.
     CHECK(AdmissionQueue().offer(s.state, s.seen, s.o, {.tau_ms = 5, .alone_ms = 6}).verdict ==

@@ -88,13 +88,9 @@ TEST_CASE("values out of range are reported in one form of words, all of them") 
     CHECK_FALSE(check_range(problems, "load", std::numeric_limits<double>::quiet_NaN(), 0, 1.5));
     CHECK_FALSE(check_at_least(problems, "time_limit", -0.5, 0));
     CHECK(check_at_least(problems, "rounds", 1, 1));
-    try {
-        problems.throw_if_any();
-        FAIL("nothing was thrown");
-    } catch (const InvalidInput& error) {
-        CHECK_THAT(error.problems(), MentionsEach({"depth 0 1 16", "node 'n' gpu_count 17 0 16",
-                                                   "load nan 0 1.5", "time_limit -0.5 0"}));
-    }
+    CHECK_THAT(
+        testing_support::problems_in<InvalidInput>([&] { problems.throw_if_any(); }),
+        MentionsEach({"depth 0 1 16", "node 'n' gpu_count 17 0 16", "load nan 0 1.5", "time_limit -0.5 0"}));
     CHECK_THROWS_MESSAGE(require_range("indent", -1, 0, 16), InvalidInput, "indent -1 0 16");
     require_range("indent", 0, 0, 16);
 }

@@ -313,8 +313,8 @@ TEST_CASE("expected fill names values out of range") {
     REQUIRE_THROWS_MESSAGE(make(one, {.coverage_percent = 0}), InvalidInput, "coverage_percent 0 1 100");
     REQUIRE_THROWS_MESSAGE(make(one, {.grain_milli = 0}), InvalidInput, "grain_milli 0 1 1000");
     REQUIRE_THROWS_MESSAGE(make(one, {.several_gpus_weight = 1001}), InvalidInput,
-                           "several_gpus_weight: 1001");
+                           "several_gpus_weight 1001");
     REQUIRE_THROWS_MESSAGE(make({}, {}), InvalidInput, "shapes");
-    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib: -1");
+    REQUIRE_THROWS_MESSAGE(make({{{.gpu_count = 1, .memory_mib = -1}}}, {}), InvalidInput, "memory_mib -1");
     REQUIRE_NOTHROW(make({{{.cpu_milli = 5}}}, {}));  // nothing asks for a GPU: all nodes are worth nothing
 }

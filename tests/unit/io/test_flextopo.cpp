@@ -56,12 +56,7 @@ const std::string paper = R"({"kind": "FlexTopo", "spec": {"nodes": [
   {"source": "gpu 3", "target": "numa 0", "type": "nearby"}, {"source": "socket 0", "target": "numa 1"}]}})";
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        (void)io::flextopo_from_text(text, {}, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { (void)io::flextopo_from_text(text, {}, "t"); });
 }
 
 const topology::HardwareVertex& vertex(const topology::HardwareGraph& graph, HardwareKind kind, int id) {

@@ -64,12 +64,7 @@ const std::string version_1 = R"(<topology><object type="Machine" cpuset="0x0000
   </object></object></topology>)";
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        (void)io::hwloc_from_xml(text, {}, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { (void)io::hwloc_from_xml(text, {}, "t"); });
 }
 
 const topology::HardwareVertex& gpu(const topology::HardwareGraph& graph, int id) {

@@ -26,12 +26,7 @@ std::string list(const std::string& items) { return R"({"kind": "List", "items":
 
 template <class Call>
 std::vector<std::string> problems_of(Call&& call) {
-    try {
-        call();
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>([&] { call(); });
 }
 
 }  // namespace

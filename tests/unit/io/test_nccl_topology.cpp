@@ -38,12 +38,8 @@ const std::string machine = R"(<system version="1">
 </system>)";
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        (void)io::nccl_topology_from_xml(text, {}, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { (void)io::nccl_topology_from_xml(text, {}, "t"); });
 }
 
 }  // namespace

@@ -22,12 +22,8 @@ const std::string object = R"({"apiVersion": "topology.node.k8s.io/v1alpha2", "k
                  {"name": "amd.com/gpu", "capacity": "1"}]}]})";
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        (void)io::node_resource_topology_from_text(text, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { (void)io::node_resource_topology_from_text(text, "t"); });
 }
 
 }  // namespace

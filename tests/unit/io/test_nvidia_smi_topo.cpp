@@ -25,12 +25,8 @@ const std::string two_by_two =
     "\r\nLegend:\r\n  X = Self\r\n  GPU9 anything\r\n";
 
 std::vector<std::string> problems_of(const std::string& text, const io::HardwareReadOptions& options = {}) {
-    try {
-        (void)io::nvidia_smi_topo_from_text(text, options, "t");
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { (void)io::nvidia_smi_topo_from_text(text, options, "t"); });
 }
 
 int count(const topology::HardwareGraph& graph, topology::HardwareKind kind) {

@@ -88,7 +88,7 @@ TEST_CASE("memory, a budget and a bound have rows if they are requested") {
     const auto m = consolidation(cluster, {.max_moves = 5, .occupied_at_least = 20});
     CHECK(m.rows_in("budget") == 1);
     CHECK(m.rows_in("bound") == 1);
-    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves: -1");
+    REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.max_moves = -1}), InvalidInput, "max_moves -1");
     REQUIRE_THROWS_MESSAGE(consolidation(cluster, {.occupied_at_least = 26}), InvalidInput,
                            "occupied_at_least 26 0 25");
     REQUIRE_THROWS_MESSAGE(m.decode(std::vector<double>{1}), InvalidInput, "values 1");

@@ -202,11 +202,11 @@ TEST_CASE("solve options out of range are refused") {
         REQUIRE_THROWS_MESSAGE(validate(options, m), InvalidInput, part);
     };
     refused({.time_limit = -1.0}, "time_limit -1 0");
-    refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap: nan");
+    refused({.mip_gap = std::numeric_limits<double>::quiet_NaN()}, "mip_gap nan");
     refused({.mip_gap = infinity}, "mip_gap inf 0 1e+09");
     refused({.threads = 0}, "threads 0 1 1024");
     refused({.threads = std::numeric_limits<int>::max()}, "threads 2147483647 1 1024");
-    refused({.seed = -1}, "seed: -1");
+    refused({.seed = -1}, "seed -1");
     refused({.start = {1.0}}, "start 1 3");
     refused({.start = {1, 1, infinity}}, "start inf");
     REQUIRE_THROWS_MESSAGE(find_solver("gurobi"), InvalidInput, "solver 'gurobi' 'auto' 'highs' 'cbc'");

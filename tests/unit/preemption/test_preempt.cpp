@@ -536,7 +536,7 @@ TEST_CASE("bad options and tasks are refused") {
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.search_limit = 0}), InvalidInput, "search_limit 0 1");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = 2}), InvalidInput,
                          "socket_score 2 numa_score 1");
-    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput, "cross_score: 0.7");
+    CHECK_THROWS_MESSAGE(preempt(cluster, p, {.cross_score = 0.7}), InvalidInput, "cross_score 0.7");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.numa_score = -1}), InvalidInput,
                          "numa_score -1 socket_score 0.5");
     CHECK_THROWS_MESSAGE(preempt(cluster, p, {.socket_score = -1}), InvalidInput,

@@ -254,7 +254,7 @@ TEST_CASE("lists of pods that make no gang are refused") {
     spec.tasks.push_back(pending("free", 1, 0));
     const auto cluster = Cluster::build(spec, IdOrder::as_listed);
     const std::vector<TaskId> nobody, twice{TaskId{0}, TaskId{0}}, mixed{TaskId{0}, TaskId{2}};
-    CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods: none");
+    CHECK_THROWS_MESSAGE(preempt_gang(cluster, nobody), InvalidInput, "pods");
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, twice), InvalidInput, "pods 'pod0'");
     CHECK_THROWS_MESSAGE(preempt_gang(cluster, mixed), InvalidInput, "pods 'free' network level");
 }

@@ -121,8 +121,8 @@ TEST_CASE("a failed loan is undone") {
     CHECK(driver.state() == StandbyState::active);
     CHECK(node.serving);
     CHECK_FALSE(node.asleep);
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput, "grace_ms: 60001");
-    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus: none");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0b1, 60'001), InvalidInput, "grace_ms 60001");
+    CHECK_THROWS_MESSAGE(StandbyDriver(node, owner, NodeId{0}, 0), InvalidInput, "gpus");
 }
 
 TEST_CASE("evictions by the driver take as long as the published ones") {

@@ -30,12 +30,8 @@ ServingRequest two_models() {
 
 /// What is wrong with rates.
 std::vector<std::string> refused(const std::map<std::string, double>& rates) {
-    try {
-        static_cast<void>(with_rates(two_models(), {.by_kind = rates}));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { static_cast<void>(with_rates(two_models(), {.by_kind = rates})); });
 }
 
 }  // namespace

@@ -43,21 +43,13 @@ ServingPlan plan() {
 }
 
 std::vector<std::string> problems_of(const std::string& text) {
-    try {
-        static_cast<void>(replicas_from_json(text, request(), "p"));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { static_cast<void>(replicas_from_json(text, request(), "p")); });
 }
 
 std::vector<std::string> problems_of_served(const std::string& text) {
-    try {
-        static_cast<void>(served_replicas_from_json(text, request(), {}, "p"));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { static_cast<void>(served_replicas_from_json(text, request(), {}, "p")); });
 }
 
 std::vector<std::string> list(std::initializer_list<const char*> texts) {

@@ -36,9 +36,9 @@ TEST_CASE("profile tables are read", "[serving]") {
     wrong("1,inf\n", ">= 0 'inf'");
     wrong("1,2\n\x01,1\n2\n", "<profile>:2 size >= 0 '\\x01'");
     wrong("1,2\n\x01,1\n2\n", "<profile>:3 few");
-    wrong("\x01\xff,1\n2\n", "<profile>:1: is not UTF-8");
+    wrong("\x01\xff,1\n2\n", "<profile>:1 UTF-8");
     REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,1e308", 1e6), InvalidInput, "time");
-    REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,2", 0), InvalidInput, "unit_s: 0");
+    REQUIRE_THROWS_MESSAGE(parse_profile_csv("1,2", 0), InvalidInput, "unit_s 0");
     try {
         (void)parse_profile_csv("1,1\n" + [] {
             std::string lines;
@@ -73,7 +73,7 @@ TEST_CASE("profiles of two files replace the roofline", "[serving]") {
     REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g"), InvalidInput,
                            "gpusched_decode.csv:1 time >= 0 '-1'");
     std::ofstream(decode) << "1,1\n";
-    REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g", 0), InvalidInput, "degree: 0");
+    REQUIRE_THROWS_MESSAGE(read_layer_profile(prefill, decode, "m", "g", 0), InvalidInput, "degree 0");
     std::filesystem::remove(decode);
     CHECK_THROWS_AS(read_layer_profile(prefill, decode, "m", "g"), BackendError);
     CHECK_THROWS_AS(read_layer_profile(folder.string(), prefill, "m", "g"), BackendError);

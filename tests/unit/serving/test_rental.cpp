@@ -211,6 +211,6 @@ TEST_CASE("malformed rental problems", "[serving][rental]") {
     p.budget = -1;
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "'m' gpus 0");
     REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "running 2");
-    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "budget: -1");
-    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "max_starts: -1");
+    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "budget -1");
+    REQUIRE_THROWS_MESSAGE(validate(p), InvalidInput, "max_starts -1");
 }

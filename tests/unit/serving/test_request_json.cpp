@@ -18,12 +18,8 @@ using namespace gpusched::serving;
 namespace {
 
 std::vector<std::string> problems_of(const std::string& text, const RequestRates& rates = {}) {
-    try {
-        static_cast<void>(request_from_json(text, "r", rates));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    return testing_support::problems_in<InvalidInput>(
+        [&] { static_cast<void>(request_from_json(text, "r", rates)); });
 }
 
 std::vector<std::string> list(std::initializer_list<const char*> texts) {

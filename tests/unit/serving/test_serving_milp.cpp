@@ -140,18 +140,18 @@ TEST_CASE("options of a form that do not belong to it are refused") {
     const auto refused = [&](ServingMilpOptions options, const char* part) {
         REQUIRE_THROWS_MESSAGE(serving_milp(p, options), InvalidInput, part);
     };
-    refused({.form = ServingForm::fixed_makespan}, "makespan: missing");
+    refused({.form = ServingForm::fixed_makespan}, "makespan missing");
     refused({.form = ServingForm::fixed_makespan, .makespan = 0.0}, "makespan 0");
-    refused({.form = ServingForm::fixed_makespan, .makespan = std::nan("")}, "makespan: nan");
+    refused({.form = ServingForm::fixed_makespan, .makespan = std::nan("")}, "makespan nan");
     refused({.makespan = 3.0}, "makespan 'fixed_makespan'");
     refused({.form = ServingForm::copies, .makespan_upper = 3.0}, "makespan_upper 'mccormick'");
-    refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper: -1");
+    refused({.form = ServingForm::mccormick, .makespan_upper = -1.0}, "makespan_upper -1");
     ServingSearchOptions options{.form = ServingForm::fixed_makespan};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,
                            "form:");
     options = {.tolerance = 0};
     REQUIRE_THROWS_MESSAGE(solve_serving_plan(p, options, AnySolver("none", Liar{-1, nullptr})), InvalidInput,
-                           "tolerance: 0");
+                           "tolerance 0");
 }
 
 TEST_CASE("bounds and the greedy plan of the worked example") {

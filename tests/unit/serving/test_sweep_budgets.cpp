@@ -23,14 +23,11 @@ ServingRequest request() {
 
 std::vector<std::string> problems_of(const ServingRequest& r, const std::vector<double>& budgets,
                                      const PlannerOptions& options) {
-    try {
+    return testing_support::problems_in<InvalidInput>([&] {
         (void)sweep_budgets(
             r, budgets, options,
             milp::AnySolver("none", [](const auto&, const auto&, const auto&) { return milp::Solution{}; }));
-    } catch (const InvalidInput& error) {
-        return error.problems();
-    }
-    return {};
+    });
 }
 
 }  // namespace

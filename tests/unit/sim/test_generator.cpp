@@ -338,10 +338,7 @@ TEST_CASE("generator options out of range are named, all at once") {
                            "locked_fraction 1.5 0 1");
     REQUIRE_THROWS_MESSAGE(generate_cluster({.preset = "openb", .cpu_tight = true}), InvalidInput,
                            "cpu_tight 'openb'");
-    try {
-        (void)generate_cluster({.nodes = -4, .load = 11});
-        FAIL("accepted");
-    } catch (const InvalidInput& error) {
-        CHECK(error.problems().size() == 2);
-    }
+    CHECK(testing_support::problems_in<InvalidInput>([&] {
+              (void)generate_cluster({.nodes = -4, .load = 11});
+          }).size() == 2);
 }

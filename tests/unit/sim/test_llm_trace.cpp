@@ -104,20 +104,19 @@ TEST_CASE("rows that are none are refused with their line") {
         CHECK_THROWS_WITH(
             read_llm_trace(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,2\n") +
                            row),
-            Mentions("<trace>:3: "));
+            Mentions("<trace>:3"));
     }
 }
 
 TEST_CASE("every cell that cannot be read is named") {
-    try {
+    const auto read = [] {
         (void)read_llm_trace("TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n2023-11-16 18:17:03,x,-1\n",
                              "azure.csv");
-        FAIL("accepted");
-    } catch (const InvalidInput& error) {
-        CHECK_THAT(error.problems(), MentionsEach({"azure.csv:2 TIMESTAMP 2023-11-16 18:17:03.9799600 'now'",
-                                                   "azure.csv:3 ContextTokens 0 2147483647 'x'",
-                                                   "azure.csv:3 GeneratedTokens 0 2147483647 '-1'"}));
-    }
+    };
+    CHECK_THAT(testing_support::problems_in<InvalidInput>(read),
+               MentionsEach({"azure.csv:2 TIMESTAMP 2023-11-16 18:17:03.9799600 'now'",
+                             "azure.csv:3 ContextTokens 0 2147483647 'x'",
+                             "azure.csv:3 GeneratedTokens 0 2147483647 '-1'"}));
 }
 
 TEST_CASE("a generated trace has the features of the recorded one") {

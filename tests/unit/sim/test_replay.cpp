@@ -290,7 +290,7 @@ TEST_CASE("an empty trace is fine") {
 
 TEST_CASE("unsupported replay options are named") {
     const auto trace = sample();
-    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement: 'worst_fit'");
+    REQUIRE_THROWS_MESSAGE(replay(trace, {.placement = "worst_fit"}), InvalidInput, "placement 'worst_fit'");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.until = 5, .shuffle = true}), InvalidInput, "until 5");
     REQUIRE_THROWS_MESSAGE(replay(trace, {.resample_to = 0.0}), InvalidInput, "resample_to 0 1000");
     REQUIRE_THROWS_MESSAGE(replay({{node("n", 1)}, {arrival("cpu", 0, 0)}}, {.resample_to = 1.0}),

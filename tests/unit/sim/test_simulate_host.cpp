@@ -141,29 +141,24 @@ TEST_CASE("threshold and persistence decide when the controller acts, the target
     never.controller.threshold_ms = 0;
     CHECK_THROWS_WITH(sim::validate(never), Mentions("threshold_ms 0"));
     patient.controller.persistence = 0;
-    CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0), Mentions("persistence: 0"));
+    CHECK_THROWS_WITH(run_host(patient, variant_flags(Variant::full), 0), Mentions("persistence 0"));
 }
 
 TEST_CASE("scenarios and formulas reject impossible values") {
     auto scenario = host_scenario(HostScenarioName::table3);
     scenario.requests.classes[0].share = 0.5;
     scenario.requests.servers = 0;
-    try {
-        sim::validate(scenario);
-        FAIL("accepted");
-    } catch (const InvalidInput& e) {
-        CHECK(e.problems().size() == 2);
-    }
+    CHECK(testing_support::problems_in<InvalidInput>([&] { sim::validate(scenario); }).size() == 2);
     CHECK(sim::kingman_wait(0.5, 1, 1, 3) == 3);    // M/M/1
     CHECK(sim::kingman_wait(0.5, 1, 0, 3) == 1.5);  // M/D/1
     CHECK(std::isinf(sim::kingman_wait(1, 1, 1, 1)));
-    CHECK_THROWS_WITH(sim::kingman_wait(1.5, 1, 1, 1), Mentions("rho: 1.5"));
+    CHECK_THROWS_WITH(sim::kingman_wait(1.5, 1, 1, 1), Mentions("rho 1.5"));
     const double inf = std::numeric_limits<double>::infinity();
     const std::vector<double> demand{5, 20}, open{inf, inf}, limited{inf, 4};
     CHECK_FALSE(sim::is_stable(demand, open, 22, 1, 2));
     CHECK(sim::is_stable(demand, limited, 22, 1, 2));
     CHECK_FALSE(sim::is_stable(demand, limited, 22, 2, 2));
-    CHECK_THROWS_WITH(sim::is_stable(demand, std::vector<double>{1}, 22, 1, 2), Mentions("throttle: 1"));
+    CHECK_THROWS_WITH(sim::is_stable(demand, std::vector<double>{1}, 22, 1, 2), Mentions("throttle 1"));
 }
 
 TEST_CASE("two protected tenants: requests of both count, and each has its own instance") {
@@ -291,7 +286,7 @@ TEST_CASE("fixed placements: all that differ, none of a neighbour's, and each ca
     CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts"));
     scenario.layout.starts = {{.gpu = 2, .quota_percent = 10}};
     CHECK_THROWS_WITH(sim::validate(scenario),
-                      Mentions("starts.gpu: 2") && Mentions("starts.quota_percent: 10"));
+                      Mentions("starts.gpu 2") && Mentions("starts.quota_percent 10"));
     scenario.layout.starts = {{.instance = {4, 3}}};
     CHECK_THROWS_WITH(sim::validate(scenario), Mentions("starts.instance"));
     // Neighbours do not make room.

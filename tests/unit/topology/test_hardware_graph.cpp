@@ -121,10 +121,10 @@ TEST_CASE("wrong graphs are refused with all reasons") {
         CHECK_THAT(text, Mentions("'nvlink' numa_node 0 1"));
     }
     CHECK_THROWS_MESSAGE(HardwareGraph(Hardware{}, {.core_group_size = 0}), InvalidInput,
-                         "core_group_size: 0");
-    CHECK_THROWS_MESSAGE(HardwareGraph(Hardware{}, {.pcie_gb_s = 0}), InvalidInput, "pcie_gb_s: 0");
-    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->best_gpus(65), InvalidInput, "count: 65");
-    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->distance(0, 8), InvalidInput, "gpu: 8");
+                         "core_group_size 0");
+    CHECK_THROWS_MESSAGE(HardwareGraph(Hardware{}, {.pcie_gb_s = 0}), InvalidInput, "pcie_gb_s 0");
+    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->best_gpus(65), InvalidInput, "count 65");
+    CHECK_THROWS_MESSAGE(HardwareGraph::preset("a100x8")->distance(0, 8), InvalidInput, "gpu 8");
 }
 
 TEST_CASE("masks follow failures, allocations and releases") {

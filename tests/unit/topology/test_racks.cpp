@@ -56,6 +56,6 @@ TEST_CASE("racks around nodes that are there", "[topology]") {
     refused(pair, {0, 0}, "node 'n0'");
     refused(pair, {0, 4}, "node 'n4' network 'n0'");
     refused({"p", 2, 8, 1}, {0, 2}, "node 'n0' gpu_count 4 8");
-    refused({"p", 0, 0, 1}, {}, "nodes_per_rack: 0");
+    refused({"p", 0, 0, 1}, {}, "nodes_per_rack 0");
     CHECK_THROWS_AS(topology::rack_nodes(pair, 0), InvalidInput);
 }

@@ -208,18 +208,5 @@ TEST_CASE("every corruption of version 2 fields is found and named") {
          [](auto& s) { s.plan.goal_reached = true; },
          {"goal_reached goal"}},
     };
-    for (const auto& corruption : corruptions) {
-        DYNAMIC_SECTION(corruption.name) {
-            auto s = restarting();
-            REQUIRE(verify::plan(s.snapshot, s.plan).ok);
-            corruption.spoil(s);
-            const auto report = verify::plan(s.snapshot, s.plan);
-            std::string all;
-            for (const auto& text : report.violations) all += text + "\n";
-            INFO(all);
-            REQUIRE(report.violations.size() == corruption.expected.size());
-            for (std::size_t i = 0; i < report.violations.size(); ++i)
-                REQUIRE_THAT(report.violations[i], Mentions(corruption.expected[i]));
-        }
-    }
+    check_corruptions(corruptions, restarting);
 }

@@ -353,22 +353,7 @@ TEST_CASE("every corruption of a plan is found and named") {
          {"bound occupied_nodes_at_least 5 4"}},
         {"a negative bound", [](auto& s) { s.plan.bound.vacated_nodes_at_most = -1; }, {"bound"}},
     };
-    REQUIRE(corruptions.size() >= 16);
-    for (const auto& corruption : corruptions) {
-        DYNAMIC_SECTION(corruption.name) {
-            auto s = scenario();
-            corruption.spoil(s);
-            const auto report = verify::plan(s.snapshot, s.plan);
-            std::string all;
-            for (const auto& text : report.violations) all += text + "\n";
-            INFO(all);
-            REQUIRE_FALSE(report.ok);
-            REQUIRE(report.violations.size() == corruption.expected.size());
-            REQUIRE(report.violation_count == corruption.expected.size());
-            for (std::size_t i = 0; i < report.violations.size(); ++i)
-                REQUIRE_THAT(report.violations[i], Mentions(corruption.expected[i]));
-        }
-    }
+    check_corruptions(corruptions, scenario);
 }
 
 TEST_CASE("a cordon by a taint lets a task in that tolerates it") {

@@ -29,7 +29,7 @@ TEST_CASE("Messages for rejected texts name their content", "[io][slurm]") {
     says({"{\"a\": 1}"}, "nodes jobs partitions");
     says({"[1, 2]"}, "array");
     says({R"({"apiVersion": "v1", "kind": "List", "items": []})"},
-         "`gpusched import kubernetes`, io::read_kubernetes");
+         "`gpusched import kubernetes` io::read_kubernetes");
     says({R"({"format": "gpusched.cluster", "version": 1, "nodes": []})"}, "'gpusched.cluster'");
     says({nodes_json("")}, "node scontrol");
     says({"No jobs in the system\n"}, "node scontrol");
