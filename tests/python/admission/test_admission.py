@@ -390,7 +390,7 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     job = {"name": "new", "pods": [pods]}
     assert gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1125}])
     many = gs.admit(cluster, job, quotas=[{**quota, "cpu_milli_per_gpu": 1124}])
-    assert many.obstacle == "cpu" and many.reason.endswith("cores GPU task 'new-0' 9 8")
+    assert many.obstacle == "cpu" and mentions(many.reason, "cores GPU task 'new-0' 9 8")
     for wrong, words in (
         ({"gpu_milli": 1}, "tenant"),
         ({**quota, "gpus": 1}, "gpus"),

@@ -158,5 +158,5 @@ def test_every_mapping_is_a_document(tiny: gs.Cluster) -> None:
     text["nodes"] = [MappingProxyType(node) for node in text["nodes"]]
     assert gs.Cluster.from_json(MappingProxyType(text)) == tiny
     text["tasks"][0]["labels"] = MappingProxyType({"a": {1}})
-    with pytest.raises(gs.InvalidInput, match=naming("<dict> /tasks/0/labels/a .1")):
+    with pytest.raises(gs.InvalidInput, match=naming("<dict> /tasks/0/labels/a {1}")):
         gs.Cluster.from_json(MappingProxyType(text))
