@@ -88,7 +88,7 @@ def test_newcomers_that_cannot_be(keywords: dict[str, Any], message: str) -> Non
 def test_bad_calls() -> None:
     with pytest.raises(gs.InvalidInput, match="id: 1.5"):
         Newcomer(id=1.5)  # type: ignore[arg-type]
-    with pytest.raises(gs.InvalidInput, match=naming("profile '.ud800'")):
+    with pytest.raises(gs.InvalidInput, match=naming("profile '\\ud800'")):
         Newcomer(profile="\ud800")
     with pytest.raises(gs.InvalidInput, match="document: '.ud800'"):
         gs.control.Controller("\ud800")
