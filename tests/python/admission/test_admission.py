@@ -91,21 +91,6 @@ def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> No
     assert [[pod for pod, _, _ in one.pods] for one in found.jobs] == [[f"{name}-0"], ["q"]]
 
 
-def test_prices_choose_the_means() -> None:
-    document = fragmented(1)
-    for task in document["tasks"]:
-        task["preemptible"] = "node" in task
-    cluster = gs.Cluster.from_json(document)
-    made = gs.admit(cluster, "big")
-    assert sorted(made.lost) == ["four0", "two0"] and made.cost_parts["losses"] == 6 * 3600
-    assert gs.admit(cluster, "big", loss_s=1).cost == 6
-    assert not gs.admit(cluster, "big", evictions=False)
-    assert not gs.admit(cluster, "big", spare=["four0"])
-    refused = gs.admit(cluster, "big", exempt=["n0"])
-    assert not refused.admitted and refused.proven and refused.bound is None
-    assert refused.obstacle == "gpu" and "n0" in refused.reason
-
-
 def test_moved_and_evicted_tasks() -> None:
     document = fragmented(2)
     for task in document["tasks"][:4]:
@@ -243,73 +228,6 @@ def test_moves_alone_admit_a_job() -> None:
     with pytest.raises(gs.InvalidInput) as wrong:
         gs.make_room(cluster, JOB, evictions=3)
     assert "expected False" not in str(wrong.value)
-
-
-def test_a_filter_binds_pods_and_displaced_tasks() -> None:
-    cluster = gs.Cluster.from_json(fragmented(6))
-    asked: list[tuple[str, str]] = []
-
-    def away(snapshot: gs.Cluster, task: gs.Task, node: gs.Node) -> bool:
-        asked.append((task.name, node.name))
-        return node.name not in ("n0", "n3") and (task.name, node.name) != ("waits", "n1")
-
-    made = gs.admit(cluster, "big", filter=away)
-    assert made and gs.verify.plan(cluster, made.plan).ok
-    assert made.pods[0].node in ("n2", "n4", "n5") and {move.to for move in made.plan.moves} <= {
-        "n1",
-        "n2",
-        "n4",
-        "n5",
-    }
-    assert len(asked) == len(set(asked))
-    empty = fragmented(6)
-    empty["nodes"].append({"name": "z", "gpu_count": 8, "cpu_milli": 64000, "memory_mib": 65536})
-    with_room = gs.Cluster.from_json(empty)
-    assert gs.admit(with_room, "big").pods[0].node == "z"
-    asked.clear()
-    assert gs.admit(with_room, "big", filter=lambda *of: away(*of) and of[2].name != "z").pods[0].node in (
-        "n2",
-        "n4",
-        "n5",
-    )
-    assert len(asked) == len(set(asked))
-    assert gs.admit(with_room, "big", filter="occupied").moved
-    refused = gs.admit(cluster, "big", filter=lambda snapshot, task, node: False)
-    assert not refused and refused.proven and mentions(refused.reason, "filter 6")
-    with pytest.raises(ZeroDivisionError):
-        gs.admit(cluster, "big", filter=lambda snapshot, task, node: 1 // 0)
-    with pytest.raises(gs.InvalidInput, match=naming("task 'waits' node 'n0' 3")):
-        gs.admit(cluster, "big", filter=lambda snapshot, task, node: 3)
-    with pytest.raises(gs.InvalidInput, match="filter: 'nobody'|unknown|expected one of"):
-        gs.admit(cluster, "big", filter="nobody")
-
-
-def test_a_gang_keeps_the_least_number_of_each_subgroup() -> None:
-    document = fragmented(2)
-    document["version"] = 2
-    document["jobs"].append(
-        {
-            "name": "serve",
-            "min_members": 2,
-            "subgroups": [{"name": "leader", "min_members": 1}, {"name": "worker", "min_members": 1}],
-        }
-    )
-    for task in document["tasks"][:4]:
-        task |= {"job": "serve", "subgroup": "leader" if task["name"] == "four0" else "worker", "how": "none"}
-        task["preemptible"] = True
-    cluster = gs.Cluster.from_json(document)
-    assert [cluster.tasks[f"{name}0"].subgroup for name in ("four", "two")] == ["leader", "worker"]
-    assert cluster.tasks["waits"].subgroup is None
-    assert gs.Cluster.from_json(cluster.to_json()).to_json() == cluster.to_json()
-    # Room for eight takes the leader, or both workers of a node: of three workers two may leave.
-    made = gs.admit(cluster, "big", replace=False)
-    assert made and sorted(made.lost) == ["four1", "two1"]
-    document["jobs"][-1]["subgroups"][1]["min_members"] = 2
-    with pytest.raises(gs.InvalidInput, match=naming("min_members 2 3")):
-        gs.Cluster.from_json(document)
-    document["jobs"][-1]["min_members"] = 3
-    made = gs.admit(gs.Cluster.from_json(document), "big", replace=False)
-    assert made and sorted(made.lost) == ["four0", "four1", "two0", "two1"]
 
 
 def test_a_job_given_as_a_dict_brings_its_subgroups() -> None:

@@ -400,26 +400,6 @@ def test_numbers_that_do_not_fit_are_reported_with_their_range(
             gs.consolidate(tiny, time_limit=value)  # type: ignore[arg-type]
 
 
-def test_place_honours_preferences() -> None:
-    """n0 holds a member of the job, n1 has its hardware described; n2 is the fullest."""
-    wish = {"level": 1, "mode": "preferred"}
-    nodes = [make_node(f"n{i}", network=["c", f"s{i}"]) for i in range(3)]
-    nodes[1]["hardware"] = "a100x8"
-    tasks = [
-        make_task("member", job="j", node="n0", gpus=[0], network_affinity=wish),
-        make_task("running", node="n1", gpus=[0, 1, 2], gpu_count=3),
-        make_task("full", node="n2", gpus=list(range(5)), gpu_count=5),
-    ]
-    cluster = gs.Cluster.from_json(document(nodes, tasks))
-    new = make_task("new", job="j", gpu_count=2, network_affinity=wish)
-    assert gs.place(cluster, new) == ("n2", [5, 6])
-    assert gs.place(cluster, new, rankers=["network_wish", "packing"]) == ("n0", [1, 2])
-    close = make_task("close", gpu_count=2, hardware_affinity={"level": "numa", "qos": "best_effort"})
-    assert gs.place(cluster, close, rankers=["hardware_wish", "packing"]) == ("n1", [4, 5])
-    careless = make_task("careless", gpu_count=2)
-    assert gs.place(cluster, careless, filters=[lambda c, t, n: n.name == "n1"]) == ("n1", [3, 4])
-
-
 def keys_of_the_preset(cluster: gs.Cluster) -> list[int]:
     """`least_demand_for_size`, as the library computes it: with whole numbers alone."""
     roots = [next(r for r in range(3000, 0, -1) if r**3 <= gpus * 10**9) for gpus in range(1, 17)]
@@ -525,18 +505,6 @@ def test_policies_that_cannot_be_functions_are_refused(small: gs.Cluster) -> Non
     assert len(caught.value.problems) == 2
 
 
-def test_a_price_trades_gpus_for_moves(small: gs.Cluster) -> None:
-    everything, some = gs.consolidate(small), gs.consolidate(small, price=2500)
-    assert some.stats["price"] == 2500
-    assert 0 < some.stats["vacated_gpus"] < everything.stats["vacated_gpus"]
-    assert (
-        some.stats["value_milli"]
-        == 1000 * some.stats["vacated_weight"] - 2500 * some.stats["relocation_cost"]
-    )
-    with pytest.raises(gs.errors.InvalidInput, match=naming("price -1 0 1000000000")):
-        gs.consolidate(small, price=-1)
-
-
 def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
     frontier = gs.frontier(small, points=5)
     assert len(frontier) == 5
@@ -566,26 +534,6 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
         assert len(point.plan.moves) == point.moves
     with pytest.raises(gs.errors.InvalidInput, match=naming("points 0 1 1000")):
         gs.consolidation.frontier(small, points=0)
-
-
-def test_a_goal_is_reached_by_few_moves() -> None:
-    cluster = gs.Cluster.from_json(tiny_document())
-    already = gs.consolidate(cluster, goal={"empty_nodes": 1, "gpu_model": "A100"})
-    assert (already.stats["goal_before"], already.goal_reached, len(already.moves)) == (1, True, 0)
-    more = gs.consolidate(cluster, goal={"empty_nodes": 2})
-    assert (more.stats["goal_after"], more.goal_reached, more.vacated_nodes) == (2, True, ["n0"])
-    assert gs.verify.plan(cluster, more).ok
-    # Slots for eight GPUs: only empty nodes have them. The locked task stays.
-    goal = {"slots": {"gpu_count": 8}, "count": 3}
-    out_of_reach = gs.consolidate(cluster, goal=goal)
-    assert (out_of_reach.stats["goal_after"], out_of_reach.goal_reached, out_of_reach.goal) == (
-        2,
-        False,
-        goal,
-    )
-    assert gs.consolidate(cluster, goal={"slots": {"gpu_count": 8, "cpu_milli": 1000}}).goal_reached
-    without = gs.consolidate(cluster)
-    assert (without.goal, without.goal_reached) == (None, None)
 
 
 def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:

@@ -19,20 +19,6 @@ from gpusched import cli
 from messages import mentions, naming
 
 
-def test_layout_counts_are_the_golden_ones() -> None:
-    five = ["1g", "2g", "3g", "4g", "7g"]
-    a100, a30 = gs.control.mig_layout("A100-80GB"), gs.control.mig_layout("A30-24GB")
-    counts = [
-        (a100.count_layouts(profiles=p), a100.count_layouts(profiles=p, maximal=True))
-        for p in (five, [*five, "1g.2mem"], [])
-    ]
-    assert counts == [(298, 19), (723, 78), (2319, 239)]
-    assert a100.count_layouts(profiles=five, multisets=True) == 38
-    assert (a30.count_layouts(profiles=["1g", "2g", "4g"]), a30.count_layouts(maximal=True)) == (26, 17)
-    assert len(a100.all_layouts(profiles=five)) == 298
-    assert "A30-24GB" in gs.control.mig_devices()
-
-
 def test_layouts_are_values() -> None:
     empty = gs.control.mig_layout("A100-40GB")
     one = empty.create("2g", 0).create("1g", 2)
@@ -111,14 +97,6 @@ def test_events_give_their_reason() -> None:
         ("throttle", "suspect", "guarded"),
     ]
     assert events[-1].cause == "pcie" and "block I/O limited" in str(events[-1])
-
-
-def test_a_tenant_is_pinned_away_from_interrupts() -> None:
-    machine = config()["host"] | {"core_numa": [0] * 8}
-    for first, pinned in ((8000, ["T1: pin to cores 1-7"]), (1000, [])):
-        seen = window(25.0) | {"irq_per_s": [first] + [1000] * 7}
-        controller = gs.control.Controller(config(host=machine, flags={"place": False, "mig": False}))
-        assert [str(a) for _ in range(5) for a in controller.step(seen)] == pinned
 
 
 def test_a_layout_instead_of_a_host() -> None:
@@ -289,22 +267,6 @@ def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[0].split() == ["figure", "paper", "no_mig"]
 
 
-def test_hosts_of_any_size() -> None:
-    one = {"seeds": [0], "duration_s": 300}
-    run = gs.sim.simulate_host(variant="static", scenario="two_hosts", **one)
-    assert run.services[0] == 2 and run.slice_s[0] == pytest.approx(2 * 2 * 300)
-    crowded = {"trios": 4, "neighbours": True}
-    run = gs.sim.simulate_host(variant="full", scenario="two_hosts", overrides=crowded, **one)
-    assert run.services[0] == 8
-    table = gs.sim.compare_hosts(["static"], scenario="two_hosts", overrides={"t2_weight": 5.0}, **one)
-    assert table[0].above_pct <= 100
-    _, config = gs.sim.record_host(0, scenario="two_hosts", overrides=crowded, duration_s=2)
-    assert len(config["host"]["gpus"]) == 8
-    assert [t["name"] for t in config["host"]["tenants"] if t["protected"]] == ["T1", "T1-2", "T1-3", "T1-4"]
-    with pytest.raises(gs.InvalidInput, match=naming("trios 3")):
-        gs.sim.simulate_host(overrides={"trios": 3}, **one)
-
-
 def test_ours_and_llm_mode() -> None:
     full = gs.sim.simulate_host(variant="full", seeds=[3], duration_s=1800)
     ours = gs.sim.simulate_host(variant="ours", seeds=[3], duration_s=1800)
@@ -372,14 +334,6 @@ def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
 def test_bad_simulations(options: dict[str, Any]) -> None:
     with pytest.raises(gs.InvalidInput):
         gs.sim.simulate_host(**options)
-
-
-def test_queueing_formulas() -> None:
-    assert gs.sim.kingman_wait(0.5, 1, 1, 10) == 10
-    assert gs.sim.is_stable([1e9, 5e9], [float("inf"), 1e9], 3e9, 1, 2)
-    assert not gs.sim.is_stable([1e9, 5e9], [float("inf"), 5e9], 3e9, 1, 2)
-    with pytest.raises(gs.InvalidInput):
-        gs.sim.kingman_wait(2, 1, 1, 1)
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
