@@ -167,7 +167,7 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
     assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
     change = left[0].blockers[0].change
     assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
-    assert mentions(str(left[0]), "node 'n1'")
+    assert mentions(str(left[0]), "node 'n1'") and left[0].blockers[0].nodes_with_obstacle >= 1
     cleared = gs.consolidate(tiny, clear=["n0"])
     assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
     with pytest.raises(gs.InvalidInput, match="clear: absent"):
@@ -539,6 +539,7 @@ def test_a_frontier_ascends_to_its_bounds(small: gs.Cluster) -> None:
 def test_a_goal_survives_documents_and_pickles_and_is_checked() -> None:
     cluster = gs.Cluster.from_json(tiny_document())
     plan = gs.consolidate(cluster, goal={"empty_nodes": 2})
+    assert (plan.stats["goal_before"], plan.stats["goal_after"]) == (1, 2)
     document = plan.to_json()
     assert (document["version"], document["goal"], document["goal_reached"]) == (2, {"empty_nodes": 2}, True)
     for again in (gs.Plan.from_json(document), pickle.loads(pickle.dumps(plan))):

@@ -531,3 +531,41 @@ def test_the_schema_agrees_with_the_reader() -> None:
     ):
         document = {**config(), **change}
         assert not validator.is_valid(document) and not accepted(document), change
+
+
+def test_layout_counts_are_the_golden_ones() -> None:
+    five = ["1g", "2g", "3g", "4g", "7g"]
+    a100, a30 = gs.control.mig_layout("A100-80GB"), gs.control.mig_layout("A30-24GB")
+    counts = [
+        (a100.count_layouts(profiles=p), a100.count_layouts(profiles=p, maximal=True))
+        for p in (five, [*five, "1g.2mem"], [])
+    ]
+    assert counts == [(298, 19), (723, 78), (2319, 239)]
+    assert a100.count_layouts(profiles=five, multisets=True) == 38
+    assert (a30.count_layouts(profiles=["1g", "2g", "4g"]), a30.count_layouts(maximal=True)) == (26, 17)
+    assert len(a100.all_layouts(profiles=five)) == 298
+    assert "A30-24GB" in gs.control.mig_devices()
+
+
+def test_hosts_of_any_size() -> None:
+    one = {"seeds": [0], "duration_s": 300}
+    run = gs.sim.simulate_host(variant="static", scenario="two_hosts", **one)
+    assert run.services[0] == 2 and run.slice_s[0] == pytest.approx(2 * 2 * 300)
+    crowded = {"trios": 4, "neighbours": True}
+    run = gs.sim.simulate_host(variant="full", scenario="two_hosts", overrides=crowded, **one)
+    assert run.services[0] == 8
+    table = gs.sim.compare_hosts(["static"], scenario="two_hosts", overrides={"t2_weight": 5.0}, **one)
+    assert table[0].above_pct <= 100
+    _, config = gs.sim.record_host(0, scenario="two_hosts", overrides=crowded, duration_s=2)
+    assert len(config["host"]["gpus"]) == 8
+    assert [t["name"] for t in config["host"]["tenants"] if t["protected"]] == ["T1", "T1-2", "T1-3", "T1-4"]
+    with pytest.raises(gs.InvalidInput, match=naming("trios 3")):
+        gs.sim.simulate_host(overrides={"trios": 3}, **one)
+
+
+def test_queueing_formulas() -> None:
+    assert gs.sim.kingman_wait(0.5, 1, 1, 10) == 10
+    assert gs.sim.is_stable([1e9, 5e9], [float("inf"), 1e9], 3e9, 1, 2)
+    assert not gs.sim.is_stable([1e9, 5e9], [float("inf"), 5e9], 3e9, 1, 2)
+    with pytest.raises(gs.InvalidInput):
+        gs.sim.kingman_wait(2, 1, 1, 1)

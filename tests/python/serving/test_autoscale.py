@@ -338,3 +338,17 @@ def test_requests_of_burst_gpt(tmp_path, capsys):
     )
     assert read_trace(str(file)) == [(0.0, 472, 18), (40.5, 1087, 230)]
     assert mentions(capsys.readouterr().out, "1 failed")
+
+
+def test_times_of_replicas_from_estimates():
+    gpus = [gs.serving.gpu_type("H100")]
+    model = gs.serving.language_model("Llama-3-70B")
+    replica = next(
+        d for d in gs.serving.enumerate_deployments(model, gpus, [4], degrees=[4]) if d.name == "H100 1x4"
+    )
+    times = gs.serving.replica_times(model, gpus, replica, replica, 1000, 200)
+    assert times.prefill_gpus == times.decode_gpus == 4 and times.max_batch > 1
+    seconds = gs.serving.estimate_throughput(model, gpus, replica, 2000, 1).first_token_s
+    assert seconds <= times.prefill_base_s + 2000 * times.prefill_s_per_token <= 1.6 * seconds
+    assert gs.serving.ReplicaTimes(max_batch=7).max_batch == 7
+    assert gs.serving.pool_sizes(trace(), 5, times=times, ttft_s=2, tpot_s=0.1).prefill >= 1

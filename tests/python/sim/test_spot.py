@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import gpusched as gs
+import numpy as np
 import pytest
 from messages import naming
 
@@ -237,3 +238,66 @@ def test_cpu_only_jobs_are_generated_as_well() -> None:
     more = gs.sim.generate_spot_trace(nodes=16, hours=24, cpu_load=0.3, seed=1).to_pandas()
     assert more[more.gpu_count > 0].reset_index(drop=True).equals(plain)
     assert (more.gpu_count == 0).sum() > 5
+
+
+def test_books_balance_and_mechanisms_differ() -> None:
+    trace = gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
+    assert trace == gs.sim.generate_spot_trace(nodes=16, hours=72, seed=1)
+    frame = trace.to_pandas()
+    results = {v: gs.sim.replay_spot(trace, victims=v) for v in ("none", "random", "spot", "spot_exact")}  # type: ignore[arg-type]
+    for result in results.values():
+        jobs = result.jobs
+        parts = jobs["startup_s"] + jobs["kept_s"] + jobs["lost_s"] + jobs["open_s"]
+        assert np.array_equal(jobs["held_s"], parts)
+        finished = jobs["finish_s"] >= 0
+        assert np.array_equal(jobs["kept_s"][finished], frame["work_s"].to_numpy()[finished])
+        assert not jobs["evictions"][frame["priority_class"] == "HP"].any()
+        assert not jobs["held_s"].flags.writeable
+        timeline = result.timeline
+        assert (timeline.hp_gpu_milli + timeline.lp_gpu_milli).max() <= 16 * 8 * 1000
+        assert len(timeline) == len(timeline.to_pandas()) and not timeline.time_s.flags.writeable
+        assert list(timeline.to_pandas()) == [
+            "time_s",
+            "hp_gpu_milli",
+            "lp_gpu_milli",
+            "hp_waiting",
+            "lp_waiting",
+        ]
+        assert pickle.loads(pickle.dumps(timeline)) == timeline == result.timeline
+        again = pickle.loads(pickle.dumps(result))
+        assert all(np.array_equal(again.jobs[k], jobs[k]) for k in jobs)
+        assert again.lp_completion_s == result.lp_completion_s and again.hp_allocation == result.hp_allocation
+    assert results["none"].preemptions == 0 < results["spot"].preemptions
+    assert results["none"].hp_wait_s.mean > results["spot"].hp_wait_s.mean
+    alone = gs.sim.replay_spot(trace, spot_jobs=False)
+    assert alone.lp_allocation == 0 < results["spot"].lp_allocation
+
+
+def test_consolidations_are_those_of_the_preset() -> None:
+    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP tasks locked."""
+    trace = gs.sim.generate_spot_trace(nodes=16, hours=48, seed=3)
+    moves = {}
+    for preset in ("ipc", "fast", "best"):
+        made: list[int] = []
+
+        def observer(
+            now: int, cluster: gs.Cluster, plan: gs.Plan, made: list[int] = made, preset: str = preset
+        ) -> None:
+            if len(plan.moves):
+                document = cluster.to_json()
+                for task in document["tasks"]:
+                    task["locked"] = task["priority_class"] == "LP" and task.get("node") is not None
+                alone = gs.consolidate(
+                    gs.Cluster.from_json(document), preset=preset, seed=0, threads=1, bound_method="none"
+                )
+                assert len(alone.moves) == len(plan.moves) and alone.vacated_nodes == plan.vacated_nodes
+                made.append(len(plan.moves))
+
+        result = gs.sim.replay_spot(
+            trace, consolidate_every_h=6, consolidation_preset=preset, observer=observer
+        )
+        assert sum(made) >= result.moves > 0
+        moves[preset] = made
+    assert moves["ipc"] != moves["fast"]
+    with pytest.raises(gs.InvalidInput, match=naming("consolidation_preset 'all' 'ipc' 'fast' 'best'")):
+        gs.sim.replay_spot(trace, consolidation_preset="all")  # type: ignore[arg-type]
