@@ -204,7 +204,8 @@ def check(folder: pathlib.Path) -> bool:
         wrong += [] if taken.changes == 0 else ["something changed, where nobody changed anything"]
         wrong += compare(plane, taken)
         print(
-            f"{len(taken.objects['items'])} objects of {len(taken.lists)} kinds in {sum(read.pages for read in taken.lists)} pages",
+            f"{len(taken.objects['items'])} objects of {len(taken.lists)} kinds in "
+            f"{sum(read.pages for read in taken.lists)} pages",
             flush=True,
         )
         again = expired(plane, config)

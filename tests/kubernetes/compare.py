@@ -48,7 +48,8 @@ def compare_random(first: int, count: int, sole: int) -> bool:
     start = time.monotonic()
     found = comparing.compare(clusters(first, count), excused=comparing.excuses)
     print(
-        f"random clusters, seeds {first} to {first + count - 1} ({time.monotonic() - start:.0f} s): {found.report()}"
+        f"random clusters, seeds {first} to {first + count - 1} ({time.monotonic() - start:.0f} s): "
+        f"{found.report()}"
     )
     good = not found.differences
     for plugin in filters():
@@ -64,7 +65,8 @@ def compare_dump() -> bool:
     objects = comparing.dump()
     if objects is None:
         print(
-            "SKIPPED: no dump of a real control plane; set GPUSCHED_DATA to the folder that holds kubernetes-1.36"
+            "SKIPPED: no dump of a real control plane; set GPUSCHED_DATA to the folder that holds "
+            "kubernetes-1.36"
         )
         return True
     found = comparing.compare([("dump", objects)], excused=comparing.excuses)
@@ -84,7 +86,8 @@ def compare_mutations(count: int) -> bool:
         if not found.differences:
             unnoticed.append(rule)
     print(
-        f"mutations: of {len(MUTATIONS)} rules that were left out on one side, {len(MUTATIONS) - len(unnoticed)} were noticed"
+        f"mutations: of {len(MUTATIONS)} rules that were left out on one side, "
+        f"{len(MUTATIONS) - len(unnoticed)} were noticed"
     )
     if unnoticed:
         print(f"  error: not noticed in {count} clusters each: {', '.join(unnoticed)}")

@@ -120,7 +120,8 @@ class Outcome:
 
     def report(self) -> str:
         lines = [
-            f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, {len(self.differences)} differences"
+            f"{self.cases} clusters, {self.pairs} pairs of pod and node, {self.feasible} feasible, "
+            f"{len(self.differences)} differences"
         ]
         for plugin, count in sorted(self.sole_pairs.items()):
             lines.append(f"  {plugin} alone refuses {count} pairs in {self.sole[plugin]} clusters")

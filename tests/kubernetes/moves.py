@@ -113,7 +113,8 @@ class Cluster:
         while not done():
             if time.monotonic() > end:
                 raise RuntimeError(
-                    f"after {limit_s} s: {what}: {[(n, p['spec'].get('nodeName'), is_ready(p)) for n, p in self.pods().items()]}"
+                    f"after {limit_s} s: {what}: "
+                    f"{[(n, p['spec'].get('nodeName'), is_ready(p)) for n, p in self.pods().items()]}"
                 )
             time.sleep(0.3)
 
@@ -206,7 +207,8 @@ def check_by_hand(plane: ControlPlane, config: pathlib.Path, seed: int) -> list[
         f"{name} was disturbed, and is not in the plan" for name in before.keys() - after.keys() - moved
     ]
     print(
-        f"seed {seed}: {len(plan.moves)} moves by hand, then {len(placed)} pods bound that had no room; {len(wrong)} differences",
+        f"seed {seed}: {len(plan.moves)} moves by hand, then {len(placed)} pods bound that had no room; "
+        f"{len(wrong)} differences",
         flush=True,
     )
     return wrong
@@ -314,7 +316,8 @@ def check_script(plane: ControlPlane, folder: pathlib.Path, config: pathlib.Path
     if status != 409:
         wrong.append(f"an eviction for another UID is answered {status}: {said_of_it}")
     print(
-        f"script: {len(plan.moves)} moves vacate {len(plan.vacated_nodes)} nodes; {refused} refusals waited for; {len(wrong)} differences",
+        f"script: {len(plan.moves)} moves vacate {len(plan.vacated_nodes)} nodes; {refused} refusals waited "
+        f"for; {len(wrong)} differences",
         flush=True,
     )
     return wrong

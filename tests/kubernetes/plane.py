@@ -54,18 +54,23 @@ class ControlPlane:
         (folder / "tokens.csv").write_text(f"{self.token},tester,tester,system:masters\n")
         self.start(
             "etcd", f"--data-dir={folder}/etcd", "--unsafe-no-fsync", "--log-level=warn",
-            f"--listen-client-urls=http://127.0.0.1:{etcd}", f"--advertise-client-urls=http://127.0.0.1:{etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}", f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--listen-client-urls=http://127.0.0.1:{etcd}",
+            f"--advertise-client-urls=http://127.0.0.1:{etcd}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
             f"--initial-cluster=default=http://127.0.0.1:{peer}",
         )  # fmt: skip
         self.start(
-            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
             f"--secure-port={self.port}", "--endpoint-reconciler-type=none",
             f"--cert-dir={folder}/pki", f"--token-auth-file={folder}/tokens.csv",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC", "--service-cluster-ip-range=198.18.0.0/16",
+            f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC",
+            "--service-cluster-ip-range=198.18.0.0/16",
             # No controller makes service accounts or clears the taint of new nodes here.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", "--enable-priority-and-fairness=false",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--enable-priority-and-fairness=false",
             *arguments,
         )  # fmt: skip
         self.wait_for(lambda: self.call("GET", "/readyz")[0] == 200, 180)
@@ -97,7 +102,8 @@ class ControlPlane:
         document = {
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {
-                "server": f"https://127.0.0.1:{self.port}", "certificate-authority": f"{self.folder}/pki/apiserver.crt",
+                "server": f"https://127.0.0.1:{self.port}",
+                "certificate-authority": f"{self.folder}/pki/apiserver.crt",
             }}],
             "users": [{"name": "u", "user": {"token": token or self.token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -120,22 +126,29 @@ class ControlPlane:
     def scheduler(self) -> subprocess.Popen[bytes]:
         path = self.kubeconfig()
         configuration = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "leaderElection": {"leaderElect": False},
-            "clientConnection": {"kubeconfig": str(path), "qps": 1000, "burst": 2000}, "percentageOfNodesToScore": 100,
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(path), "qps": 1000, "burst": 2000},
+            "percentageOfNodesToScore": 100,
         }  # fmt: skip
         (self.folder / "scheduler.json").write_text(json.dumps(configuration))
         return self.start(
-            "kube-scheduler", "--v=3", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-            f"--cert-dir={self.folder}/scheduler-pki", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}",
+            "kube-scheduler", "--v=3", f"--config={self.folder}/scheduler.json", "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder}/scheduler-pki", f"--authentication-kubeconfig={path}",
+            f"--authorization-kubeconfig={path}",
         )  # fmt: skip
 
     def controllers(self, *names: str) -> subprocess.Popen[bytes]:
         """Only these of kube-controller-manager; the nodes are never looked after, and stay as they were made."""
         path = self.kubeconfig()
         return self.start(
-            "kube-controller-manager", f"--kubeconfig={path}", f"--controllers={','.join(names)}", "--leader-elect=false",
-            "--kube-api-qps=1000", "--kube-api-burst=2000", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-            f"--cert-dir={self.folder}/controllers-pki", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}",
+            "kube-controller-manager", f"--kubeconfig={path}", f"--controllers={','.join(names)}",
+            "--leader-elect=false",
+            "--kube-api-qps=1000", "--kube-api-burst=2000", "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder}/controllers-pki", f"--authentication-kubeconfig={path}",
+            f"--authorization-kubeconfig={path}",
         )  # fmt: skip
 
     def attempts(self) -> dict[str, int]:

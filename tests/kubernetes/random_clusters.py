@@ -17,8 +17,10 @@ SPACES = {"a": {"team": "x"}, "b": {"team": "y", "prod": "yes"}, "c": {}}
 APPS, TIERS = ("web", "db", "job"), ("front", "back")
 
 THEMES = (
-    "taints", "cordons", "selector", "node_affinity", "ports", "resources", "pod_requests", "pod_count", "extended", "cards",
-    "instances", "shared", "spread", "spread_policies", "affinity", "anti_affinity", "namespaces", "volumes", "zones", "claims",
+    "taints", "cordons", "selector", "node_affinity", "ports", "resources", "pod_requests", "pod_count",
+    "extended", "cards",
+    "instances", "shared", "spread", "spread_policies", "affinity", "anti_affinity", "namespaces", "volumes",
+    "zones", "claims",
     "parts", "replicas", "resizes",
 )  # fmt: skip
 
@@ -420,7 +422,8 @@ class Maker:
             name = f"claim{len(self.volumes)}"
             modes = ["ReadWriteOncePod"] if self.has("claims") and self.chance(0.6) else ["ReadWriteMany"]
             volume: Object = {
-                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "volume-" + name, "labels": {}},
+                "apiVersion": "v1", "kind": "PersistentVolume",
+                "metadata": {"name": "volume-" + name, "labels": {}},
                 "spec": {"capacity": {"storage": "1Gi"}, "accessModes": modes, "storageClassName": "",
                          "csi": {"driver": "example.com", "volumeHandle": name},
                          "claimRef": {"kind": "PersistentVolumeClaim", "namespace": space, "name": name}},

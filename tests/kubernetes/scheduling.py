@@ -110,7 +110,8 @@ def differences(before: Object, after: Object, attempts: dict[str, int]) -> tupl
         asked = [name]
         if name not in excused and told(known)[name][placed[name]] != "none":
             wrong.append(
-                f"{name} was bound to {placed[name]}, which we call infeasible: {told(known)[name][placed[name]]}"
+                f"{name} was bound to {placed[name]}, which we call infeasible: "
+                f"{told(known)[name][placed[name]]}"
             )
         known.add(name)
     left = [
@@ -167,7 +168,8 @@ def check(folder: pathlib.Path, seeds: int, nodes: int, pods: int) -> bool:
             good = good and not wrong and counts["bound"] > 0
             made = len([i for i in after["items"] if i["kind"] == "Node"])
             print(
-                f"seed {seed}: {made} nodes, {counts['bound']} pods bound, {counts['left']} left unschedulable, {len(wrong)} differences",
+                f"seed {seed}: {made} nodes, {counts['bound']} pods bound, {counts['left']} left "
+                f"unschedulable, {len(wrong)} differences",
                 flush=True,
             )
             for line in wrong[:10]:

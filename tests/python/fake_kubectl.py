@@ -37,7 +37,8 @@ def act(state: dict, arguments: list[str]) -> tuple[int, str, str]:
         return (
             1,
             "",
-            "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port? connection refused\n",
+            "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or "
+            "port? connection refused\n",
         )
     space = ""
     if arguments[0] == "-n":
@@ -104,7 +105,8 @@ def evict(state: dict, eviction: dict) -> tuple[int, str, str]:
         return (
             1,
             "",
-            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n",
+            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
+            "disruption budget.\n",
         )
     if dry:
         return 0, '{"kind":"Status","status":"Success"}\n', ""
@@ -113,7 +115,8 @@ def evict(state: dict, eviction: dict) -> tuple[int, str, str]:
         return (
             1,
             "",
-            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.\n",
+            "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's "
+            "disruption budget.\n",
         )
     if state.get("refusal"):
         return 1, "", state["refusal"] + "\n"

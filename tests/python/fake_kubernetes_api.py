@@ -113,8 +113,10 @@ class FakeApi:
 
     def kubeconfig(self) -> Object:
         return {
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {"token": "secret"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }  # fmt: skip
 
 

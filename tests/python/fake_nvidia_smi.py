@@ -78,7 +78,8 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
     if "-lgip" in a:
         for profile, size in SIZES.items():
             print(
-                f"|   {g}  MIG x.xgb  {profile}   0/1   {MIB[size] / 1024:.2f}   No   {SMS[profile]}   0   0   |"
+                f"|   {g}  MIG x.xgb  {profile}   0/1   {MIB[size] / 1024:.2f}   No   {SMS[profile]}   0   "
+                "0   |"
             )
         return 0
     time.sleep(state.get("delay_s", 0))
@@ -113,7 +114,8 @@ def command(path: str, state: dict[str, Any], a: list[str]) -> int:
         new["compute"] = "-C" in a
         save(path, state)
         print(
-            f"Successfully created GPU instance ID  {new['id']} on GPU  {g} using profile MIG x.xgb (ID {profile})"
+            f"Successfully created GPU instance ID  {new['id']} on GPU  {g} using profile MIG x.xgb (ID "
+            f"{profile})"
         )
         return 0
     found = [i for i in gpu if i["id"] == int(value("-gi"))]

@@ -258,6 +258,7 @@ def test_full_clusters(pods: int) -> None:
         plans.append(made.cost / optimum)
         bounds.append(made.bound / optimum)
     print(
-        f"\n{len(plans)} full clusters, {pods} pods: cost / optimum {np.mean(plans):.3f}, lower bound / optimum {np.mean(bounds):.3f}"
+        f"\n{len(plans)} full clusters, {pods} pods: cost / optimum {np.mean(plans):.3f}, lower bound / "
+        f"optimum {np.mean(bounds):.3f}"
     )
     assert np.mean(plans) < 1.15

@@ -309,7 +309,8 @@ def test_recorded_requests_of_files_and_texts(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=naming("csv None")):
         gs.sim.read_llm_trace(None)  # type: ignore[arg-type]
     burst = (
-        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n"
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log "
+        "Type\n5,ChatGPT,472,18,490,Conversation log\n"
         "45,GPT-4,1087,230,1317,API log\n118,GPT-4,417,0,417,API log\n"
     )
     with pytest.warns(RuntimeWarning, match="1 request without response tokens"):

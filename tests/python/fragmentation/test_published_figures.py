@@ -40,7 +40,8 @@ def random_document(seed: int) -> dict[str, Any]:
 
         def add(kind: str, held: list[int], cpu: int, share: int = 1000, *, on: str = f"n{n}") -> None:
             task = {
-                "name": f"t{len(tasks)}", "node": on, "gpus": held, "gpu_count": len(held), "cpu_milli": cpu, "memory_mib": 0,
+                "name": f"t{len(tasks)}", "node": on, "gpus": held, "gpu_count": len(held), "cpu_milli": cpu,
+                "memory_mib": 0,
                 "priority_class": "LP" if kind == "LP" else kind.split()[0], "standby": "Standby" in kind,
             }  # fmt: skip
             tasks.append(task | ({"gpu_share_milli": share} if share < 1000 else {}))

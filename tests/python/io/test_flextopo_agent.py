@@ -297,7 +297,8 @@ def test_watch_with_kubectl(
     assert arguments == "apply --server-side --force-conflicts --field-manager=gpusched -f -"
     assert json.loads(document)["kind"] == "FlexTopo"
     tool.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested resource')\n"
+        f"#!{sys.executable}\nimport sys\nsys.exit('error: the server could not find the requested "
+        "resource')\n"
     )
     assert cli.main(words) == 2
     assert mentions(capsys.readouterr().err, "kubectl error")

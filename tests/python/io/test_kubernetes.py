@@ -201,7 +201,8 @@ def test_goals_count_nodes_that_new_tasks_may_use(tmp_path, capsys):
     cluster = imported(
         tmp_path,
         node("a", taints=DEDICATED), node("b"), node("c"), pod("a0", 1, "a", "ReplicaSet", **TOLERANT),
-        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"), pod("big", 8, owner="Job", **TOLERANT),
+        pod("b0", 1, "b", "ReplicaSet"), pod("b1", 1, "b", "ReplicaSet"), pod("c0", 6, "c", "Job"),
+        pod("big", 8, owner="Job", **TOLERANT),
     )  # fmt: skip
     capsys.readouterr()
     assert cli.main(["consolidate", cluster, "--goal", "empty_nodes=1"]) == 0
@@ -264,7 +265,8 @@ def test_the_report_lists_omissions_of_its_figures(tmp_path, capsys):
 def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     labels = {"app": "web"}
     budget = {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "ml"},
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "ml"},
         "spec": {"selector": {"matchLabels": labels}, "minAvailable": 1},
         "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
     }  # fmt: skip

@@ -221,7 +221,8 @@ def test_kinds_whose_server_does_not_answer_are_named(
 def test_contents_of_containers_are_left_out(api: FakeApi, config: Path) -> None:
     container = {
         "name": "c", "image": "i", "command": ["run", "--password=hunter2"], "args": ["hunter2"],
-        "env": [{"name": "PASSWORD", "value": "hunter2"}], "livenessProbe": {"exec": {"command": ["check", "hunter2"]}},
+        "env": [{"name": "PASSWORD", "value": "hunter2"}],
+        "livenessProbe": {"exec": {"command": ["check", "hunter2"]}},
         "resources": {"requests": {"nvidia.com/gpu": "1"}},
     }  # fmt: skip
     pod = {"containers": [container], "initContainers": [container], "ephemeralContainers": [container]}

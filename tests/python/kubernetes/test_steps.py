@@ -73,7 +73,8 @@ class Case:
         }
         return subprocess.run(
             [self.shell, str(self.script), *arguments],
-            input=answer, capture_output=True, text=True, check=False, timeout=300, env=os.environ | settings, start_new_session=True,
+            input=answer, capture_output=True, text=True, check=False, timeout=300, env=os.environ | settings,
+            start_new_session=True,
         )  # fmt: skip
 
 
@@ -335,7 +336,8 @@ def test_budgets_that_allow_no_eviction_are_reported_first(tmp_path: Path) -> No
     case = Case(tmp_path, forbidden=["ml/web-b"])
     told = [
         "pod ml/web-b: its disruption budget allows no eviction now: "
-        "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget.",
+        "Error from server (TooManyRequests): Cannot evict pod as it would violate the pod's disruption "
+        "budget.",
         "Context prod: 5 of 5 pods are where the plan takes them from.",
         "Disruption budgets allow no eviction of 1 of them now.",
     ]

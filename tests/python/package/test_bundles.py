@@ -189,7 +189,8 @@ def bundle_of(path: Path, command: str = "consolidate", **options: Any) -> dict[
         ({"command": ["preempt"]}, "command: ['preempt']; expected a string"),
         (
             {"command": "preemt"},
-            "command: 'preemt'; expected one of consolidate, preempt, admit, allocate; did you mean 'preempt'?",
+            "command: 'preemt'; expected one of consolidate, preempt, admit, allocate; did you mean "
+            "'preempt'?",
         ),
         (
             {"options": {"sed": 1}},

@@ -14,7 +14,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from gpusched import plotting  # noqa: E402
-from messages import mentions, naming
+from messages import mentions, naming  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -212,7 +212,8 @@ def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     assert [line.split()[0] for line in lines[2:5]] == ["forecast", "utilization", "token_rate"]
     (told,) = (line for line in lines if line.startswith("static"))
     assert told.startswith(
-        "static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; in 1 of 1 up"
+        "static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; "
+        "in 1 of 1 up"
     )
     assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {
         "forecast",
@@ -312,7 +313,8 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
         (
             [],
             "time_s,input,output\n3600000000,10,10\n0,10,10\n",
-            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s, 1,000,000 intervals between decisions",
+            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s, 1,000,000 intervals "
+            "between decisions",
         ),
         (["--interval-s", "0"], None, "--interval-s: 0; expected 1 to 3600"),
         (
@@ -334,7 +336,8 @@ def test_requests_of_burst_gpt(tmp_path, capsys):
     file = tmp_path / "burst.csv"
     file.write_text(
         "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-        "5,1,2.5,ChatGPT,472,18,490,Conversation log\n45.5,,1,GPT-4,1087,230,1317,API log\n118,,0,GPT-4,417,0,417,API log\n"
+        "5,1,2.5,ChatGPT,472,18,490,Conversation log\n45.5,,1,GPT-4,1087,230,1317,API "
+        "log\n118,,0,GPT-4,417,0,417,API log\n"
     )
     assert read_trace(str(file)) == [(0.0, 472, 18), (40.5, 1087, 230)]
     assert mentions(capsys.readouterr().out, "1 failed")

@@ -181,7 +181,8 @@ def test_random_plans_keep_their_targets_in_another_simulation() -> None:
             for target, limit in targets.items()
         ]
     print(
-        f"{len(kept)} percentiles of 16 plans over their targets: {sum(k <= 1 for k in kept)} kept, the largest {max(kept):.2f}"
+        f"{len(kept)} percentiles of 16 plans over their targets: {sum(k <= 1 for k in kept)} kept, the "
+        f"largest {max(kept):.2f}"
     )
     assert max(kept) <= 1.25 and sum(k > 1 for k in kept) <= len(kept) / 20, sorted(kept)[-4:]
 
