@@ -271,10 +271,10 @@ def test_bad_jobs_are_refused_with_every_problem(cluster: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput) as caught:
         gs.allocate(cluster, {"pods": [{"count": 1.5}, 3], "mode": "maybe", "size": 3})
     text = str(caught.value)
-    for part in ("job: /pods/0/count: expected an integer, found 1.5", "job: /pods/1: expected an object, found 3",
-                 "job: /mode: expected ", "job: /size: unknown field; ",
-                 "job: field 'name' is missing"):  # fmt: skip
-        assert part in text
+    for part in ("job /pods/0/count 1.5", "job /pods/1 3",
+                 "job /mode", "job /size unknown",
+                 "job 'name' missing"):  # fmt: skip
+        assert mentions(text, part)
     with pytest.raises(gs.InvalidInput, match=naming("further /0 1")):
         gs.allocate(cluster, job(1, 1), further=[{1: 2}])  # type: ignore[dict-item]
     with pytest.raises(

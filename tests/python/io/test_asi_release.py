@@ -107,7 +107,7 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
     [
         (
             rewrite("pod_hourly", PODS, {"gpu_request": ""}),
-            ["part-000.parquet: column 'gpu_request' is missing"],
+            ["part-000.parquet 'gpu_request' missing"],
         ),
         (
             rewrite(
@@ -116,39 +116,39 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
                 {"gpu_request": "string", "used_gpu_hours": "bool", "server_id": "int64"},
             ),
             [
-                "part-000.parquet: gpu_request: expected a number, found string",
-                "part-000.parquet: used_gpu_hours: expected a number, found bool",
-                "part-000.parquet: server_id: expected text, found int64",
+                "part-000.parquet gpu_request",
+                "part-000.parquet used_gpu_hours",
+                "part-000.parquet server_id int64",
             ],
         ),
         (
             rewrite("pod_hourly", [{}], {"ready_status": "string"}),
-            ["ready_status: expected true or false, found string"],
+            ["ready_status"],
         ),
         (
             rewrite("pod_hourly", [pod("p", "a", -1.0)]),
-            ["part-000.parquet: gpu_request: -1; expected 0 to 1e+06"],
+            ["part-000.parquet gpu_request -1 0 1e+06"],
         ),
-        (rewrite("pod_hourly", [pod("p", "a", float("inf"))]), ["gpu_request: inf; expected 0 to 1e+06"]),
+        (rewrite("pod_hourly", [pod("p", "a", float("inf"))]), ["gpu_request inf 0 1e+06"]),
         (
             rewrite("pod_hourly", [pod("p", "a", 1.0, priority_class="high")]),
-            ["part-000.parquet: priority_class: 'high'; expected one of HP, LP, Other"],
+            ["part-000.parquet priority_class 'high' HP LP Other"],
         ),
         (
             rewrite("server_hourly", [server("a", 1.5, 8.0)]),
-            ["part-000.parquet: gpu_count: 1.5; expected a whole number"],
+            ["part-000.parquet gpu_count 1.5"],
         ),
         (
             rewrite("server_hourly", [SERVERS[0]] * 2),
-            ["server_id: null or twice; expected a name of its own for each server"],
+            ["server_id"],
         ),
         (
             broken(lambda folder: (folder / PARTITION.format("server_hourly") / "part-000.parquet").unlink()),
-            ["asi_opensource_server_hourly/day=109/hour=10: is missing"],
+            ["asi_opensource_server_hourly/day=109/hour=10 missing"],
         ),
         (
             broken(lambda folder: (folder / PARTITION.format("pod_hourly") / "part-000.parquet").unlink()),
-            ["asi_opensource_pod_hourly/day=109/hour=10: is missing"],
+            ["asi_opensource_pod_hourly/day=109/hour=10 missing"],
         ),
         (
             broken(
@@ -156,19 +156,19 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
                     b"PAR1 or not"
                 )
             ),
-            ["part-000.parquet: cannot be read as Parquet: "],
+            ["part-000.parquet Parquet"],
         ),
         (
             broken(lambda folder: asi_tables.write(folder, "pod_hourly", 109, 99, PODS)),
-            ["pod_hourly/day=109/hour=99: expected a day from 0 to 100000 and an hour from 00 to 23"],
+            ["pod_hourly/day=109/hour=99 0 100000 00 23"],
         ),
         (
             broken(lambda folder: asi_tables.write(folder, "pod_hourly", 1000000, 3, PODS)),
-            ["pod_hourly/day=1000000/hour=03: expected a day from 0 to 100000 and an hour from 00 to 23"],
+            ["pod_hourly/day=1000000/hour=03 0 100000 00 23"],
         ),
         (
             lambda folder: folder.mkdir(),
-            ["holds no table; expected folders such as asi_opensource_pod_hourly"],
+            ["asi_opensource_pod_hourly"],
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_broken_tables(make: Callable[[Path], None], told: list[str], tmp_path: 
         figures_of(tmp_path / "tables")
     assert len(raised.value.problems) == len(told)
     for part in told:
-        assert any(part in problem and str(tmp_path) in problem for problem in raised.value.problems), part
+        assert mentions(raised.value.problems, f"{part} {tmp_path}"), part
 
 
 def test_hours_and_days_that_are_missing(tmp_path: Path) -> None:
@@ -440,24 +440,24 @@ def test_the_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     for words, told in (
         (
             ["import", "asi", str(tables), "-o", str(snapshot), "--day", "1"],
-            "--hour: missing; import asi expects it",
+            "--hour missing",
         ),
         (
             ["import", "asi", "a", "b", "-o", str(snapshot), "--day", "1", "--hour", "1"],
-            "2 folders; expected one",
+            "2 folders",
         ),
         (
             ["import", "slurm", str(snapshot), "-o", str(out / "c.json"), "--day", "1"],
-            "--day: not an option of import slurm",
+            "--day import slurm",
         ),
-        (["asi-figures", str(tables), "-o", str(tables)], "expected another folder than the tables'"),
+        (["asi-figures", str(tables), "-o", str(tables)], "folder tables"),
         (
             ["asi-figures", str(tables), "-o", str(out), "--days", "4-3"],
-            "--days: 4 to 3; expected the first day before the last",
+            "--days 4 3",
         ),
     ):
         assert cli.main(words) == 2
-        assert told in capsys.readouterr().err
+        assert mentions(capsys.readouterr().err, told)
 
 
 def test_figures_without_rows_are_not_drawn(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ def test_objects_without_names_are_reported(
     monkeypatch.setattr(
         FakeApi, "page", lambda *_: (200, {"metadata": {"resourceVersion": "1"}, "items": items})
     )
-    with pytest.raises(gs.BackendError, match="expected a list of objects with names"):
+    with pytest.raises(gs.BackendError, match="names"):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 

