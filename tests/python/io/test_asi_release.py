@@ -160,11 +160,11 @@ PARTITION = "asi_opensource_{}/day=109/hour=10"
         ),
         (
             broken(lambda folder: asi_tables.write(folder, "pod_hourly", 109, 99, PODS)),
-            ["pod_hourly/day=109/hour=99 0 100000 00 23"],
+            ["asi_opensource_pod_hourly/day=109/hour=99 0 100000 00 23"],
         ),
         (
             broken(lambda folder: asi_tables.write(folder, "pod_hourly", 1000000, 3, PODS)),
-            ["pod_hourly/day=1000000/hour=03 0 100000 00 23"],
+            ["asi_opensource_pod_hourly/day=1000000/hour=03 0 100000 00 23"],
         ),
         (
             lambda folder: folder.mkdir(),
@@ -186,7 +186,7 @@ def test_hours_and_days_that_are_missing(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidInput) as raised:
         gs.io.read_asi_figures(tmp_path, days=(109, 109))
     assert len(raised.value.problems) == 2
-    assert mentions(raised.value.problems[0], "pod_hourly/day=109/hour=00 missing 22 24")
+    assert mentions(raised.value.problems[0], "asi_opensource_pod_hourly/day=109/hour=00 missing 22 24")
     with pytest.raises(gs.InvalidInput, match=naming("days 3 4 109")):
         gs.io.read_asi_figures(tmp_path, days=(3, 4))
     with pytest.raises(gs.InvalidInput, match=naming("days 4 3")):
@@ -234,7 +234,7 @@ def test_more_gpus_than_a_node_has_are_refused(tmp_path: Path) -> None:
     """Before anything of that size is made."""
     wide = one_hour(tmp_path / "pods", [pod("p", "a", 100.0, state_public="Pending")], SERVERS)
     vast = one_hour(tmp_path / "servers", PODS, [*SERVERS, server("c", 1e6, 8.0)])
-    for folder, told in ((wide, "gpu_request 100 64"), (vast, "gpu_count 1e.06 64")):
+    for folder, told in ((wide, "gpu_request 100 64"), (vast, "gpu_count 1e+06 64")):
         with pytest.raises(gs.InvalidInput, match=naming(told)):
             gs.io.read_asi_hour(folder, 109, 10)
         with pytest.raises(gs.InvalidInput, match=naming(told)):
