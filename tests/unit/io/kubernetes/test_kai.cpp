@@ -212,8 +212,8 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
     };
     has("", "JSON");
     has("[]", "KAI-Scheduler rawObjects");
-    has("{}", "without them");
-    has(R"({"rawObjects": []})", "without them");
+    has("{}", "rawObjects");
+    has(R"({"rawObjects": []})", "rawObjects");
     has(R"({"rawObjects": {}})", "Node");
     has(R"({"rawObjects": {"nodes": 3, "pods": "x"}})", "Node");
     has(R"({"rawObjects": {"nodes": [{"metadata": {}}]}})", "Node");
