@@ -6,6 +6,7 @@
 // mixed-integer program (clear_model.hpp), from the plan of the last preset; its row has the preset "milp". With --gates the exit status
 // is 1 when the mean share of the bound over all rows of the preset `best` is below 98 %, or any run is below the same run of --before.
 #include "../support/enumerator.hpp"
+#include "../support/plan_hash.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
 #include "clear_model.hpp"
@@ -119,7 +120,8 @@ int measure(const Arguments& arguments) {
                                        bench::seconds([&] { result = con::consolidate(cluster, options); }));
                     least_processor_s = std::min(least_processor_s, bench::processor_s() - start);
                 }
-                const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
+                const auto plan = to_spec(result.plan, cluster);
+                const bool valid = verify::plan(spec, plan).ok;
                 all_valid = all_valid && valid;
                 const auto& s = result.stats;
                 print(preset, {{"valid", valid},
@@ -129,6 +131,7 @@ int measure(const Arguments& arguments) {
                                {"waves", s.waves},
                                {"hops", s.hops},
                                {"dropped_chains", s.dropped_chains},
+                               {"plan_hash", bench::plan_hash(plan)},
                                {"ms", bench::rounded(1e3 * least_s, 3)},
                                {"processor_ms", bench::rounded(1e3 * least_processor_s, 3)}});
                 last = std::move(result.plan);

@@ -8,6 +8,7 @@
 // Scenarios: those of docs/consolidation.md (the default set); constrained.80, with every kind of constraint.
 #include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
+#include "../support/plan_hash.hpp"
 #include "../support/rows.hpp"
 #include "../support/timing.hpp"
 #include "baselines.hpp"
@@ -84,7 +85,7 @@ con::Result run(const std::string& algorithm, const Cluster& cluster, std::uint6
 
 void print_row(const bench::Scenario& scenario, std::uint64_t seed, const std::string& algorithm,
                const con::Result& result, const Bound& bound, double ms, std::size_t threads,
-               std::optional<double> time_limit, bool valid) {
+               std::optional<double> time_limit, const PlanSpec& plan, bool valid) {
     using bench::percent, bench::rounded;
     const auto& s = result.stats;
     bench::print(
@@ -108,6 +109,7 @@ void print_row(const bench::Scenario& scenario, std::uint64_t seed, const std::s
          {"first_wave_share", rounded(s.first_wave_share(), 4)},
          {"hops", s.hops},
          {"dropped_chains", s.dropped_chains},
+         {"plan_hash", bench::plan_hash(plan)},
          {"ms", rounded(ms, 2)},
          {"time_limit_ms", 1e3 * time_limit.value_or(0)},
          {"peak_mib", rounded(bench::peak_memory_kib() / 1024, 1)}});
@@ -127,9 +129,10 @@ int measure(const Arguments& arguments) {
                     con::Result result;
                     const double ms =
                         1e3 * bench::seconds([&] { result = run(algorithm, cluster, seed, threads, limit); });
-                    const bool valid = verify::plan(spec, to_spec(result.plan, cluster)).ok;
+                    const auto plan = to_spec(result.plan, cluster);
+                    const bool valid = verify::plan(spec, plan).ok;
                     all_valid = all_valid && valid;
-                    print_row(scenario, seed, algorithm, result, bound, ms, threads, limit, valid);
+                    print_row(scenario, seed, algorithm, result, bound, ms, threads, limit, plan, valid);
                 }
         });
     return all_valid ? 0 : 1;
