@@ -22,7 +22,8 @@ inline con::Options direct(con::Options options) {
     return options;
 }
 
-/// Empties nodes one by one, those with the fewest pods first. Each pod goes to the first node of its pool with room.
+/// Empties nodes one by one, those with the fewest pods first. Each pod goes to the first node of its pool
+/// with room.
 using FirstFit = con::Policies<con::ByGpuModel, con::FewestPods, con::GroupOrder, con::EasierVictims,
                                con::AcceptAll, con::GpuWeight>;
 
@@ -30,8 +31,8 @@ using FirstFit = con::Policies<con::ByGpuModel, con::FewestPods, con::GroupOrder
 using HighestUtilisation = con::Policies<con::ByGpuModel, con::LowestUtilisation, con::TightestFit,
                                          con::EasierVictims, con::AcceptAll, con::GpuWeight>;
 
-/// Evicts pods of sparsely used nodes in random order, as Kubernetes does, and places each on another random node
-/// with room. It does not try to empty a node completely.
+/// Evicts pods of sparsely used nodes in random order, as Kubernetes does, and places each on another random
+/// node with room. It does not try to empty a node completely.
 inline con::Result random_eviction(const Cluster& snapshot, std::uint64_t seed) {
     Rng rng(seed);
     const auto scope = con::make_scope(snapshot, {});

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how many of given nodes consolidation clears.
 //
-// Prints one JSON line per run, or with --summary a table of such lines. The nodes to clear are drawn at random
-// from those with tasks that can all leave; if there are fewer than requested, all of them are taken. The time is
-// the shortest of `--repeats` runs, without loading and the bound. With --milp each case is also solved as a
-// mixed-integer program (clear_model.hpp) that starts from the plan of the last preset; its row has the preset
-// "milp". With --gates the exit status is 1 if the preset `best` reaches less than 98 % of the bound in the mean of
-// all its rows.
+// Prints one JSON line per run, or with --summary a table of such lines. The nodes to clear are drawn at
+// random from those with tasks that can all leave; if there are fewer than requested, all of them are taken.
+// The time is the shortest of `--repeats` runs, without loading and the bound. With --milp each case is also
+// solved as a mixed-integer program (clear_model.hpp) that starts from the plan of the last preset; its row
+// has the preset "milp". With --gates the exit status is 1 if the preset `best` reaches less than 98 % of the
+// bound in the mean of all its rows.
 #include "../support/enumerator.hpp"
 #include "../support/plan_hash.hpp"
 #include "../support/rows.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clears given nodes with a mixed-integer program: as many of their GPUs as possible, then with the fewest moves.
+// Clears given nodes with a mixed-integer program: as many of their GPUs as possible, then with the fewest
+// moves.
 #pragma once
 
 #include "../support/timing.hpp"
@@ -35,10 +36,10 @@ struct ClearedByModel {
     double solve_s = 0, solve_processor_s = 0;
 };
 
-/// The programs decide on the final state and ignore the order of the moves, as `milp::consolidation` does. So no
-/// plan is better than their optimum. Nodes that some task can move between form a pool, and each pool has its own
-/// program. If a pool has more nodes than a program may have, the program takes the nodes to clear, those of the
-/// plan, and then those with the most idle GPUs; tasks on the other nodes stay.
+/// The programs decide on the final state and ignore the order of the moves, as `milp::consolidation` does.
+/// So no plan is better than their optimum. Nodes that some task can move between form a pool, and each pool
+/// has its own program. If a pool has more nodes than a program may have, the program takes the nodes to
+/// clear, those of the plan, and then those with the most idle GPUs; tasks on the other nodes stay.
 class ClearModel {
   public:
     /// @param clear nodes with tasks that can all leave

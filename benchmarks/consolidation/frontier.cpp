@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the plans of frontiers with the bounds and with the paper's algorithm, `ipc`, on generated clusters.
+// Compares frontiers of generated clusters with the bounds and with the paper's algorithm, `ipc`.
 //
 // Prints one line per scenario and seed, all values in percent:
 // - the gap to the bound of the plans next to 25, 50, 75 and 100 % of all moves;

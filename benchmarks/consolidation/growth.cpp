@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how processor time and memory of `fast`, `best` and the bounds grow with the size of the cluster.
 //
-// Prints one line per size, number of threads and algorithm. Processor time is the sum over all threads, because
-// other work on the machine disturbs it less than elapsed time. Generating the cluster is not counted. Memory is the
-// peak during the run: the cluster, without its specification, and the search. For verification the specification
-// is generated again, unless the cluster has more than 200,000 nodes.
+// Prints one line per size, number of threads and algorithm. Processor time is the sum over all threads,
+// because other work on the machine disturbs it less than elapsed time. Generating the cluster is not
+// counted. Memory is the peak during the run: the cluster, without its specification, and the search. For
+// verification the specification is generated again, unless the cluster has more than 200,000 nodes.
 #include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/timing.hpp"

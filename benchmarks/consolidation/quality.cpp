@@ -2,8 +2,8 @@
 // Measures quality and speed of consolidation on generated clusters.
 //
 // Prints one JSON line per run, or with --summary a table of such lines. With --gates the presets must reach
-// minimum shares of the bound; otherwise the exit status is 1. The scenarios are those of docs/consolidation.md,
-// by default without constrained.80, which has every kind of constraint.
+// minimum shares of the bound; otherwise the exit status is 1. The scenarios are those of
+// docs/consolidation.md, by default without constrained.80, which has every kind of constraint.
 #include "../support/enumerator.hpp"
 #include "../support/memory.hpp"
 #include "../support/plan_hash.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares `replan` after changes of the cluster with new plans of `best` and `fast`.
 //
-// `best` makes a plan. Then --events tasks change: one half ends, the other half starts on the nodes that `place`
-// chooses. Prints one line per scenario, size and number of events: processor time and vacated GPUs of new plans and
-// of `replan`, the GPUs in percent of those of `best`, and the share of moves that `replan` kept from the first plan.
-// All plans are verified.
+// `best` makes a plan. Then --events tasks change: one half ends, the other half starts on the nodes that
+// `place` chooses. Prints one line per scenario, size and number of events: processor time and vacated GPUs
+// of new plans and of `replan`, the GPUs in percent of those of `best`, and the share of moves that `replan`
+// kept from the first plan. All plans are verified.
 #include "../support/timing.hpp"
 #include "runs.hpp"
 

@@ -30,8 +30,8 @@ std::string metadata(const std::string& name, const std::string& rest) {
            R"(", "managedFields": [{"fieldsV1": {)" + fields + "}}]" + rest + "}";
 }
 
-/// A List as kubectl prints it: nodes with 8 GPUs in racks, and Deployments of 10 pods in 20 namespaces, each with
-/// a budget.
+/// A List as kubectl prints it: nodes with 8 GPUs in racks, and Deployments of 10 pods in 20 namespaces, each
+/// with a budget.
 std::string cluster(int nodes, int pods) {
     std::string out = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n";
     for (int n = 0; n < nodes; ++n) {
