@@ -236,8 +236,8 @@ void report(const std::string& name, const ClusterSpec& spec, const Kai* kai, in
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::CommandLine line(
-        "Compares admit with KAI-Scheduler on fragmented clusters of 8-GPU nodes.", argc, argv);
+    bench::CommandLine line("Compares admit with KAI-Scheduler on fragmented clusters of 8-GPU nodes.", argc,
+                            argv);
     std::string data = bench::data_path("kai-admission");
     bool generated = false, preempt = false;
     int repeat = line.smoke() ? 1 : 10, seeds = 1;

@@ -59,8 +59,7 @@ Arguments parse(int argc, char** argv) {
     line.option("--clear", arguments.clear, "how many nodes to clear");
     line.option("--presets", arguments.presets, "presets of consolidation")
         ->check(CLI::IsMember(arguments.presets));
-    line.option("--repeats", arguments.repeats, "runs; the fastest one counts")
-        ->check(bench::at_least(1));
+    line.option("--repeats", arguments.repeats, "runs; the fastest one counts")->check(bench::at_least(1));
     line.option("--milp", arguments.milp_s, "seconds for the program of each pool of nodes; 0 = no programs")
         ->check(bench::at_least(0));
     line.option("--milp-nodes", arguments.milp_nodes, "most nodes of a program; tasks on other nodes stay");
@@ -170,9 +169,8 @@ int summarise(const Arguments& arguments) {
         const auto preset = row.at("preset").get<std::string>();
         auto& cell = table[{preset, row.at("scenario").get<std::string>(),
                             row.at("nodes").get<std::int64_t>(), row.at("clear").get<std::int64_t>()}];
-        for (const auto* column :
-             {"vacated_nodes", "vacated_gpus", "nodes_at_most", "gpus_at_most", "gpus_percent", "moves",
-              "waves", "dropped_chains", "ms", "processor_ms"})
+        for (const auto* column : {"vacated_nodes", "vacated_gpus", "nodes_at_most", "gpus_at_most",
+                                   "gpus_percent", "moves", "waves", "dropped_chains", "ms", "processor_ms"})
             cell.sum[column] += row.value(column, 0.0);
         const auto gpus_percent = row.at("gpus_percent").get<double>();
         cell.least_percent = std::min(cell.least_percent, gpus_percent);

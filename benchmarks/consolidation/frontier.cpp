@@ -86,8 +86,7 @@ int main(int argc, char** argv) {
             const auto price = static_cast<double>(stats.price);
             const auto value_at_most = static_cast<double>(point.value_at_most_milli);
             most_gpus = std::min(most_gpus, (value_at_most + price * ipc_moves) / 1000);
-            if (price > 0)
-                fewest_moves = std::max(fewest_moves, (1000 * ipc_gpus - value_at_most) / price);
+            if (price > 0) fewest_moves = std::max(fewest_moves, (1000 * ipc_gpus - value_at_most) / price);
             if (cost <= ipc_moves) gpus = static_cast<double>(stats.vacated_gpus);
             if (static_cast<double>(stats.vacated_gpus) >= ipc_gpus) moves = std::min(moves, cost);
         }

@@ -36,16 +36,13 @@ std::string cluster(int nodes, int pods) {
     std::string out = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n";
     for (int n = 0; n < nodes; ++n) {
         const auto name = "node-" + std::to_string(n);
-        out +=
-            (n == 0 ? "" : ",\n") + std::string(R"({"apiVersion": "v1", "kind": "Node", "metadata": )") +
-            metadata(
-                name,
-                R"(, "labels": {"kubernetes.io/hostname": ")" + name +
-                    R"(", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        out += (n == 0 ? "" : ",\n") + std::string(R"({"apiVersion": "v1", "kind": "Node", "metadata": )") +
+               metadata(name, R"(, "labels": {"kubernetes.io/hostname": ")" + name +
+                                  R"(", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
                    "topology.kubernetes.io/zone": "zone-)" +
-                    std::to_string(n % 3) + R"(", "network.topology.nvidia.com/leaf": "leaf-)" +
-                    std::to_string(n / 16) + "\"}") +
-            R"(, "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+                                  std::to_string(n % 3) + R"(", "network.topology.nvidia.com/leaf": "leaf-)" +
+                                  std::to_string(n / 16) + "\"}") +
+               R"(, "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
                    "status": {"allocatable":
                    {"cpu": "191590m", "memory": "2093056Mi", "nvidia.com/gpu": "8", "pods": "110",
                    "ephemeral-storage": "3400000000Ki"}}})";
@@ -64,21 +61,20 @@ std::string cluster(int nodes, int pods) {
         for (int i = 0; i < 12; ++i)
             env += (i == 0 ? "" : ",\n") + std::string(R"(                            {"name": "VARIABLE_)") +
                    std::to_string(i) + R"(", "value": "some value of some length"})";
-        out +=
-            ",\n" + std::string(R"({"apiVersion": "v1", "kind": "Pod", "metadata": )") +
-            metadata("pod-" + std::to_string(p),
-                     R"(, "namespace": ")" + space + R"(", "labels": {"app": "app-)" + app +
-                         R"(", "pod-template-hash": "abc"}, "ownerReferences": [{"apiVersion": "apps/v1",
+        out += ",\n" + std::string(R"({"apiVersion": "v1", "kind": "Pod", "metadata": )") +
+               metadata("pod-" + std::to_string(p),
+                        R"(, "namespace": ")" + space + R"(", "labels": {"app": "app-)" + app +
+                            R"(", "pod-template-hash": "abc"}, "ownerReferences": [{"apiVersion": "apps/v1",
                    "kind": "ReplicaSet", "name": "app-)" +
-                         app + R"(-abc", "controller": true}])") +
-            R"(, "spec": {"containers": [{"name": "main", "env": [)" + env +
-            R"(], "resources": {"requests": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}}}],
+                            app + R"(-abc", "controller": true}])") +
+               R"(, "spec": {"containers": [{"name": "main", "env": [)" + env +
+               R"(], "resources": {"requests": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}}}],
                    "nodeName": "node-)" +
-            std::to_string(p % nodes) +
-            R"(", "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+               std::to_string(p % nodes) +
+               R"(", "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
                    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [)" +
-            anti + R"(]}}, "topologySpreadConstraints": [)" + spread +
-            R"(]}, "status": {"phase": "Running", "startTime": "2026-11-22T15:24:20Z",
+               anti + R"(]}}, "topologySpreadConstraints": [)" + spread +
+               R"(]}, "status": {"phase": "Running", "startTime": "2026-11-22T15:24:20Z",
                    "conditions": [{"type": "Ready", "status": "True"}]}})";
     }
     for (int app = 0; app < pods / 10; ++app)

@@ -66,8 +66,7 @@ void consolidation_row(int nodes, double load, std::uint64_t seed, double time_l
     std::vector<double> from;
     try {
         from = model.encode(placement);
-    } catch (
-        const InvalidInput&) {  // a plan may use nodes that the model leaves out, such as empty ones
+    } catch (const InvalidInput&) {  // a plan may use nodes that the model leaves out, such as empty ones
         from = model.encode(model.home);
     }
     start = bench::clock_s();
