@@ -50,7 +50,9 @@ def read(path, where):
         names = tuple((k, row[k]) for k in NAMES if k in row and k not in where)
         key = (names, row.get("seed"))
         if key in runs:
-            raise SystemExit(f"{path}, line {number}: a second run of {dict(names)} with seed {row.get('seed')}")
+            raise SystemExit(
+                f"{path}, line {number}: a second run of {dict(names)} with seed {row.get('seed')}"
+            )
         runs[key] = row
     return runs
 
@@ -65,7 +67,12 @@ def compare(a, b):
     for names, runs in sorted(pairs.items(), key=str):
         first = runs[0][0]
         for field, value in first.items():
-            if field in NAMES or field == "seed" or isinstance(value, bool) or not isinstance(value, (int, float)):
+            if (
+                field in NAMES
+                or field == "seed"
+                or isinstance(value, bool)
+                or not isinstance(value, (int, float))
+            ):
                 continue
             both = [(x[field], y[field]) for x, y in runs if field in x and field in y]
             differences = [y - x for x, y in both]
@@ -84,7 +91,9 @@ def condition(text):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("a", help="result set a, JSON lines")
     parser.add_argument("b", help="result set b")
     parser.add_argument("--where-a", action="append", default=[], type=condition, metavar="NAME=VALUE")
@@ -98,7 +107,9 @@ def main(arguments=None):
     for names, field, count, mean_a, mean_b, difference, width in rows:
         run = ", ".join(str(value) for _, value in names) or "all"
         sign = "" if abs(difference) <= width else " *"
-        print(f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} | {difference:+.4g} ± {width:.2g}{sign} |")
+        print(
+            f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} | {difference:+.4g} ± {width:.2g}{sign} |"
+        )
     print("\n* the interval excludes zero")
     for key in alone:
         print(f"without a partner: {key}")

@@ -23,7 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 MICRO = "bench_micro_inner_loops --benchmark_filter=^{}(/|$)"
 PREEMPTION = "bench_preemption_flextopo --seeds 1 --nodes 200 --decisions 200"
-CONSOLIDATION = "bench_consolidation_quality --nodes 1500 --seeds 1 --scenarios {} --algorithms {} --threads 1 --no-lp"
+CONSOLIDATION = (
+    "bench_consolidation_quality --nodes 1500 --seeds 1 --scenarios {} --algorithms {} --threads 1 --no-lp"
+)
 ALLOCATION = "bench_allocation_switches --smoke"
 MATRIX = "bench_milp_matrix --repeat 1"
 PLACEMENT = "bench_placement_openb --seeds 1 --list default --placement {}"
@@ -43,7 +45,9 @@ ROWS = {
     "build_cluster": (CONSOLIDATION.format("random.80", "fast"), "*::Cluster::build(*"),
     "preempt": (PREEMPTION, "*::preemption::preempt(*"),
     "preempt_by_index": (
-        PREEMPTION, "*::preemption::PreemptionIndex::decide(*", "*::catch_up<gpusched::*::PreemptionIndex::State>(*"
+        PREEMPTION,
+        "*::preemption::PreemptionIndex::decide(*",
+        "*::catch_up<gpusched::*::PreemptionIndex::State>(*",
     ),
     "preempt_catch_up": (PREEMPTION, "*::catch_up<gpusched::*::PreemptionIndex::State>(*"),
     "consolidate_fast": (CONSOLIDATION.format("random.80", "fast"), "*::consolidation::consolidate(*"),
@@ -62,7 +66,12 @@ ROWS = {
     "milp_finish": (MATRIX, "*::milp::ModelBuilder::finish()"),
 }
 
-ITERATIONS = {"hardware_graph": 100, "network_tree": 20, "preempt_many": 100, "pack_gang": 100}  # of the micro benchmarks; the others:
+ITERATIONS = {
+    "hardware_graph": 100,
+    "network_tree": 20,
+    "preempt_many": 100,
+    "pack_gang": 100,
+}  # of the micro benchmarks; the others:
 USUAL_ITERATIONS = 10_000
 
 
@@ -101,7 +110,9 @@ def measure(build, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--only", action="append", choices=list(ROWS), help="this row; may be repeated")
     parser.add_argument("--json", type=Path, help="write the counts here")
@@ -111,7 +122,10 @@ def main():
         sys.exit("valgrind is not installed")
     before = json.loads(arguments.against.read_text()) if arguments.against else {}
     counts, slower = {}, []
-    print(f"{'':22} {'instructions':>14} {'allocations':>12}" + (f" {'change':>8} {'before':>12}" if before else ""))
+    print(
+        f"{'':22} {'instructions':>14} {'allocations':>12}"
+        + (f" {'change':>8} {'before':>12}" if before else "")
+    )
     for name in arguments.only or ROWS:
         row = measure(arguments.build, name)
         if row is None:

@@ -61,7 +61,9 @@ def run_case(build, program, nodes, seeds, scenarios, algorithms, clear):
 
 def read(path):
     with path.open(encoding="utf-8", newline="") as file:
-        return {tuple(row[column] for column in COLUMNS[:-1]): row["plan_hash"] for row in csv.DictReader(file)}
+        return {
+            tuple(row[column] for column in COLUMNS[:-1]): row["plan_hash"] for row in csv.DictReader(file)
+        }
 
 
 def write(path, hashes):
@@ -87,7 +89,9 @@ def differences(expected, found, is_complete):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build" / "release")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_true", help="only small clusters, one seed of each case")

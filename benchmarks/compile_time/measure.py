@@ -29,7 +29,10 @@ INCLUDE = ROOT / "include"
 
 # Seconds over an empty file. The first pattern that matches a header counts.
 BUDGETS = [
-    ("gpusched/core/*.hpp", 1.5),  # context.hpp has std::stop_token and std::function, which the model does without
+    (
+        "gpusched/core/*.hpp",
+        1.5,
+    ),  # context.hpp has std::stop_token and std::function, which the model does without
     ("gpusched/model/*.hpp", 0.8),
     ("gpusched/topology/boost_tree.hpp", None),  # Boost.Graph itself: opt-in, in no umbrella
     ("gpusched/gpusched.hpp", None),  # everything at once: reported, without a budget
@@ -87,7 +90,9 @@ def measure(headers, compiler, flags, runs):
         for index, header in enumerate([None, *headers]):
             sources[header] = Path(folder) / f"tu{index}.cpp"
             includes = (header or "").split()
-            sources[header].write_text("\n".join(f"#include <{name}>" for name in includes) + "\n", encoding="utf-8")
+            sources[header].write_text(
+                "\n".join(f"#include <{name}>" for name in includes) + "\n", encoding="utf-8"
+            )
         for source in sources.values():  # warms the file cache
             compile_once(compiler, flags, source)
         times = {header: [] for header in sources}
@@ -98,8 +103,12 @@ def measure(headers, compiler, flags, runs):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("headers", nargs="*", help="headers under include/gpusched (default: all public ones)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "headers", nargs="*", help="headers under include/gpusched (default: all public ones)"
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--flags", default="-O0", help="compiler flags (default: -O0)")
@@ -111,7 +120,9 @@ def main(arguments=None):
     if options.runs < 1:
         parser.error("--runs must be at least 1")
 
-    headers = [h if h.startswith("gpusched/") else f"gpusched/{h}" for h in options.headers] or public_headers()
+    headers = [
+        h if h.startswith("gpusched/") else f"gpusched/{h}" for h in options.headers
+    ] or public_headers()
     flags = options.flags.split() + [f"-I{INCLUDE}"] + dependency_flags()
     if options.standard:
         headers.append(" ".join(STANDARD))
@@ -120,11 +131,17 @@ def main(arguments=None):
 
     times = measure(headers, options.compiler, flags, options.runs)
     empty = statistics.median(times.pop(None))
-    version = subprocess.run([options.compiler, "--version"], capture_output=True, text=True).stdout.split("\n")[0]
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    version = subprocess.run([options.compiler, "--version"], capture_output=True, text=True).stdout.split(
+        "\n"
+    )[0]
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
 
-    print(f"{version}; flags {options.flags}{' header-only' if options.header_only else ''}; {options.runs} runs; "
-          f"empty file {empty:.3f} s (already subtracted)")
+    print(
+        f"{version}; flags {options.flags}{' header-only' if options.header_only else ''}; {options.runs} runs; "
+        f"empty file {empty:.3f} s (already subtracted)"
+    )
     print(f"{'header':<56}{'min':>8}{'median':>8}{'max':>8}{'budget':>8}")
     over = []
     for header in sorted(times, key=lambda h: -statistics.median(times[h])):
@@ -134,14 +151,23 @@ def main(arguments=None):
         late = budget is not None and median > budget
         if late:
             over.append(header)
-        print(f"{header:<56}{min(seconds):>8.3f}{median:>8.3f}{max(seconds):>8.3f}"
-              f"{'' if budget is None else format(budget, '.1f'):>8}{'  OVER' if late else ''}")
+        print(
+            f"{header:<56}{min(seconds):>8.3f}{median:>8.3f}{max(seconds):>8.3f}"
+            f"{'' if budget is None else format(budget, '.1f'):>8}{'  OVER' if late else ''}"
+        )
         if options.json:
             line = {
-                "benchmark": "compile_time", "header": header, "header_only": options.header_only,
-                "seconds": [round(s, 4) for s in seconds], "empty_s": round(empty, 4), "budget_s": budget,
-                "flags": options.flags, "compiler": version, "machine": platform.processor() or platform.machine(),
-                "cpus": os.cpu_count(), "commit": commit,
+                "benchmark": "compile_time",
+                "header": header,
+                "header_only": options.header_only,
+                "seconds": [round(s, 4) for s in seconds],
+                "empty_s": round(empty, 4),
+                "budget_s": budget,
+                "flags": options.flags,
+                "compiler": version,
+                "machine": platform.processor() or platform.machine(),
+                "cpus": os.cpu_count(),
+                "commit": commit,
                 "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             }
             with open(options.json, "a", encoding="utf-8") as out:

@@ -70,13 +70,17 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
     for resource in RESOURCES:
         solver.add_object_dimension(resource, {name: float(task[resource]) for name, task in tasks.items()})
         # It refuses capacities of 0; nothing fits into a half of the unit.
-        solver.add_container_dimension(resource, {name: max(0.5, node[resource]) for name, node in nodes.items()})
+        solver.add_container_dimension(
+            resource, {name: max(0.5, node[resource]) for name, node in nodes.items()}
+        )
         solver.add_constraint({"capacitySpec": {"name": resource, "scope": "node", "dimension": resource}})
     solver.add_object_dimension("one", dict.fromkeys(tasks, 1.0))
     solver.add_container_dimension("one", {}, default_value=1e6)
     vacatable = [name for name, node in nodes.items() if node["vacatable"]]
     if formulation == "free":
-        solver.add_goal({"toFreeSpec": {"name": "free", "containers": pool["to_free"], "dimension": "one"}}, tuple_pos=0)
+        solver.add_goal(
+            {"toFreeSpec": {"name": "free", "containers": pool["to_free"], "dimension": "one"}}, tuple_pos=0
+        )
     else:
         costs = {name: float(nodes[name]["weight"]) for name in vacatable}
         goal = {
@@ -85,7 +89,11 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
         }  # fmt: skip
         solver.add_goal({"minimizeContainersSpec": goal}, tuple_pos=0)
     if formulation in ("squares", "stages"):
-        solver.add_goal({"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}}, weight=-1.0, tuple_pos=1)
+        solver.add_goal(
+            {"minimizeSquaresSpec": {"name": "squares", "scope": "node", "dimension": "gpu"}},
+            weight=-1.0,
+            tuple_pos=1,
+        )
     moves: dict[str, Any] = {"name": "moves", "scope": "node", "dimension": "one"}
     if formulation == "optimal":  # of several objectives it minimises the first alone
         moves |= {"doNotNormalize": True, "magicScaling": False}
@@ -95,10 +103,19 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
     seconds = max(1, round(time_limit))
     if formulation == "optimal":
         highs = 2  # it takes the names of its enumerations for types of moves alone
-        solver.add_solver({"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}})
+        solver.add_solver(
+            {"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}}
+        )
     else:
         for names in (NAMES[:1], NAMES) if formulation == "stages" else (NAMES,):
-            solver.add_solver({"localSearchSolverSpec": {"solveTime": seconds, "moveTypeList": [MOVES[name] for name in names]}})
+            solver.add_solver(
+                {
+                    "localSearchSolverSpec": {
+                        "solveTime": seconds,
+                        "moveTypeList": [MOVES[name] for name in names],
+                    }
+                }
+            )
     found = solver.solve()
     hit_time_limit = 2
     return dict(found["assignment"]), found["solverSummaries"][-1]["endReason"] == hit_time_limit
@@ -128,7 +145,9 @@ def has_rebalancer(python: str) -> bool:
 def ask_peer(python: str, pools: list[dict[str, Any]], formulation: str) -> dict[str, Any]:
     request = json.dumps({"pools": pools, "formulation": formulation})
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([python, __file__, "--worker"], input=request, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [python, __file__, "--worker"], input=request, capture_output=True, text=True, env=environment
+    )
     if done.returncode != 0:
         raise RuntimeError(f"Rebalancer failed: {done.stderr[-2000:]}")
     return json.loads(done.stdout[done.stdout.index("{") :])
@@ -144,7 +163,11 @@ def simple_cluster(nodes: int, seed: int) -> Any:
     for task in document["tasks"]:
         if task.get("gpu_share_milli", 1000) != 1000 or task.get("node") is None:
             continue
-        kept = {name: task[name] for name in ("name", "gpu_count", "cpu_milli", "memory_mib", "node", "gpus") if name in task}
+        kept = {
+            name: task[name]
+            for name in ("name", "gpu_count", "cpu_milli", "memory_mib", "node", "gpus")
+            if name in task
+        }
         kept |= {name: True for name in ("locked", "daemon") if task.get(name)}
         if models[task["node"]]:
             kept["gpu_models"] = [models[task["node"]]]
@@ -153,7 +176,9 @@ def simple_cluster(nodes: int, seed: int) -> Any:
     return gs.Cluster.from_json({**document, "tasks": tasks, "jobs": []})
 
 
-def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str] | None) -> list[dict[str, Any]]:
+def pools_of(
+    cluster: Any, time_limit: float, to_free: set[str], clear: list[str] | None
+) -> list[dict[str, Any]]:
     document = cluster.to_json()
     nodes = {node["name"]: node for node in document["nodes"]}
     pools: dict[str, dict[str, Any]] = {}
@@ -174,7 +199,11 @@ def pools_of(cluster: Any, time_limit: float, to_free: set[str], clear: list[str
         if name is None or name not in occupied:
             continue
         pool = pools[nodes[name].get("gpu_model", "")]
-        asks = {"gpu": task.get("gpu_count", 0), "cpu": task.get("cpu_milli", 0), "memory": task.get("memory_mib", 0)}
+        asks = {
+            "gpu": task.get("gpu_count", 0),
+            "cpu": task.get("cpu_milli", 0),
+            "memory": task.get("memory_mib", 0),
+        }
         if task.get("locked") or task.get("daemon"):
             for resource in RESOURCES:
                 pool["nodes"][name][resource] -= asks[resource]
@@ -224,7 +253,11 @@ def draw(cluster: Any, count: int, seed: int) -> list[str]:
 
 
 def formulations(arguments: argparse.Namespace) -> list[str]:
-    return arguments.formulations.split(",") if arguments.formulations else list(CLEARING if arguments.clear else FORMULATIONS)
+    return (
+        arguments.formulations.split(",")
+        if arguments.formulations
+        else list(CLEARING if arguments.clear else FORMULATIONS)
+    )
 
 
 def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -242,7 +275,12 @@ def measure(nodes: int, seed: int, python: str, arguments: argparse.Namespace) -
         if not report.ok:
             raise RuntimeError(f"the plan of {preset} does not verify: {report.violations[0]}")
         vacated = set(plan.vacated_nodes)
-        row[preset] = {"nodes": len(vacated), "gpus": plan.stats["vacated_gpus"], "moves": len(plan.moves), "cpu_s": cpu_s}
+        row[preset] = {
+            "nodes": len(vacated),
+            "gpus": plan.stats["vacated_gpus"],
+            "moves": len(plan.moves),
+            "cpu_s": cpu_s,
+        }
     row["gpus_at_most"] = gs.consolidation.bound(cluster, method="lp", clear=clear)["vacated_gpus_at_most"]
     pools = pools_of(cluster, arguments.time_limit, set(clear or vacated), clear)
     for formulation in formulations(arguments):
@@ -272,7 +310,9 @@ def summarise(path: str) -> None:
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for nodes, clear in sorted({(row["nodes"], row["clear"]) for row in rows}):
         cluster = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
-        for side in dict.fromkeys(name for row in cluster for name, value in row.items() if isinstance(value, dict)):
+        for side in dict.fromkeys(
+            name for row in cluster for name, value in row.items() if isinstance(value, dict)
+        ):
             # Rows of several calls may repeat a seed for other formulations.
             group = list({row["seed"]: row for row in cluster if side in row}.values())
             at_most = statistics.fmean(row["gpus_at_most"] for row in group)
@@ -286,13 +326,17 @@ def summarise(path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--nodes", type=int, action="append")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--presets", default="fast,best")
-    parser.add_argument("--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible")
+    parser.add_argument(
+        "--clear", type=int, default=0, help="how many nodes to clear; 0 = as many GPUs as possible"
+    )
     parser.add_argument("--formulations", help="between commas; all unless given")
     parser.add_argument("--summary", metavar="ROWS.jsonl")
     parser.add_argument("--peer", default=os.environ.get("GPUSCHED_REBALANCER_PYTHON", sys.executable))
@@ -319,7 +363,11 @@ def main() -> int:
     if arguments.smoke:
         arguments.seeds, arguments.time_limit = 1, 5
     columns = (*arguments.presets.split(","), *formulations(arguments))
-    print("| nodes | seed | GPUs at most | " + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns) + " |")
+    print(
+        "| nodes | seed | GPUs at most | "
+        + " | ".join(f"{name}: nodes / GPUs / moves, s" for name in columns)
+        + " |"
+    )
     print("|---" * (3 + len(columns)) + "|")
     rows = []
     for nodes in sizes:

@@ -60,7 +60,9 @@ def main() -> int:
     args = parser.parse_args()
     nodes, seeds = (60, 1) if args.smoke else (args.nodes, args.seeds)
     file = open(args.output, "w", encoding="utf-8") if args.output else None  # noqa: SIM115 (open until the end)
-    print("| scenario | clusters | `ipc` | frontier | program | at least | frontier fewer, % | any plan, at most, % | solved | none |")
+    print(
+        "| scenario | clusters | `ipc` | frontier | program | at least | frontier fewer, % | any plan, at most, % | solved | none |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in SCENARIOS:
         rows = []
@@ -69,7 +71,9 @@ def main() -> int:
             if file:
                 print(json.dumps(rows[-1]), file=file, flush=True)
         whole = [r for r in rows if None not in (r["frontier"], r["program"], r["at_least"])]
-        ipc, frontier, program, least = (sum(r[k] for r in whole) for k in ("ipc", "frontier", "program", "at_least"))
+        ipc, frontier, program, least = (
+            sum(r[k] for r in whole) for k in ("ipc", "frontier", "program", "at_least")
+        )
         print(
             f"| {name} | {len(whole)} | {ipc} | {frontier} | {program} | {least} | {fewer(ipc, frontier)} | {fewer(ipc, least)} | "
             f"{sum(r['status'] == 'optimal' for r in whole)} | {sum(r['frontier'] is None for r in rows)} |",

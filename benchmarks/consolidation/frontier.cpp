@@ -4,7 +4,8 @@
 // Prints one line per scenario and seed, all values in percent:
 // - the gap to the bound of the plans next to 25, 50, 75 and 100 % of all moves;
 // - how much of the gap between `ipc` and the bound at its number of moves the frontier closes;
-// - how many fewer moves than `ipc` the frontier takes for as many GPUs, and how many fewer any plan can take;
+// - how many fewer moves than `ipc` the frontier takes for as many GPUs, and how many fewer any plan can
+//   take;
 // - with --own, how much more a separate search at the price of a point is worth, at most.
 #include "../support/timing.hpp"
 #include "runs.hpp"

@@ -60,12 +60,16 @@ def keep_hours(folder: Path, hours: int) -> None:
 def measure(what: str, folder: Path, hours: int) -> dict[str, Any]:
     keep_hours(folder, hours)
     rows = rows_of(folder)
-    out = subprocess.run([sys.executable, __file__, "--child", what, str(folder)], check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, __file__, "--child", what, str(folder)], check=True, capture_output=True, text=True
+    )
     return {"what": what, "hours": hours, "rows": rows, **json.loads(out.stdout)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--servers", type=int, default=37_707)
     parser.add_argument("--pods-without-gpus", type=int, default=23, help="on each server")
     parser.add_argument("--hours", type=int, default=24)
@@ -83,9 +87,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.process_time()
-        gs.sim.generate_asi_tables(folder, servers=args.servers, pods_without_gpus=args.pods_without_gpus, first_day=DAY)
-        print(f"generated {rows_of(folder):,} rows of pods of 24 hours in {time.process_time() - start:.0f} s")
-        runs = [measure(what, folder, hours) for what, hours in (("figures", args.hours), ("figures", 1), ("snapshot", 1))]
+        gs.sim.generate_asi_tables(
+            folder, servers=args.servers, pods_without_gpus=args.pods_without_gpus, first_day=DAY
+        )
+        print(
+            f"generated {rows_of(folder):,} rows of pods of 24 hours in {time.process_time() - start:.0f} s"
+        )
+        runs = [
+            measure(what, folder, hours)
+            for what, hours in (("figures", args.hours), ("figures", 1), ("snapshot", 1))
+        ]
     for run in runs:
         rate = run["rows"] / run["cpu_s"]
         print(

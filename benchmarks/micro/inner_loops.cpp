@@ -52,8 +52,8 @@ World& world() {
     return made;
 }
 
-// Fixes the number of iterations if GPUSCHED_ITERATIONS is set. It builds the cluster before the first benchmark
-// starts, so that counts of instructions exclude it.
+// Fixes the number of iterations if GPUSCHED_ITERATIONS is set. It builds the cluster before the first
+// benchmark starts, so that counts of instructions exclude it.
 void set_iterations(benchmark::internal::Benchmark* benchmark) {
     if (const char* const times = std::getenv("GPUSCHED_ITERATIONS")) {
         (void)world();

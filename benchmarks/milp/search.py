@@ -54,9 +54,17 @@ def instance(types: int, models: int, gpus: int, seed: int) -> tuple[Any, ...]:
     return configs, workloads, prices, available, budget
 
 
-def run(size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[str], time_limit: float) -> dict[str, Any]:
+def run(
+    size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[str], time_limit: float
+) -> dict[str, Any]:
     problem = instance(*size, seed)
-    row: dict[str, Any] = {"types": size[0], "models": size[1], "gpus": size[2], "seed": seed, "solver": solver}
+    row: dict[str, Any] = {
+        "types": size[0],
+        "models": size[1],
+        "gpus": size[2],
+        "seed": seed,
+        "solver": solver,
+    }
     for name in methods:
         start = time.perf_counter()
         plan = milp.solve_serving_plan(
@@ -78,7 +86,9 @@ def run(size: tuple[int, int, int], seed: int, solver: str, methods: Sequence[st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="one small instance")
-    parser.add_argument("--solver", default=None, help="comma-separated (default: highspy, and those built in)")
+    parser.add_argument(
+        "--solver", default=None, help="comma-separated (default: highspy, and those built in)"
+    )
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated (all of them)")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first so many sizes")

@@ -44,9 +44,18 @@ c = gs.Cluster.from_json({"format": "gpusched.cluster", "version": 1, "now": 100
 """
 # Name -> (what is made before, the call).
 CALLS = {
-    "consolidate, 1 thread": (PACKED, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=1)"),
-    "consolidate, 2 threads": (PACKED, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)"),
-    "consolidate, two pools": (TWO_POOLS, "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)"),
+    "consolidate, 1 thread": (
+        PACKED,
+        "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=1)",
+    ),
+    "consolidate, 2 threads": (
+        PACKED,
+        "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)",
+    ),
+    "consolidate, two pools": (
+        TWO_POOLS,
+        "gs.consolidate(c, preset='best', depth=16, polish_time=60, threads=2)",
+    ),
     "bound by LP": (PACKED, "[gs.consolidation.bound(c, 'lp') for _ in range(100)]"),
     "preempt": (MANY_VICTIMS, "gs.preempt(c, 'p', policy='imp')"),
     "generate_cluster": ("", "[gs.sim.generate_cluster(nodes=200_000) for _ in range(100)]"),
@@ -83,7 +92,9 @@ def milliseconds(setup: str, call: str, delay: float) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     parser.add_argument("--smoke", action="store_true")
@@ -91,7 +102,9 @@ def main() -> int:
     rng = random.Random(1)
     print(f"{'ms from Ctrl-C to KeyboardInterrupt':<36}{'median':>8}{'largest':>9}")
     for name, (setup, call) in CALLS.items():
-        tries = [milliseconds(setup, call, rng.uniform(0.1, 0.6)) for _ in range(1 if args.smoke else args.tries)]
+        tries = [
+            milliseconds(setup, call, rng.uniform(0.1, 0.6)) for _ in range(1 if args.smoke else args.tries)
+        ]
         print(f"{name:<36}{statistics.median(tries):>8.0f}{max(tries):>9.0f}", flush=True)
         if args.output:
             with open(args.output, "a", encoding="utf-8") as out:

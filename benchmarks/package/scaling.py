@@ -81,7 +81,9 @@ def numbers(text: str) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=numbers, default=[1000, 4000, 10000, 40000])
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--runs", type=int, default=5)

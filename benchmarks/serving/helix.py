@@ -25,7 +25,11 @@ Span = tuple[int, int, int]
 
 
 def place_layers(
-    layers: int, capacities: Sequence[Mapping[int, float]], gpus: Sequence[int], step: int = 1, time_limit: float = 10.0
+    layers: int,
+    capacities: Sequence[Mapping[int, float]],
+    gpus: Sequence[int],
+    step: int = 1,
+    time_limit: float = 10.0,
 ) -> tuple[float, float, dict[Span, int]]:
     """Requests/s, what no placement exceeds, and how many GPUs hold which layers.
 
@@ -68,7 +72,9 @@ def place_layers(
         integrality=np.append(np.ones(many), np.zeros(len(flows))),
         bounds=Bounds(0, most),
         constraints=LinearConstraint(
-            matrix, np.append(np.full(rows, -np.inf), np.zeros(len(inner))), np.append(upper, np.zeros(len(inner)))
+            matrix,
+            np.append(np.full(rows, -np.inf), np.zeros(len(inner))),
+            np.append(upper, np.zeros(len(inner))),
         ),
         options={"time_limit": time_limit},
     )

@@ -18,7 +18,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 Reals = npt.NDArray[np.float64]
 
 
-def cheapest(rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: int = 8) -> npt.NDArray[np.int64] | None:
+def cheapest(
+    rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: int = 8
+) -> npt.NDArray[np.int64] | None:
     """Instances of each type that serve these rates for least, or None.
 
     `rates`: requests/s by bucket. `served`: requests/s [bucket, type] that an instance serves, 0 = cannot. `limits`: most instances.
@@ -44,10 +46,15 @@ def cheapest(rates: Reals, served: Reals, prices: Reals, limits: Reals, slices: 
     return np.rint(found.x[buckets * types :]).astype(np.int64) if found.success else None
 
 
-def most_rate(shares: Reals, served: Reals, prices: Reals, limits: Reals, budget: float, slices: int = 8) -> tuple[float, list[int]]:
+def most_rate(
+    shares: Reals, served: Reals, prices: Reals, limits: Reals, budget: float, slices: int = 8
+) -> tuple[float, list[int]]:
     """The highest rate whose cheapest instances the budget pays, within 0.1 %, and these instances. Mélange has no budget: bisection."""
     counts = [0] * len(prices)
-    low, high = 0.0, budget * float(np.max(served / prices))  # all requests of the kind that is served best per $
+    low, high = (
+        0.0,
+        budget * float(np.max(served / prices)),
+    )  # all requests of the kind that is served best per $
     while high - low > 1e-3 * high:
         rate = (low + high) / 2
         found = cheapest(rate * shares, served, prices, limits, slices)

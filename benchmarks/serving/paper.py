@@ -49,7 +49,9 @@ def per_dollar(setting: Setting, model: str) -> tuple[float, ...]:
     found = serving.enumerate_deployments(shape, types, [16] * len(types))
     cost = [sum(count * gpu.price for count, gpu in zip(gpus_of(d), types)) for d in found]
     return tuple(
-        max(serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost))
+        max(
+            serving.estimate_throughput(shape, types, d, i, o).requests_per_s / c for d, c in zip(found, cost)
+        )
         for i, o in setting.shapes
     )
 
@@ -82,9 +84,14 @@ class Run:
             print(json.dumps(values), file=self.file, flush=True)
         return values
 
-    def rate(self, key: Any, models: dict[str, Any], budget: float, available: tuple[int, ...], types: Any = NAMES) -> float:
+    def rate(
+        self, key: Any, models: dict[str, Any], budget: float, available: tuple[int, ...], types: Any = NAMES
+    ) -> float:
         """Requests/s of the best plan of these types; solved once."""
-        counts = tuple(min(a, b) if n in types else 0 for n, a, b in zip(NAMES, available, self.setting.affordable(budget)))
+        counts = tuple(
+            min(a, b) if n in types else 0
+            for n, a, b in zip(NAMES, available, self.setting.affordable(budget))
+        )
         full = (*key, budget, counts)
         if full not in self.known:
             # A weak baseline would flatter: it gets more time.
@@ -110,13 +117,18 @@ class Run:
         return {kind: sum(c for name, c in cost.items() if KIND[name] == kind) / sum(cost.values())
                 for kind in ("datacenter", "workstation", "consumer")}  # fmt: skip
 
-    def compared(self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool) -> dict[str, Any]:
+    def compared(
+        self, key: Any, models: dict[str, Any], available: int, budget: float, ablations: bool
+    ) -> dict[str, Any]:
         there, affordable = AVAILABLE[available], self.setting.affordable(budget)
         asked = self.setting.request(models, there, budget)
         plan, seconds = self.plan(asked)
         if self.longer and plan.makespan and plan.bound < 0.98 * plan.makespan:
             again, more = self.plan(asked, time_limit=self.longer)
-            plan, seconds = (again if again.makespan and again.makespan <= plan.makespan else plan), seconds + more
+            plan, seconds = (
+                (again if again.makespan and again.makespan <= plan.makespan else plan),
+                seconds + more,
+            )
         alone = {name: self.rate(key, models, budget, affordable, (name,)) for name in NAMES}
         within = {name: self.rate(key, models, budget, there, (name,)) for name in NAMES}
         three = max(THREE, key=alone.__getitem__)
@@ -157,7 +169,9 @@ def in_percent(value: float | None) -> str:
 def summary(name: str, values: list[Any]) -> None:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
-        print(f"{name:<46} {len(values) - len(known):>3}  without a plan, of it or of what it is compared with")
+        print(
+            f"{name:<46} {len(values) - len(known):>3}  without a plan, of it or of what it is compared with"
+        )
     if known:
         print(
             f"{name:<46} {len(known):>3}  mean {100 * statistics.mean(known):+6.1f} %  "
@@ -169,7 +183,9 @@ def summary(name: str, values: list[Any]) -> None:
 def against_data_centre(setting: Setting, kind: str, field: str) -> float:
     """Means over types of a field per $/h: of this kind of GPU over data-centre GPUs."""
     mean = {
-        of: statistics.mean(getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of)
+        of: statistics.mean(
+            getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of
+        )
         for of in (kind, "datacenter")
     }
     return mean[kind] / mean["datacenter"]
@@ -182,12 +198,17 @@ def inputs(run: Run, smoke: bool) -> None:
         print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} {gpu.price:6.2f}"
               f"  {gpu.link_gb_s:5.0f} {gpu.network_gb_s:6.3f}")  # fmt: skip
     for kind in ("workstation", "consumer"):
-        bandwidth, memory = (against_data_centre(run.setting, kind, field) for field in ("bandwidth_gb_s", "memory_gb"))
+        bandwidth, memory = (
+            against_data_centre(run.setting, kind, field) for field in ("bandwidth_gb_s", "memory_gb")
+        )
         print(f"  {kind} GPUs over data-centre GPUs, mean per $/h: GB/s {bandwidth:.2f}, GB {memory:.2f}")
     print("\nTable 4: available GPUs\n  " + " ".join(f"{name:>6}" for name in NAMES))
     for counts in AVAILABLE:
         print("  " + " ".join(f"{count:>6}" for count in counts))
-    print("\nTable 5: per cent of the requests, by tokens in and out\n  " + " ".join(f"{f'{i}/{o}':>8}" for i, o in run.setting.shapes))
+    print(
+        "\nTable 5: per cent of the requests, by tokens in and out\n  "
+        + " ".join(f"{f'{i}/{o}':>8}" for i, o in run.setting.shapes)
+    )
     for shares in TRACES:
         print("  " + " ".join(f"{share:>8}" for share in shares))
     run.row(case="inputs", available=AVAILABLE, traces=TRACES, shapes=run.setting.shapes)
@@ -251,12 +272,28 @@ def cells(run: Run, smoke: bool) -> None:
             for available in range(1 if smoke else 4):
                 for budget in run.budgets[: 1 if smoke else None]:
                     ablations = available == 0 and not smoke
-                    rows.append(run.compared((model, f"trace{trace + 1}"), models, available, budget, ablations))
-        print(f"\n{model}: gain over the best of H100, A6000, 4090 in per cent, per trace (rows) and availability 1 to 4 x budget")
+                    rows.append(
+                        run.compared((model, f"trace{trace + 1}"), models, available, budget, ablations)
+                    )
+        print(
+            f"\n{model}: gain over the best of H100, A6000, 4090 in per cent, per trace (rows) and availability 1 to 4 x budget"
+        )
         for trace in range(1 if smoke else 3):
             of = [r for r in rows if r["case"].endswith(f"trace{trace + 1}")]
-            print(f"  trace {trace + 1}: " + "  ".join(f"{r['availability']}/{r['budget']:g}: {in_percent(r['gain'])}" for r in of))
-        for name in ("gain", "gain_of_six", "unlimited", "at_most", "within", "uniform", "uniform_tp", "round_robin"):
+            print(
+                f"  trace {trace + 1}: "
+                + "  ".join(f"{r['availability']}/{r['budget']:g}: {in_percent(r['gain'])}" for r in of)
+            )
+        for name in (
+            "gain",
+            "gain_of_six",
+            "unlimited",
+            "at_most",
+            "within",
+            "uniform",
+            "uniform_tp",
+            "round_robin",
+        ):
             summary(f"{model}: {name}", [r[name] for r in rows if name in r])
         for budget in sorted({r["budget"] for r in rows}):
             of = [r for r in rows if r["budget"] == budget]
@@ -265,17 +302,25 @@ def cells(run: Run, smoke: bool) -> None:
             print_spent("  spent on ", of)
         for trace in sorted({r["case"] for r in rows}):
             of = [r for r in rows if r["case"] == trace]
-            print_spent(f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on ", of)
+            print_spent(
+                f"  {trace}: best baseline {', '.join(sorted({r['baseline'] for r in of}))}; spent on ", of
+            )
         summary(f"{model}: gap to the bound", [r["gap"] for r in rows])
-        print(f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
-              f"most {max(r['seconds'] for r in rows):.2f}")
+        print(
+            f"  seconds per plan: median {statistics.median(r['seconds'] for r in rows):.2f}, "
+            f"most {max(r['seconds'] for r in rows):.2f}"
+        )
 
 
 def replanning(run: Run, smoke: bool) -> None:
     """Table 7: trace 2 at 30 $/h, 70B; a surge of short outputs (three times as many), and four H100 gone."""
-    print("\nReplanning (Table 7), requests/s: before; after without a start; replanned (starts); with 5 % slack (starts); solver")
+    print(
+        "\nReplanning (Table 7), requests/s: before; after without a start; replanned (starts); with 5 % slack (starts); solver"
+    )
     print("  the paper: surge 26.89; 23.70; 29.61;  four H100 gone 26.89; 20.80; 22.85")
-    usual, surge = (run.setting.model("Llama-3-70B", shares) for shares in (TRACES[1], run.setting.surge(TRACES[1])))
+    usual, surge = (
+        run.setting.model("Llama-3-70B", shares) for shares in (TRACES[1], run.setting.surge(TRACES[1]))
+    )
     for available in range(1 if smoke else 4):
         before, _ = run.plan(run.setting.request(usual, AVAILABLE[available], 30))
         less = list(AVAILABLE[available])
@@ -314,14 +359,20 @@ def configurations(run: Run, smoke: bool) -> None:
     """Section 4.3: a degree for each stage, and more types in a replica, on the cells of the first of --models."""
     of = run.models[0]
     model = language_model(of)
-    print(f"\n{of}: deployments of one replica at availability 1, seconds to list them, and MiB of the process at most")
+    print(
+        f"\n{of}: deployments of one replica at availability 1, seconds to list them, and MiB of the process at most"
+    )
     for name, options in {"default": {}, **SPACES}.items():
         start = time.perf_counter()
         found = serving.enumerate_deployments(model, run.setting.types, AVAILABLE[0], **options)
         seconds = time.perf_counter() - start
-        print(f"  {name:<18} {len(found):>8,}  {seconds:.2f} s  {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        print(
+            f"  {name:<18} {len(found):>8,}  {seconds:.2f} s  {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+        )
         del found
-    planned = {name: options for name, options in SPACES.items() if name != "both"}  # whose estimates alone take minutes
+    planned = {
+        name: options for name, options in SPACES.items() if name != "both"
+    }  # whose estimates alone take minutes
     rows = []
     for trace in range(1 if smoke else 3):
         models = run.setting.model(of, TRACES[trace])
@@ -334,11 +385,25 @@ def configurations(run: Run, smoke: bool) -> None:
                     replicas = {r["deployment"]: r["count"] for r in plan.replicas}
                     values[name] = {"requests_per_s": plan.requests_per_s, "bound": 1000 / plan.bound, "seconds": seconds,
                                     "optimal": plan.optimal, "replicas": replicas}  # fmt: skip
-                rows.append(run.row(case=f"configurations-{of}", trace=trace + 1, availability=available + 1, budget=budget, **values))
+                rows.append(
+                    run.row(
+                        case=f"configurations-{of}",
+                        trace=trace + 1,
+                        availability=available + 1,
+                        budget=budget,
+                        **values,
+                    )
+                )
     print(f"\n{of}: requests/s against the default space")
     for name in planned:
-        summary(f"{of}: {name}", [row[name]["requests_per_s"] / row["default"]["requests_per_s"] - 1 for row in rows])
-        summary(f"{of}: {name}, bound against bound", [row[name]["bound"] / row["default"]["bound"] - 1 for row in rows])
+        summary(
+            f"{of}: {name}",
+            [row[name]["requests_per_s"] / row["default"]["requests_per_s"] - 1 for row in rows],
+        )
+        summary(
+            f"{of}: {name}, bound against bound",
+            [row[name]["bound"] / row["default"]["bound"] - 1 for row in rows],
+        )
     for name in ("default", *planned):
         used = [d for row in rows for d, n in row[name]["replicas"].items() for _ in range(n)]
         kinds = [[part.rsplit(" ", 1)[0] for part in d.split("+")] for d in used]
@@ -350,7 +415,10 @@ def configurations(run: Run, smoke: bool) -> None:
 
 def two_models(run: Run, smoke: bool) -> None:
     print("\nTwo models, 80 % of the requests to 8B and 20 % to 70B, trace 2")
-    models = {**run.setting.model("Llama-3-8B", TRACES[1], 800), **run.setting.model("Llama-3-70B", TRACES[1], 200)}
+    models = {
+        **run.setting.model("Llama-3-8B", TRACES[1], 800),
+        **run.setting.model("Llama-3-70B", TRACES[1], 200),
+    }
     rows = []
     for available in range(1 if smoke else 4):
         for budget in run.budgets[: 1 if smoke else None]:
@@ -369,12 +437,34 @@ def main() -> int:
     parser.add_argument("--only", default="inputs,ceilings,cells,replanning,two-models,configurations")
     add_options(parser)
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
-    parser.add_argument("--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy")
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="per plan (10); baselines get twice as much")
-    parser.add_argument("--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)")
-    parser.add_argument("--longer", type=float, default=0.0, metavar="SECONDS", help="once more for plans more than 2 %% off the bound")
-    parser.add_argument("--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models and configurations")
-    parser.add_argument("--models", default="Llama-3-70B,Llama-3-8B", help="of ceilings and cells; configurations has the first")
+    parser.add_argument(
+        "--solver", default="auto", help="auto (HiGHS where there is one, else CBC), highs, cbc or scipy"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="per plan (10); baselines get twice as much",
+    )
+    parser.add_argument(
+        "--gap", type=float, default=0.005, help="relative gap at which a search may stop (0.005)"
+    )
+    parser.add_argument(
+        "--longer",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="once more for plans more than 2 %% off the bound",
+    )
+    parser.add_argument(
+        "--budgets", default="15,30,60", metavar="$/h", help="of cells, two-models and configurations"
+    )
+    parser.add_argument(
+        "--models",
+        default="Llama-3-70B,Llama-3-8B",
+        help="of ceilings and cells; configurations has the first",
+    )
     args = parser.parse_args()
     limit = min(args.time_limit, 0.5) if args.smoke else args.time_limit
     options = {"time_limit": limit, "mip_gap": args.gap, "solver": args.solver}

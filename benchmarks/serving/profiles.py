@@ -21,7 +21,9 @@ OPERATORS = (
 
 def folder(description: str, without: str) -> Path | None:
     """The argument DATA; None, after saying what is done without, where it has no profiles."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     parser.add_argument(
         "data", nargs="?", type=Path, metavar="DATA", default=Path(os.environ.get("GPUSCHED_DATA", beside)),

@@ -55,7 +55,15 @@ class Setting:
 
     def gpu(self, name: str, available: int) -> dict[str, Any]:
         known = self.gpus[name]
-        fields = ("tflops", "bandwidth_gb_s", "memory_gb", "link_gb_s", "network_gb_s", "per_machine", "price")
+        fields = (
+            "tflops",
+            "bandwidth_gb_s",
+            "memory_gb",
+            "link_gb_s",
+            "network_gb_s",
+            "per_machine",
+            "price",
+        )
         return {"available": available, **{field: getattr(known, field) for field in fields}}
 
     def model(self, name: str, shares: Sequence[float], requests: float = 1000) -> dict[str, Any]:
@@ -66,7 +74,9 @@ class Setting:
         }
         return {name: {**UNKNOWN.get(name, {}), "workloads": kinds}}
 
-    def request(self, models: dict[str, Any], available: Sequence[int], budget: float, types: Sequence[str] = NAMES) -> Any:
+    def request(
+        self, models: dict[str, Any], available: Sequence[int], budget: float, types: Sequence[str] = NAMES
+    ) -> Any:
         gpus = {name: self.gpu(name, count) for name, count in zip(NAMES, available) if name in types}
         return {"budget": budget, "gpus": gpus, "models": models}
 
@@ -75,7 +85,10 @@ class Setting:
 
     def surge(self, shares: Sequence[float]) -> tuple[float, ...]:
         """Three times as many requests with short outputs."""
-        return tuple(3.0 * share if output == min(OUTPUTS) else float(share) for share, (_, output) in zip(shares, self.shapes))
+        return tuple(
+            3.0 * share if output == min(OUTPUTS) else float(share)
+            for share, (_, output) in zip(shares, self.shapes)
+        )
 
 
 def setting(gpus: str = "dense", kinds: str = "input-major") -> Setting:
@@ -84,7 +97,12 @@ def setting(gpus: str = "dense", kinds: str = "input-major") -> Setting:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", choices=list(GPUS), default="dense", help="peaks and bandwidths (dense)")
-    parser.add_argument("--kinds", choices=list(KINDS), default="input-major", help="order of the kinds in Table 5 (input-major)")
+    parser.add_argument(
+        "--kinds",
+        choices=list(KINDS),
+        default="input-major",
+        help="order of the kinds in Table 5 (input-major)",
+    )
 
 
 def chosen(args: argparse.Namespace) -> Setting:

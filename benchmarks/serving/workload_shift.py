@@ -28,7 +28,9 @@ DAY = 86_400.0
 AFTER = 7_200.0
 
 
-def arrivals(rng: np.random.Generator, shares: Sequence[float], rate: float, begin: float, seconds: float) -> Iterator[tuple[float, str]]:
+def arrivals(
+    rng: np.random.Generator, shares: Sequence[float], rate: float, begin: float, seconds: float
+) -> Iterator[tuple[float, str]]:
     times = np.sort(rng.uniform(begin, begin + seconds, rng.poisson(rate * seconds)))
     kinds = rng.choice(len(shares), len(times), p=np.array(shares) / sum(shares))
     return ((time, f"w{kind + 1}") for time, kind in zip(times.tolist(), kinds.tolist()))
@@ -53,7 +55,11 @@ def makespan_of(setting: Setting, plan: serving.ServingPlan, shares: Sequence[fl
 
 
 def interval(values: Sequence[float]) -> str:
-    half = student.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    half = (
+        student.ppf(0.975, len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
+        if len(values) > 1
+        else 0.0
+    )
     return f"{statistics.mean(values):.1f} +- {half:.1f}"
 
 
@@ -75,7 +81,9 @@ def main() -> int:
     shifts = {"surge of short outputs": setting.surge(usual), "trace 1": TRACES[0], "trace 3": TRACES[2]}
     asked = setting.request(setting.model(MODEL, usual), AVAILABLE[0], args.budget)
     plan = serving.plan_serving(asked, **options)
-    print(f"{args.seeds} seeds, {args.rate:g} requests/s, {args.budget:g} $/h, availability 1, {before / 3600:g} h before the shift")
+    print(
+        f"{args.seeds} seeds, {args.rate:g} requests/s, {args.budget:g} $/h, availability 1, {before / 3600:g} h before the shift"
+    )
     print(f"  {'to':<24} {'false alarms':>12} {'missed':>6}   {'delay, minutes':>15}   {'replanned against kept, %':>26}   "
           f"{'against knowing all, %':>23}   starts")  # fmt: skip
     for name, shares in shifts.items():
@@ -88,7 +96,9 @@ def main() -> int:
             rng = np.random.default_rng(seed)
             monitor = serving.WorkloadMonitor(asked)
             begin = before + rng.uniform(0, monitor.window_s)
-            early += sum(monitor.observe(*one) is not None for one in arrivals(rng, usual, args.rate, 0.0, begin))
+            early += sum(
+                monitor.observe(*one) is not None for one in arrivals(rng, usual, args.rate, 0.0, begin)
+            )
             found = None
             for one in arrivals(rng, shares, args.rate, begin, AFTER):
                 found = found or monitor.observe(*one)
