@@ -4,10 +4,10 @@
     benchmarks/compare.py before.jsonl after.jsonl
     benchmarks/compare.py rows.jsonl rows.jsonl --where-a algorithm=ipc --where-b algorithm=best
 
-Each line of a set is one run: a JSON object. Fields that name the run (by default scenario, algorithm, threads and
-time_limit_ms, as far as they are there) say what is compared, `seed` what is paired; the other numbers are measured.
-Prints, for every measured field, both means and the mean paired difference b - a with its 95 % confidence interval
-(Student's t over the seeds). Runs without a partner are counted and named, never dropped in silence.
+Each line of a set is one run, a JSON object. Some fields name the run: scenario, algorithm, threads and
+time_limit_ms, as far as they are present. `seed` pairs the runs of both sets; the other numbers are
+measurements. For every measured field it prints both means and the mean paired difference b - a with its 95 %
+confidence interval (Student's t over the seeds). It counts and names runs without a partner.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 NAMES = ("scenario", "algorithm", "threads", "time_limit_ms")
 
-# 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom; the normal quantile beyond is off by less than 2 %.
+# 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom. Above 30 the normal quantile is within 2 %.
 T = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -58,7 +58,7 @@ def read(path, where):
 
 
 def compare(a, b):
-    """Rows of (names, field, runs, mean of a, mean of b, mean difference, half width), and the keys left alone."""
+    """Rows of (names, field, runs, mean a, mean b, mean difference, half width), and the unpaired keys."""
     alone = sorted(map(str, a.keys() ^ b.keys()))
     pairs = {}
     for key in a.keys() & b.keys():
@@ -77,7 +77,8 @@ def compare(a, b):
             both = [(x[field], y[field]) for x, y in runs if field in x and field in y]
             differences = [y - x for x, y in both]
             rows.append((
-                names, field, len(both), statistics.fmean(x for x, _ in both), statistics.fmean(y for _, y in both),
+                names, field, len(both),
+                statistics.fmean(x for x, _ in both), statistics.fmean(y for _, y in both),
                 statistics.fmean(differences), half_width(differences),
             ))  # fmt: skip
     return rows, alone
@@ -108,7 +109,8 @@ def main(arguments=None):
         run = ", ".join(str(value) for _, value in names) or "all"
         sign = "" if abs(difference) <= width else " *"
         print(
-            f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} | {difference:+.4g} ± {width:.2g}{sign} |"
+            f"| {run} | {field} | {count} | {mean_a:.4g} | {mean_b:.4g} "
+            f"| {difference:+.4g} ± {width:.2g}{sign} |"
         )
     print("\n* the interval excludes zero")
     for key in alone:

@@ -3,12 +3,13 @@
 
     benchmarks/plan_hashes.py [BUILD]             names each plan that differs; then the exit status is 1
     benchmarks/plan_hashes.py [BUILD] --quick     only clusters of 2,000 nodes, one seed of each case
-    benchmarks/plan_hashes.py [BUILD] --write     writes plan_hashes.csv, after an intended change of the plans
+    benchmarks/plan_hashes.py [BUILD] --write     writes plan_hashes.csv after an intended change of the plans
 
-BUILD (default: build/release) must hold bench_consolidation_quality and bench_consolidation_clear. Each row of the
-file is one plan: the scenario, nodes and seed of its cluster, the algorithm, how many nodes were to be cleared (empty
-without such a request), and the hash. Plans do not depend on the compiler and the number of threads, so one file serves
-all builds. All cases take about 10 minutes of one processor, the quick ones a few seconds.
+BUILD (default: build/release) must hold bench_consolidation_quality and bench_consolidation_clear. Each row
+of the file is one plan. It has the scenario, nodes and seed of the cluster, the algorithm, the number of
+nodes to clear (empty if none were given), and the hash. Plans do not depend on the compiler or the number of
+threads, so one file serves all builds. All cases take about 10 minutes of one processor, the quick ones some
+seconds.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 #   benchmarks/smoke.sh [build folder]     (default: build/release, which must have been built)
 #
 # Plain benchmark programs (benchmarks/<component>/<name>.cpp) and executable Python scripts
-# (benchmarks/<component>/*.py) get --smoke and must end within two minutes. GPUSCHED_PYTHON names a Python that has
-# gpusched (default: python3).
+# (benchmarks/<component>/*.py) get --smoke and must end within two minutes. GPUSCHED_PYTHON names a Python
+# that has gpusched (default: python3).
 set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build="${1:-build/release}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What it costs to include a header: compile time over that of an empty translation unit.
+"""Measures the cost of including a header: its compile time minus that of an empty translation unit.
 
-    benchmarks/compile_time/measure.py                          every umbrella header and every algorithm header
-    benchmarks/compile_time/measure.py model/model.hpp          only this one
-    benchmarks/compile_time/measure.py --runs 11 --json out.json
-    benchmarks/compile_time/measure.py --standard               and the standard headers of the model's interface alone
+    benchmarks/compile_time/measure.py                          every umbrella header and every algorithm
+header benchmarks/compile_time/measure.py model/model.hpp          only this one
+benchmarks/compile_time/measure.py --runs 11 --json out.json benchmarks/compile_time/measure.py --standard
+the standard headers of the model's interface, too
 
-Prints minimum, median and maximum over the runs, in seconds, after subtracting the median of the empty file. The runs of
-all headers are interleaved, so that a slow moment of the machine hits every header alike. With --check the exit status
-is 1 when a median is above its budget.
+Prints minimum, median and maximum over the runs, in seconds, after subtracting the median of the empty file.
+The runs of all headers are interleaved, so that a slow moment of the machine affects all of them alike. With
+--check the exit status is 1 if a median is above its budget.
 """
 
 import argparse
@@ -29,10 +29,7 @@ INCLUDE = ROOT / "include"
 
 # Seconds over an empty file. The first pattern that matches a header counts.
 BUDGETS = [
-    (
-        "gpusched/core/*.hpp",
-        1.5,
-    ),  # context.hpp has std::stop_token and std::function, which the model does without
+    ("gpusched/core/*.hpp", 1.5),  # context.hpp needs std::stop_token and std::function; the model does not
     ("gpusched/model/*.hpp", 0.8),
     ("gpusched/topology/boost_tree.hpp", None),  # Boost.Graph itself: opt-in, in no umbrella
     ("gpusched/gpusched.hpp", None),  # everything at once: reported, without a budget
@@ -102,6 +99,10 @@ def measure(headers, compiler, flags, runs):
     return times
 
 
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -120,9 +121,8 @@ def main(arguments=None):
     if options.runs < 1:
         parser.error("--runs must be at least 1")
 
-    headers = [
-        h if h.startswith("gpusched/") else f"gpusched/{h}" for h in options.headers
-    ] or public_headers()
+    given = [h if h.startswith("gpusched/") else f"gpusched/{h}" for h in options.headers]
+    headers = given or public_headers()
     flags = options.flags.split() + [f"-I{INCLUDE}"] + dependency_flags()
     if options.standard:
         headers.append(" ".join(STANDARD))
@@ -131,16 +131,12 @@ def main(arguments=None):
 
     times = measure(headers, options.compiler, flags, options.runs)
     empty = statistics.median(times.pop(None))
-    version = subprocess.run([options.compiler, "--version"], capture_output=True, text=True).stdout.split(
-        "\n"
-    )[0]
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True
-    ).stdout.strip()
+    version = output_of(options.compiler, "--version").split("\n")[0]
+    commit = output_of("git", "-C", str(ROOT), "rev-parse", "HEAD").strip()
 
     print(
-        f"{version}; flags {options.flags}{' header-only' if options.header_only else ''}; {options.runs} runs; "
-        f"empty file {empty:.3f} s (already subtracted)"
+        f"{version}; flags {options.flags}{' header-only' if options.header_only else ''}; "
+        f"{options.runs} runs; empty file {empty:.3f} s (already subtracted)"
     )
     print(f"{'header':<56}{'min':>8}{'median':>8}{'max':>8}{'budget':>8}")
     over = []

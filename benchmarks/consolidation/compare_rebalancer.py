@@ -1,32 +1,38 @@
 #!/usr/bin/env python3
-"""Meta's Rebalancer beside `consolidate`, on the same clusters: vacated nodes, vacated GPUs, moves and processor time.
+"""Compares Meta's Rebalancer with `consolidate` on the same clusters: nodes, GPUs, moves and processor time.
 
-    python benchmarks/consolidation/beside_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit S] [--presets fast,best]
-                                                  [--clear N] [--formulations stages,free] [--peer PYTHON] [-o ROWS.jsonl]
-    python benchmarks/consolidation/beside_rebalancer.py --summary ROWS.jsonl
+    python benchmarks/consolidation/compare_rebalancer.py [--smoke] [--nodes N]... [--seeds N] [--time-limit
+S] [--presets fast,best] [--clear N] [--peer PYTHON] [--formulations stages,free] [-o ROWS.jsonl] python
+benchmarks/consolidation/compare_rebalancer.py --summary ROWS.jsonl
 
-Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`. PYTHON is an interpreter that
-has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it needs nothing of gpusched. Where it is missing, this says so (exit 0).
+Rebalancer (facebook/rebalancer, OSDI '24) is a wheel for Python 3.12 and later: `pip install rebalancer`.
+PYTHON is an interpreter that has it (default: $GPUSCHED_REBALANCER_PYTHON, else this one); it does not need
+gpusched. Without Rebalancer the script says so and exits with 0.
 
-Clusters: `sim.generate_cluster` with the preset "asi", without fractions, jobs, affinities and Standby, so that both know every rule: a
-task stays among nodes of its GPU model, GPUs, cores and memory have room, locked tasks and daemons stay, and nothing moves onto a node that
-was empty.
+Clusters come from `sim.generate_cluster` with the preset "asi", without fractions, jobs, affinities and
+Standby. So both sides know every rule: a task stays among nodes of its GPU model; GPUs, cores and memory
+suffice; locked tasks and daemons stay; no task moves to a node that was empty.
 
-Formulations: each is solved for every GPU model by itself, with a part of the time limit in proportion to its nodes.
+Formulations, each solved separately for every GPU model, with a part of the time limit in proportion to its
+nodes:
 
-- `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by single moves, ends of chains and
-  swaps.
-- `squares`: the same with negative squares of utilisation in between, which give the search a slope where no single move empties a node.
-- `stages`: as `squares`, but by single moves until none helps, then by all three: each has the time limit.
-- `free`: the nodes that `consolidate` vacates are named (ToFree), so that it has to find places for their tasks alone.
-- `optimal` (with --clear only): as `containers`, as a mixed-integer program that the HiGHS in the wheel solves; a move costs a
-  thousandth of a GPU.
+- `containers`: minimise the GPUs of occupied nodes (MinimizeContainers), then movements; local search by
+  single moves, ends of chains and swaps.
+- `squares`: the same, with negative squares of utilisation in between. They give the search a slope when no
+  single move empties a node.
+- `stages`: as `squares`, but first by single moves until none helps, then by all three; each stage has the
+  time limit.
+- `free`: names the nodes that `consolidate` vacates (ToFree), so that Rebalancer only finds places for their
+  tasks.
+- `optimal` (with --clear only): as `containers`, as a mixed-integer program for the HiGHS in the wheel; a
+  move costs a thousandth of a GPU.
 
-With --clear, N nodes are drawn from those that hold a task and none that must stay. Both sides have to empty these, and only these count;
-`squares` and `stages` are not tried. --summary prints means with 95 % intervals, and how often the preset `best` vacates more GPUs (needs
-scipy).
+With --clear, N nodes are drawn from those with tasks that can all leave. Both sides must empty these nodes,
+and only these count; `squares` and `stages` are skipped. --summary prints means with 95 % intervals, and how
+often the preset `best` vacates more GPUs (needs scipy). The rows of several calls can be joined for one
+summary.
 
-Its assignments are taken as they are: whether the moves can be ordered is not asked. Ours are plans that `verify.plan` has accepted.
+Rebalancer's assignments are not checked for an order of the moves. The plans of `consolidate` are verified.
 """
 
 from __future__ import annotations
@@ -56,7 +62,7 @@ CLEARING = ("containers", "free", "optimal")
 def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tuple[dict[str, str], bool]:
     """The assignment of movable tasks to nodes that Rebalancer finds, and whether the time limit ended it.
 
-    `pool`: nodes with what fixed tasks leave, and tasks.
+    `pool`: nodes with the capacity that fixed tasks leave, and tasks.
     """
     from rebalancer import ProblemSolver
 
@@ -69,7 +75,7 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
     solver.set_object_name("task").set_container_name("node").set_assignment(on)
     for resource in RESOURCES:
         solver.add_object_dimension(resource, {name: float(task[resource]) for name, task in tasks.items()})
-        # It refuses capacities of 0; nothing fits into a half of the unit.
+        # Rebalancer refuses capacities of 0. No task fits into half a unit.
         solver.add_container_dimension(
             resource, {name: max(0.5, node[resource]) for name, node in nodes.items()}
         )
@@ -108,14 +114,9 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
         )
     else:
         for names in (NAMES[:1], NAMES) if formulation == "stages" else (NAMES,):
-            solver.add_solver(
-                {
-                    "localSearchSolverSpec": {
-                        "solveTime": seconds,
-                        "moveTypeList": [MOVES[name] for name in names],
-                    }
-                }
-            )
+            moves_tried = [MOVES[name] for name in names]
+            search = {"solveTime": seconds, "moveTypeList": moves_tried}
+            solver.add_solver({"localSearchSolverSpec": search})
     found = solver.solve()
     hit_time_limit = 2
     return dict(found["assignment"]), found["solverSummaries"][-1]["endReason"] == hit_time_limit
@@ -210,7 +211,7 @@ def pools_of(
             pool["nodes"][name]["vacatable"] &= bool(task.get("daemon"))
         else:
             pool["tasks"][task["name"]] = {"node": name, **asks}
-    # Cordoned nodes take nothing more: only what runs there.
+    # Cordoned nodes keep their tasks and take no others.
     for pool in pools.values():
         for name, node in pool["nodes"].items():
             if not nodes[name].get("schedulable", True):
@@ -224,7 +225,7 @@ def pools_of(
 
 
 def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
-    """What an assignment comes to; a node over its capacity is an error."""
+    """Counts vacated nodes, vacated GPUs and moves of an assignment. Raises if a node is over capacity."""
     found = {"nodes": 0, "gpus": 0, "moves": 0}
     for pool in pools:
         left = {name: [node[resource] for resource in RESOURCES] for name, node in pool["nodes"].items()}
@@ -245,7 +246,7 @@ def count(pools: list[dict[str, Any]], where: dict[str, str]) -> dict[str, int]:
 
 
 def draw(cluster: Any, count: int, seed: int) -> list[str]:
-    """Nodes to clear, of those that hold a task and none that must stay."""
+    """Nodes to clear, from those with tasks that can all leave."""
     tasks = [task for task in cluster.to_json()["tasks"] if task.get("node") and not task.get("daemon")]
     locked = {task["node"] for task in tasks if task.get("locked")}
     nodes = sorted({task["node"] for task in tasks} - locked)
@@ -305,8 +306,10 @@ def summarise(path: str) -> None:
 
     with open(path, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    columns = ("nodes", "to clear", "seeds", "GPUs at most", "side", "nodes vacated", "GPUs", "moves", "processor time, s",
-               "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer")  # fmt: skip
+    columns = (
+        "nodes", "to clear", "seeds", "GPUs at most", "side", "nodes vacated", "GPUs", "moves",
+        "processor time, s", "pools ended by the time limit", "`best` has more GPUs", "as many", "fewer",
+    )  # fmt: skip
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for nodes, clear in sorted({(row["nodes"], row["clear"]) for row in rows}):
         cluster = [row for row in rows if (row["nodes"], row["clear"]) == (nodes, clear)]
@@ -351,8 +354,9 @@ def main() -> int:
         return 0
     if not has_rebalancer(arguments.peer):
         print(
-            f"SKIPPED: {arguments.peer} cannot import rebalancer; it is a wheel for Python 3.12 and later (pip install rebalancer); "
-            "name an interpreter that has it by --peer or GPUSCHED_REBALANCER_PYTHON",
+            f"SKIPPED: {arguments.peer} cannot import rebalancer, a wheel for Python 3.12 and later "
+            "(pip install rebalancer); name an interpreter that has it with --peer or "
+            "GPUSCHED_REBALANCER_PYTHON",
             file=sys.stderr,
         )
         return 0

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""HexGen, Helix and Mélange beside the planner on the paper's inputs: the same model, prices, availability, budget and estimates.
+"""Compares the planner with HexGen, Helix and Mélange on the inputs of arXiv 2502.00722.
 
-    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10] [--availability 1]
-                                           [--gpus dense|printed] [--kinds input-major|output-major] [-o ROWS.jsonl]
+    python benchmarks/serving/baselines.py [--smoke] [--model NAME] [--budget 15] [--first 0] [--seeds 10]
+                                           [--availability 1] [--gpus dense|printed]
+                                           [--kinds input-major|output-major] [-o ROWS.jsonl]
     python benchmarks/serving/baselines.py --rows ROWS.jsonl
 
-A seed draws 1,000 requests with a trace's shares, and starts HexGen's search. HexGen and Helix plan for GPUs that are given, and for
-requests of one mixed kind, as published; as in the paper they get either as many of each of the six types as the budget pays (`uniform`) or
-what our plan rents (`ours`). Mélange chooses GPUs; an instance is the tensor-parallel group of its type that serves most per $. Throughputs
-are the planner's estimates for all, in requests/s with 95 % intervals over seeds; differences are paired. A row is added to the file after
-each seed, so that seeds may be run in several parts; `--rows` prints the tables of a file, with Helix's placements of the seeds that had
-the longest limit.
+All methods have the same model, prices, availability, budget and estimates. A seed draws 1,000 requests with
+the shares of a trace, and starts HexGen's search.
+
+HexGen and Helix plan for given GPUs and for requests of one mixed kind, as published. As in the paper they
+get either as many of each of the six types as the budget pays for (`uniform`), or the GPUs that our plan
+rents (`ours`). Mélange chooses GPUs; an instance is the tensor-parallel group of its type that serves most
+per $.
+
+Throughputs are the planner's estimates for all methods, in requests/s with 95 % intervals over seeds;
+differences are paired. -o adds a row to the file after each seed, so that seeds can run in several parts.
+`--rows` prints the tables of such a file; for Helix's placements it uses the seeds with the longest time
+limit.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import helix
@@ -111,10 +119,11 @@ def run_hexgen(case: Case, gpus: Sequence[int], seed: int, generations: int) -> 
 
 
 def run_helix(case: Case, gpus: Sequence[int], time_limit: float) -> tuple[float, float]:
-    """Requests/s, and what no placement exceeds.
+    """Requests/s, and an upper bound for every placement.
 
-    A GPU with j of L layers serves what a pipeline of L / j such GPUs does, which is what each of them has to; where it has not all layers,
-    no more than its network carries away, two bytes for each value of a token.
+    A GPU with j of L layers serves as many requests as a pipeline of L / j such GPUs, because each of them
+    serves every request. If it does not have all layers, its network limits it: two bytes for each value of a
+    token.
     """
     layers = case.model.layers
     step = layers // 16
@@ -170,11 +179,13 @@ def compared(args: argparse.Namespace, trace: int, seed: int) -> dict[str, Any]:
     timed("melange", lambda: run_melange(case, there, args.budget))
     timed("melange, all available", lambda: run_melange(case, setting.affordable(args.budget), args.budget))
     for name, gpus in (("uniform", uniform), ("ours", rented)):
-        timed(f"hexgen, {name}", lambda gpus=gpus: run_hexgen(case, gpus, seed, args.generations))  # type: ignore[misc]
-        timed(f"helix, {name}", lambda name=name, gpus=gpus: placed(name, gpus))  # type: ignore[misc]
-    return {"model": args.model, "trace": trace + 1, "availability": args.availability, "budget": args.budget, "seed": seed,
-            "time_limit_s": args.time_limit, "requests_per_s": rates, "seconds": seconds, "helix_at_most": bounds,
-            "rented": plans[0].rented}  # fmt: skip
+        timed(f"hexgen, {name}", partial(run_hexgen, case, gpus, seed, args.generations))
+        timed(f"helix, {name}", partial(placed, name, gpus))
+    return {
+        "model": args.model, "trace": trace + 1, "availability": args.availability, "budget": args.budget,
+        "seed": seed, "time_limit_s": args.time_limit, "requests_per_s": rates, "seconds": seconds,
+        "helix_at_most": bounds, "rented": plans[0].rented,
+    }  # fmt: skip
 
 
 def interval(values: Sequence[float]) -> str:
@@ -190,7 +201,7 @@ def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def searched_longest(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What Helix finds depends on the time that it has, its bounds hardly."""
+    """The rows with the longest time limit. Helix's placements depend on the limit, its bounds hardly."""
     longest = max(row["time_limit_s"] for row in rows)
     return [row for row in rows if row["time_limit_s"] == longest]
 
@@ -212,7 +223,8 @@ def print_table(of: Sequence[Mapping[str, Any]]) -> None:
         seconds = statistics.median(row["seconds"][name] for row in seen)
         fewer = "" if len(seen) == len(of) else f"   {len(seen)} seeds, {seen[0]['time_limit_s']:g} s"
         print(
-            f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}   {seconds:7.2f}{fewer}"
+            f"  {name:<24} {interval(rates):>16}   {gain if name != 'ours' else '':>20}"
+            f"   {seconds:7.2f}{fewer}"
         )
     for name in of[0]["helix_at_most"]:
         bounds = [row["helix_at_most"][name] for row in of]
@@ -230,7 +242,8 @@ def print_bounds(rows: Sequence[Mapping[str, Any]]) -> None:
     off = [bound / rate - 1 for bound, rate in pairs if rate > 0]
     if off:
         print(
-            f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), {100 * max(off):.1f} % (most)"
+            f"\nHelix's bounds are above its placements by {100 * statistics.median(off):.1f} % (median), "
+            f"{100 * max(off):.1f} % (most)"
         )
 
 
@@ -248,7 +261,7 @@ def main() -> int:
         "--time-limit", type=float, default=10.0, metavar="SECONDS", help="of our search and of Helix's"
     )
     parser.add_argument("--generations", type=int, default=300, help="of HexGen's search")
-    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="where to add a row for each seed")
+    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="add a row for each seed to this file")
     parser.add_argument("--rows", metavar="ROWS.jsonl", help="print the tables of this file, and run nothing")
     args = parser.parse_args()
     if args.smoke:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Figures 3, 4, 11, 12 and 13 of arXiv 2502.00722 with estimates: requests per $ and what latencies cost, by GPU type and deployment.
+"""Estimates of figures 3, 4, 11, 12 and 13 of arXiv 2502.00722: requests per $ and costs of latency.
 
-    python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds input-major|output-major] [-o FOLDER]
+    python benchmarks/serving/deployments.py [--smoke] [--gpus dense|printed] [--kinds
+input-major|output-major] [-o FOLDER]
 
-Prints the best deployment of each type for each of the nine kinds of requests and two models, with requests per $ and the 50th and 90th
-percentile of the latency times the price, then how far types and deployments differ. With -o also draws the figures.
+Prints the best deployment of each GPU type for each of the nine kinds of requests and two models, with
+requests per $ and the 50th and 90th percentile of the latency times the price. Then it prints how far types
+and deployments differ. With -o it also draws the figures.
 """
 
 from __future__ import annotations
@@ -73,11 +75,13 @@ def main() -> int:
         best = costs.best()
         kinds = sorted({row.workload for row in costs})
         print(
-            f"\n{model}: best deployment of each type, requests per $, $ x 1000 of the 50th and the 90th percentile of the latency"
+            f"\n{model}: best deployment of each type, requests per $, "
+            "$ x 1000 of the 50th and the 90th percentile of the latency"
         )
         for kind in kinds:
             cells = [
-                f"{row.deployment} {row.requests_per_dollar:,.0f} ({1e3 * row.dollars_p50:.1f}, {1e3 * row.dollars_p90:.1f})"
+                f"{row.deployment} {row.requests_per_dollar:,.0f} "
+                f"({1e3 * row.dollars_p50:.1f}, {1e3 * row.dollars_p90:.1f})"
                 for row in best.of(workload=kind)
             ]
             print(f"  {kind}: " + "; ".join(cells))
@@ -101,7 +105,8 @@ def main() -> int:
             for kind in kinds
         ]
         print(
-            f"  deployments that fill {GPUS} GPUs of a type: {statistics.median(within):.2f} in the median, {max(within):.2f} at most"
+            f"  deployments that fill {GPUS} GPUs of a type: {statistics.median(within):.2f} in the median, "
+            f"{max(within):.2f} at most"
         )
         if args.output:
             folder = Path(args.output)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How far the throughput estimates of gpusched.serving are from measurements.
+"""Compares the throughput estimates of gpusched.serving with measurements.
 
     python benchmarks/serving/estimate_error.py [DATA]
 
-DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one line per table:
-the median and the largest error of what was measured, and the median signed error. The operator tables and collectives (fit)
-are those the efficiencies were chosen on; all others were not looked at for that.
+DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). Prints one
+line per table: the median and the largest error, and the median signed error. The efficiencies were chosen on
+the operator tables and collectives, marked (fit); the other tables were not used for that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import profiles
 from gpusched import serving
 from setting import GPUS
 
-# (name, TP, PP, across machines): (measured, the paper's estimate), Table 6 of arXiv 2502.00722; "H100+A100" has TP 4, PP 2.
+# Table 6 of arXiv 2502.00722: name with TP x PP (across: on several machines), the measured value, and the
+# paper's estimate. "H100+A100" has TP 4, PP 2.
 TABLE_6 = [
     ("H100 4x2", 0.56, 0.60),
     ("H100 2x4", 0.44, 0.47),
@@ -136,7 +137,8 @@ def table_6(table: str) -> None:
         cost = sum(stage.degree * price[gpus[stage.gpu].name] for stage in d.stages)
         rate = serving.estimate_throughput(model, types, d, 2455, 18).requests_per_s
         print(
-            f"  {name:<20} measured {real:.2f}, paper's estimate {theirs:.2f}; ours {rate:6.2f} = {rate / cost:.2f} per $/h"
+            f"  {name:<20} measured {real:.2f}, paper's estimate {theirs:.2f}; "
+            f"ours {rate:6.2f} = {rate / cost:.2f} per $/h"
         )
         printed.append(rate / real - 1)
         paid.append(rate / cost / real - 1)

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""How far estimates are from public profiles, per source, model, GPU and tensor-parallel degree, before and after calibration.
+"""Compares estimates with public profiles, before and after calibration.
 
     python benchmarks/serving/profile_residuals.py [DATA]
 
-DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one profile: seconds of a
-layer (Helix, Vidur: operators and all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix
-product (aiconfigurator), or of a message between two stages of a pipeline (Vidur: send_recv).
-`before` is the median of estimate / measured - 1, `after` the same once the estimate is multiplied by the
-geometric mean ratio of the other degrees of the same GPU and model (a profile is never calibrated by itself; - where there is one
-degree). `inversions` counts pairs of degrees of which the estimate prefers the one that serves less per GPU, of long prompts (2,455 in, 18
-out) and chats (496, 510) at 64 requests together, by more than 5 %.
+DATA is the folder with profiles/ and splitwise-sim/ (default: GPUSCHED_DATA or ../shared/data). A row is one
+profile, by source, model, GPU and tensor-parallel degree: seconds of a layer (Helix, Vidur: operators and
+all-reduces, without attention), of a whole prompt or token (Splitwise), of a matrix product (aiconfigurator),
+or of a message between two stages of a pipeline (Vidur: send_recv).
+
+`before` is the median of estimate / measured - 1. `after` is the same with a calibrated estimate: it is
+multiplied by the geometric mean ratio of the other degrees of the same GPU and model (- if there is only one
+degree). So no profile calibrates itself. `inversions` counts pairs of degrees for which the estimate prefers
+the degree that serves less per GPU, by more than 5 %: for long prompts (2,455 in, 18 out) and chats (496,
+510) at 64 requests together.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import profiles
@@ -151,7 +153,7 @@ def messages(data: Path) -> None:
         rows = list(
             csv.DictReader((data / "profiles/vidur/profiling/network" / folder / "send_recv.csv").open())
         )
-        for where, per_node, rate in (
+        for place, per_node, rate in (
             ("in a machine", "2", 0.7 * gpu.link_gb_s),
             ("between machines", "1", 0.8 * gpu.network_gb_s),
         ):
@@ -162,7 +164,7 @@ def messages(data: Path) -> None:
                     if row["devices_per_node"] == per_node and low <= (size := int(row["size"])) < high
                 ]
                 median = 100 * statistics.median(errors)
-                what = f"message {where} of {low / 2**20:g} MiB and more"
+                what = f"message {place} of {low / 2**20:g} MiB and more"
                 print(f"Vidur  {what:<48}  {name:<10} points {len(errors):>5}  median {median:+6.1f} %")
 
 
@@ -177,14 +179,9 @@ def main() -> int:
     data = profiles.folder(__doc__, "nothing is compared")
     if data is None:
         return 0
-    sources: list[Callable[[Path], dict[tuple[str, str, str], dict[int, list[Point]]]]] = [
-        helix,
-        vidur,
-        splitwise,
-    ]
-    print(
-        "source     model                GPU        TP  points  prompts before / after    decode before / after"
-    )
+    sources = (helix, vidur, splitwise)
+    print("source     model                GPU        TP  points  "
+          "prompts before / after    decode before / after")  # fmt: skip
     inversions = pairs = 0
     for source in sources:
         for (origin, model, gpu), by_degree in source(data).items():
@@ -203,25 +200,21 @@ def main() -> int:
                     after = "-"
                     if others:
                         factor = math.exp(statistics.mean(others))
-                        after = f"{100 * statistics.median(factor * p[3] / p[2] - 1 for p in points if p[0] == phase):+.1f} %"
+                        errors = [factor * p[3] / p[2] - 1 for p in points if p[0] == phase]
+                        after = f"{100 * statistics.median(errors):+.1f} %"
                     cells.append(f"{100 * before:+8.1f} % / {after:<9}")
-                print(
-                    f"{origin:<10} {model:<20} {gpu:<10} {degree:>2}  {len(points):>6}  {cells[0]}  {cells[1]}"
-                )
+                print(f"{origin:<10} {model:<20} {gpu:<10} {degree:>2}  {len(points):>6}  "
+                      f"{cells[0]}  {cells[1]}")  # fmt: skip
             for a, b in itertools.combinations(sorted(by_degree), 2):
                 for tokens in ((2455, 18), (496, 510)):
                     real = per_gpu(by_degree[a], a, 2, tokens) / per_gpu(by_degree[b], b, 2, tokens)
                     ours = per_gpu(by_degree[a], a, 3, tokens) / per_gpu(by_degree[b], b, 3, tokens)
                     pairs += 1
-                    if (
-                        (real - 1) * (ours - 1) < 0
-                        and abs(math.log(real)) > 0.05
-                        and abs(math.log(ours)) > 0.05
-                    ):
+                    is_clear = abs(math.log(real)) > 0.05 and abs(math.log(ours)) > 0.05
+                    if (real - 1) * (ours - 1) < 0 and is_clear:
                         inversions += 1
-                        print(
-                            f"  inversion: TP {a} over TP {b}, {tokens}: measured {real:.2f}, estimated {ours:.2f}"
-                        )
+                        print(f"  inversion: TP {a} over TP {b}, {tokens}: "
+                              f"measured {real:.2f}, estimated {ours:.2f}")  # fmt: skip
     matrix_products(data)
     messages(data)
     print(f"inversions: {inversions} of {pairs} pairs of degrees")
