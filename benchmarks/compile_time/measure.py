@@ -37,7 +37,7 @@ BUDGETS = [
 ]
 
 
-# What the interface of the model is made of: an includer pays for these in any case.
+# Standard headers that the interface of the model needs; every includer pays for them.
 STANDARD = ["string", "vector", "optional", "map", "span", "stdexcept"]
 
 
@@ -49,7 +49,7 @@ def budget_of(header):
 
 
 def public_headers():
-    """All headers a user may include, without impl/ and detail/."""
+    """All headers that a user may include."""
     headers = []
     for path in sorted((INCLUDE / "gpusched").rglob("*.hpp")):
         name = path.relative_to(INCLUDE).as_posix()
@@ -59,7 +59,7 @@ def public_headers():
 
 
 def dependency_flags():
-    """Include folders of the dependencies, as far as pkg-config and the usual places know them."""
+    """Include folders of the dependencies, from pkg-config and the usual places."""
     flags = []
     if shutil.which("pkg-config"):
         done = subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True)

@@ -111,7 +111,7 @@ class ClearModel {
                 model.column_lower[column(y(j))] = 1;
                 continue;
             }
-            // Nothing comes to a node that is to be cleared.
+            // No task may move to a node that is to be cleared.
             const auto count = gpu_count(cluster.healthy_gpus(node));
             gpus += count;
             model.objective[column(y(j))] = count;

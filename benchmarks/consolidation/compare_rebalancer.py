@@ -101,14 +101,14 @@ def solve_pool(pool: dict[str, Any], formulation: str, time_limit: float) -> tup
             tuple_pos=1,
         )
     moves: dict[str, Any] = {"name": "moves", "scope": "node", "dimension": "one"}
-    if formulation == "optimal":  # of several objectives it minimises the first alone
+    if formulation == "optimal":  # it minimises only the first of several objectives
         moves |= {"doNotNormalize": True, "magicScaling": False}
         solver.add_goal({"minimizeMovementSpec": moves}, weight=0.001, tuple_pos=0)
     else:
         solver.add_goal({"minimizeMovementSpec": moves}, tuple_pos=2)
     seconds = max(1, round(time_limit))
     if formulation == "optimal":
-        highs = 2  # it takes the names of its enumerations for types of moves alone
+        highs = 2  # Rebalancer accepts names only for types of moves
         solver.add_solver(
             {"optimalSolverSpec": {"solverPackage": highs, "solveTime": seconds, "suppressLogs": True}}
         )

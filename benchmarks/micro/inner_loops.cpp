@@ -3,7 +3,7 @@
 // machine, its hardware graph, the network tree, a window of the tail model, a node with many victims, a gang
 // of several shapes.
 //
-// bench_micro_inner_loops [--benchmark_filter=...]
+//   bench_micro_inner_loops [--benchmark_filter=...]
 //
 // The environment variable GPUSCHED_ITERATIONS fixes the number of iterations, so that instructions.py can
 // count instructions. All loops use one generated cluster of 4,000 nodes. They take tasks and nodes in a

@@ -99,7 +99,7 @@ def main() -> int:
     )
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated (all of them)")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first so many sizes")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="number of sizes, from the smallest")
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="per method")
     parser.add_argument("-o", "--output", metavar="ROWS.jsonl")
     args = parser.parse_args()

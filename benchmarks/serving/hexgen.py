@@ -48,7 +48,7 @@ class Search:
         return Individual(sum(self.best_of(group) for group in kept), kept)
 
     def run(self, population: int = 40, generations: int = 300) -> Individual:
-        """The best division that was found."""
+        """The best division found."""
         alive = [self.first() for _ in range(population)]
         for _ in range(generations):
             children = [self.mutated(alive[self.rng.integers(len(alive))]) for _ in range(population)]
@@ -79,7 +79,7 @@ class Search:
         return self.individual([*groups, *self.swapped(first, second)])
 
     def swapped(self, first: Group, second: Group) -> tuple[Group, Group]:
-        """A GPU of each goes to the other."""
+        """Swaps one GPU of each group."""
         a, b = (self.rng.choice(np.repeat(np.arange(len(group)), group)) for group in (first, second))
         left, right = list(first), list(second)
         left[a], right[a] = left[a] - 1, right[a] + 1

@@ -188,7 +188,7 @@ def summary(name: str, values: list[Any]) -> None:
 
 
 def against_data_centre(setting: Setting, kind: str, field: str) -> float:
-    """Means over types of a field per $/h: of this kind of GPU over data-centre GPUs."""
+    """Mean of a field per $/h over the GPU types of a kind, divided by that of data-centre GPUs."""
     mean = {
         of: statistics.mean(
             getattr(gpu, field) / gpu.price for name, gpu in setting.gpus.items() if KIND[name] == of
@@ -199,7 +199,7 @@ def against_data_centre(setting: Setting, kind: str, field: str) -> float:
 
 
 def inputs(run: Run, smoke: bool) -> None:
-    """Tables 1, 4 and 5, as the other parts take them."""
+    """Prints tables 1, 4 and 5, the inputs of the other parts."""
     print("\nTable 1: TFLOPS, GB/s, GB, $/h; link and network GB/s")
     for gpu in run.setting.types:
         print(f"  {gpu.name:<6} {gpu.tflops:7.1f} {gpu.bandwidth_gb_s:7.0f} {gpu.memory_gb:5.0f} "
