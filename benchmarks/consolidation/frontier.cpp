@@ -12,7 +12,6 @@
 
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/milp/clp.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>
@@ -34,24 +33,21 @@ int main(int argc, char** argv) {
     bench::CommandLine line("Compares frontiers with the bounds and with the paper's algorithm.", argc, argv);
     bench::Runs runs{.seeds = {1, 2, 3}};
     if (line.smoke()) runs.nodes = 500, runs.seeds = {1};
-    bool lp = false, own = false;
+    bool own = false;
     con::FrontierOptions options;
     runs.options(line);
-    line.flag("--lp", lp, "the LP's bound instead of the counting one");
     line.flag("--own", own, "a separate search at the price of every point");
     line.option("--points", options.points, "about how many plans a frontier has");
     line.read();
     options.threads = runs.threads;
     own = own || line.smoke();
-    Context context;
-    if (lp) options.bound_method = con::BoundMethod::lp, context.lp = milp::clp();
     std::printf("| scenario | seed | points | s | gap at 25 %% | at 50 %% | at 75 %% | at 100 %% | ipc's "
                 "gap closed | fewer moves | any plan | separate search better |\n"
                 "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     bool all_valid = true;
     runs.each([&](const auto& scenario, std::uint64_t seed, const ClusterSpec& spec, const Cluster& cluster) {
         con::Frontier frontier;
-        const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options, context); });
+        const double time_s = bench::seconds([&] { frontier = con::frontier(cluster, options); });
         if (frontier.points.empty()) return;
         for (const auto& point : frontier.points)
             all_valid = all_valid && verify::plan(spec, to_spec(point.result.plan, cluster)).ok;
