@@ -8,7 +8,7 @@
 BUILD (default: build/release) must hold bench_consolidation_quality and bench_consolidation_clear. Each row
 of the file is one plan. It has the scenario, nodes and seed of the cluster, the algorithm, the number of
 nodes to clear (empty if none were given), and the hash. Plans do not depend on the compiler or the number of
-threads, so one file serves all builds. All cases take about 10 minutes of one processor, the quick ones some
+threads, so one file serves all builds. All cases take about 8 minutes of one processor, the quick ones some
 seconds.
 """
 
