@@ -1,0 +1,289 @@
+"""GPUs through NVML, by nvidia-ml-py: instances, memory, counters of PCIe and NVLink."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from .._optional import require
+from ..errors import BackendError
+from ._failures import Failure
+from ._mig import MigBackend, Row
+from ._places import Instance, profiles
+
+T = TypeVar("T")
+
+_CODES = {
+    1: "invalid_state",  # UNINITIALIZED
+    3: "not_supported",
+    4: "no_permission",
+    6: "not_found",
+    10: "timeout",
+    13: "not_supported",  # FUNCTION_NOT_FOUND
+    15: "gpu_is_lost",
+    16: "reset_required",
+    17: "no_permission",  # OPERATING_SYSTEM: the device is blocked, as by a control group
+    19: "in_use",
+    20: "insufficient_resources",  # MEMORY
+    23: "insufficient_resources",
+    25: "not_supported",  # ARGUMENT_VERSION_MISMATCH
+    26: "not_supported",  # DEPRECATED
+    28: "not_found",  # GPU_NOT_FOUND
+    29: "invalid_state",
+}
+INVALID_ARGUMENT = 2
+MOST_GPU_INSTANCES, MOST_COMPUTE_INSTANCES, MOST_PLACEMENTS = 32, 16, 32
+GPU_PROFILES, COMPUTE_PROFILES = 18, 10
+# Profiles of compute instances by slices; 7 is one slice with media engines.
+_COMPUTE_PROFILE = {1: 0, 2: 1, 3: 2, 4: 3, 6: 6, 7: 4, 8: 5}
+_COMPUTE_MEDIA = 7
+
+
+class Nvml:
+    """The driver's library. A call that fails raises `Failure`. Calls have no time limit: a driver that hangs holds the caller.
+
+    Functions that change the MIG mode or reset a GPU are never called.
+    """
+
+    def __init__(self) -> None:
+        """Raises BackendError without nvidia-ml-py, without the library, or if it does not start."""
+        self.api = require("pynvml", "host")
+        try:
+            self.api.nvmlInit()
+        except self.api.NVMLError as error:
+            raise BackendError(f"NVML does not start: {error}") from None
+        self._profiles: dict[int, dict[int, Any]] = {}
+
+    def close(self) -> None:
+        try:
+            self.api.nvmlShutdown()
+        except self.api.NVMLError:
+            return
+
+    def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        """Calls a function of NVML by name. A driver that lacks it does not support it."""
+        try:
+            return getattr(self.api, function)(*arguments, **keywords)
+        except self.api.NVMLError as error:
+            raise Failure(_CODES.get(int(error.value), "unknown"), f"{function}: {error}") from None
+        except AttributeError:
+            raise Failure("not_supported", function) from None
+
+    def find(self, gpu: int | str) -> Any:
+        """A GPU by index, or by PCI address, which stays the same over boots."""
+        if isinstance(gpu, int):
+            return self.call("nvmlDeviceGetHandleByIndex", gpu)
+        return self.call("nvmlDeviceGetHandleByPciBusId", gpu.encode())
+
+    def mig_mode(self, gpu: Any) -> tuple[bool, bool]:
+        """Whether MIG is on, and whether that is about to change."""
+        now, later = self.call("nvmlDeviceGetMigMode", gpu)
+        return now == 1, now != later
+
+    def profiles(self, gpu: Any) -> dict[int, Any]:
+        """The profiles of GPU instances as the driver has them, by NVML's number. They do not change, so they are kept."""
+        key = ctypes.cast(gpu, ctypes.c_void_p).value or 0
+        if key not in self._profiles:
+            found = self._each(GPU_PROFILES, lambda k: self._versions("nvmlDeviceGetGpuInstanceProfileInfo", gpu, k))
+            if not found:
+                raise Failure("not_supported", "no profiles of GPU instances")
+            self._profiles[key] = found
+        return self._profiles[key]
+
+    def placements(self, gpu: Any, profile: Any) -> tuple[list[int], int]:
+        """The first memory slices where a profile may start, and how many it occupies."""
+        found = (self.api.c_nvmlGpuInstancePlacement_t * MOST_PLACEMENTS)()
+        count = ctypes.c_uint(MOST_PLACEMENTS)
+        self.call("nvmlDeviceGetGpuInstancePossiblePlacements", gpu, profile.id, found, ctypes.byref(count))
+        starts = [found[k].start for k in range(count.value)]
+        return starts, found[0].size if starts else 0
+
+    def instances(self, gpu: Any) -> list[Row]:
+        out = []
+        for profile in self.profiles(gpu).values():
+            if profile.instanceCount > MOST_GPU_INSTANCES:
+                raise Failure("invalid_state", f"profile {profile.id} has {profile.instanceCount} instances")
+            found = (self.api.c_nvmlGpuInstance_t * MOST_GPU_INSTANCES)()
+            count = ctypes.c_uint(0)
+            self.call("nvmlDeviceGetGpuInstances", gpu, profile.id, found, ctypes.byref(count))
+            for k in range(count.value):
+                out.append(self.row(found[k]))
+        return out
+
+    def row(self, instance: Any) -> Row:
+        info = self.call("nvmlGpuInstanceGetInfo", instance)
+        return Row(info.profileId, info.id, info.placement.start, info.placement.size)
+
+    def create_instance(self, gpu: Any, profile_id: int, start: int, size: int) -> int:
+        """A GPU instance without a compute instance. Returns its id."""
+        place = self.api.c_nvmlGpuInstancePlacement_t(start, size)
+        made = self.call("nvmlDeviceCreateGpuInstanceWithPlacement", gpu, profile_id, ctypes.byref(place))
+        return self.row(made).id
+
+    def instance(self, gpu: Any, number: int) -> Any:
+        return self.call("nvmlDeviceGetGpuInstanceById", gpu, number)
+
+    def destroy_instance(self, gpu: Any, number: int) -> None:
+        self.call("nvmlGpuInstanceDestroy", self.instance(gpu, number))
+
+    def compute_instances(self, gpu: Any, number: int) -> list[Any]:
+        """All compute instances of a GPU instance, whatever their profiles."""
+        instance = self.instance(gpu, number)
+        out = []
+        infos = self._each(COMPUTE_PROFILES, lambda k: self._compute_profile(instance, k))
+        for info in infos.values():
+            if info.instanceCount > MOST_COMPUTE_INSTANCES:
+                raise Failure("invalid_state", f"profile {info.id} has {info.instanceCount} compute instances")
+            found = (self.api.c_nvmlComputeInstance_t * MOST_COMPUTE_INSTANCES)()
+            count = ctypes.c_uint(0)
+            try:
+                arguments = (instance, info.id, found, ctypes.byref(count))
+                self.call("nvmlGpuInstanceGetComputeInstances", *arguments)
+            except Failure as failure:
+                if failure.status not in ("not_supported", "not_found"):
+                    raise
+                continue
+            out += [found[k] for k in range(min(count.value, MOST_COMPUTE_INSTANCES))]
+        return out
+
+    def create_compute_instance(self, gpu: Any, number: int, slices: int, media: bool) -> None:
+        """A compute instance with all slices of the GPU instance."""
+        instance = self.instance(gpu, number)
+        wanted = [_COMPUTE_MEDIA] if media and slices == 1 else []
+        wanted += [_COMPUTE_PROFILE[slices]] if slices in _COMPUTE_PROFILE else []
+        for k in wanted:
+            try:
+                info = self._compute_profile(instance, k)
+            except Failure as failure:
+                if failure.status not in ("not_supported", "not_found"):
+                    raise
+                continue
+            self.call("nvmlGpuInstanceCreateComputeInstance", instance, info.id)
+            return
+        raise Failure("not_supported", f"no compute instance of {slices} slices")
+
+    def destroy_compute_instances(self, gpu: Any, number: int) -> None:
+        for one in self.compute_instances(gpu, number):
+            self.call("nvmlComputeInstanceDestroy", one)
+
+    def memory_used(self, gpu: Any) -> dict[tuple[int, int], float | str]:
+        """MiB that are not free, by profile id and first slice, for each instance with a MIG device."""
+        out: dict[tuple[int, int], float | str] = {}
+        for k in range(self.call("nvmlDeviceGetMaxMigDeviceCount", gpu)):
+            try:
+                device = self.call("nvmlDeviceGetMigDeviceHandleByIndex", gpu, k)
+            except Failure as failure:
+                if failure.status == "not_found":  # indices have gaps
+                    continue
+                raise
+            row = self.row(self.instance(gpu, self.call("nvmlDeviceGetGpuInstanceId", device)))
+            try:
+                out[row.profile_id, row.start] = self._used(device)
+            except Failure as failure:
+                out[row.profile_id, row.start] = failure.status
+        return out
+
+    def pcie_bytes(self, gpu: Any) -> float:
+        """Bytes sent and received over PCIe since some time in the past, by the whole GPU."""
+        names = ("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", "NVML_FI_DEV_PCIE_COUNT_RX_BYTES")
+        return sum(self.field_values(gpu, [getattr(self.api, name) for name in names]))
+
+    def field_values(self, gpu: Any, fields: Sequence[Any]) -> list[float]:
+        out = []
+        for value in self.call("nvmlDeviceGetFieldValues", gpu, list(fields)):
+            # Each has its own result, also if the call as a whole succeeds.
+            if value.nvmlReturn != 0:
+                raise Failure(_CODES.get(value.nvmlReturn, "unknown"), f"field {value.fieldId}")
+            union = {1: "uiVal", 2: "ulVal", 3: "ullVal"}.get(value.valueType)
+            if union is None:
+                raise Failure("not_supported", f"field {value.fieldId}")
+            out.append(float(getattr(value.value, union)))
+        return out
+
+    def pcie_rate(self, gpu: Any) -> float:
+        """The same as bytes per second, over the last 20 ms, for a GPU without the counter."""
+        return sum(1000.0 * self.call("nvmlDeviceGetPcieThroughput", gpu, counter) for counter in (0, 1))
+
+    def pcie_replays(self, gpu: Any) -> float:
+        return float(self.call("nvmlDeviceGetPcieReplayCounter", gpu))
+
+    def _used(self, device: Any) -> float:
+        try:
+            memory = self.call("nvmlDeviceGetMemoryInfo", device, version=self.api.nvmlMemory_v2)
+        except Failure as failure:
+            if failure.status != "not_supported":
+                raise
+            memory = self.call("nvmlDeviceGetMemoryInfo", device)
+        if memory.total == 0 or memory.free > memory.total:
+            raise Failure("invalid_state", "memory")
+        return float(memory.total - memory.free) / (1 << 20)
+
+    def _compute_profile(self, instance: Any, k: int) -> Any:
+        return self._versions("nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, k, 0)
+
+    def _versions(self, function: str, *arguments: Any) -> Any:
+        """A call that asks for a profile by its number. Drivers older than that number call it invalid."""
+        for version in (2, 1):
+            try:
+                return getattr(self.api, function)(*arguments, version=version)
+            except self.api.NVMLError as error:
+                code = int(error.value)
+                if version == 2 and _CODES.get(code) == "not_supported" and code != 3:
+                    continue  # the function of this version is missing
+                status = "not_found" if code == INVALID_ARGUMENT else _CODES.get(code, "unknown")
+                raise Failure(status, f"{function}: {error}") from None
+        raise Failure("not_supported", function)
+
+    def _each(self, count: int, ask: Callable[[int], T]) -> dict[int, T]:
+        """The answers for the numbers that the GPU has."""
+        out = {}
+        for k in range(count):
+            try:
+                out[k] = ask(k)
+            except Failure as failure:
+                if failure.status not in ("not_supported", "not_found"):
+                    raise
+        return out
+
+
+class NvmlMig(MigBackend):
+    """GPU instances by NVML. `handles`: of `Nvml.find`, by the host's GPU."""
+
+    name = "nvml"
+
+    def __init__(self, nvml: Nvml, devices: Sequence[str], handles: Sequence[Any], owned: Iterable[Instance] = ()) -> None:
+        super().__init__(devices, owned)
+        self._nvml = nvml
+        self._handles = handles
+
+    def memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
+        keys = {profile.id: key for key, profile in profiles(self.devices[gpu]).items()}
+        found = self._nvml.memory_used(self._handles[gpu])
+        return {Instance(gpu, keys[number], start): mib for (number, start), mib in found.items() if number in keys}
+
+    def memory_shortfall(self, gpu: int) -> float:
+        ours = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
+        found = self._nvml.profiles(self._handles[gpu]).values()
+        return max([0.0, *(float(ours[one.id] - one.memorySizeMB) for one in found if one.id in ours)])
+
+    def _rows(self, gpu: int) -> list[Row]:
+        return self._nvml.instances(self._handles[gpu])
+
+    def _make(self, new: Instance) -> tuple[str, set[int]]:
+        profile = profiles(self.devices[new.gpu])[new.profile]
+        try:
+            made = self._nvml.create_instance(self._handles[new.gpu], profile.id, new.slice, profile.memory_slices)
+        except Failure as failure:
+            return failure.status, set()
+        return "ok", {made}
+
+    def _give_compute(self, instance: Instance, number: int) -> None:
+        gpu = self._handles[instance.gpu]
+        if not self._nvml.compute_instances(gpu, number):
+            profile = profiles(self.devices[instance.gpu])[instance.profile]
+            self._nvml.create_compute_instance(gpu, number, profile.compute_slices, profile.media)
+
+    def _remove(self, gpu: int, number: int) -> None:
+        self._nvml.destroy_compute_instances(self._handles[gpu], number)
+        self._nvml.destroy_instance(self._handles[gpu], number)
