@@ -50,6 +50,14 @@ void bind_records(py::module_& m) {
     define_record(place);
     py::class_<NamedAnswer> answer(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
     define_record(answer);
+    answer.def(
+        "rejected",
+        [](NamedAnswer self) {
+            self.verdict = control::AdmissionVerdict::rejected;
+            self.place.reset();
+            return self;
+        },
+        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.").c_str());
 }
 
 }  // namespace

@@ -1,5 +1,20 @@
 """The tail-latency controller on this machine, which reads its signals and acts on its GPUs. Experimental."""
 
-from ._core.host import LiveController, RunRequests, run
+from ._controller import Controller
+from ._discover import Gpu, Machine, discover
+from ._failures import UnknownState
+from ._journal import Journal, Lease, TenantEntry
+from ._places import Configuration, Instance
 
-__all__ = ["LiveController", "RunRequests", "run"]
+__all__ = [
+    "Configuration",
+    "Controller",
+    "Gpu",
+    "Instance",
+    "Journal",
+    "Lease",
+    "Machine",
+    "TenantEntry",
+    "UnknownState",
+    "discover",
+]

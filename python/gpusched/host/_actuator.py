@@ -433,5 +433,3 @@ class Actuator:
         if backend.refused:
             entry.pending = None  # a restart must not take the other one's instance for the tenant's
         return end
-
-

@@ -42,9 +42,7 @@ def _stands(backend: MigBackend, instance: Instance) -> bool | None:
         return None
 
 
-def replace_instance(
-    backend: MigBackend, before: Configuration, after: Configuration, switch_over: TenantMove, wait: Wait
-) -> Outcome:
+def replace_instance(backend: MigBackend, before: Configuration, after: Configuration, switch_over: TenantMove, wait: Wait) -> Outcome:
     """Replaces a tenant's own instance, and nothing else.
 
     The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first. If a step
@@ -144,10 +142,7 @@ def resume_obstacle(backend: MigBackend, name: str, entry: TenantEntry) -> str:
         if instance is places[0] and not stands:
             return f"{name!r}: its instance, {instance}, does not stand"
         if instance is not places[0] and stands:
-            return (
-                f"{name!r}: {instance}, where it was to go, stands as well: "
-                "remove it, or start the controller again, which does"
-            )
+            return f"{name!r}: {instance}, where it was to go, stands as well: remove it, or start the controller again, which does"
     return ""
 
 

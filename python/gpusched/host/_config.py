@@ -245,9 +245,7 @@ def _check(live: Live, host: Mapping[str, Any], problems: list[str]) -> None:
     if live.pci and len(live.pci) != gpus:
         problems.append(f"/live/pci: {len(live.pci)} elements; expected one per GPU: {gpus}")
     if len(live.numa_disks) > host["numa_nodes"]:
-        problems.append(
-            f"/live/numa_disks: {len(live.numa_disks)} elements; expected at most one per NUMA node: {host['numa_nodes']}"
-        )
+        problems.append(f"/live/numa_disks: {len(live.numa_disks)} elements; expected at most one per NUMA node: {host['numa_nodes']}")
     if len(live.root_nics) > roots:
         problems.append(f"/live/root_nics: {len(live.root_nics)} elements; expected at most one per PCIe root: {roots}")
 

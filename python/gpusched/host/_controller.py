@@ -14,7 +14,7 @@ from .. import control
 from ..errors import BackendError, InvalidInput
 from . import _files, _service
 from ._actuator import Actuator, Mps, hook_arguments, hook_failure
-from ._config import Given, Live, read_document, read_live
+from ._config import Given, read_document, read_live
 from ._failures import Failure, UnknownState, attempt
 from ._journal import Journal
 from ._mig import MemoryMeter, MigBackend, NoMig
@@ -44,9 +44,7 @@ class Controller:
         self._flags: dict[str, bool] = self._config["flags"]
         self._options: dict[str, Any] = self._config["options"]
         self._devices = [gpu["device"] for gpu in self._config["host"]["gpus"]]
-        self._starts = {
-            one["name"]: Configuration.read(one["start"]) for one in self._config["host"]["tenants"] if one["protected"]
-        }
+        self._starts = {one["name"]: Configuration.read(one["start"]) for one in self._config["host"]["tenants"] if one["protected"]}
         self._queue = control.AdmissionQueue(self._live.admission_capacity)
         self._answers: list[control.AdmissionAnswer] = []
         self._lines: list[str] = []
@@ -313,7 +311,10 @@ class Controller:
     # ---- windows ----
 
     def step(self) -> list[str]:
-        """One window: reads it, decides, writes the audit line, then acts. Returns lines: transitions with reasons, actions and their ends."""
+        """One window: reads it, decides, writes the audit line, then acts.
+
+        Returns lines: transitions with reasons, actions and how they ended.
+        """
         started = self._started_lines()
         observation, seconds = self.observe()
         self._decide(observation, seconds)
@@ -402,12 +403,18 @@ class Controller:
             tell(line)
         _service.notify(READY="1", STATUS="controlling")
         try:
-            return self._loop(windows, tell)
-        finally:
-            _service.notify(STOPPING="1")
-            for line in self.release():
-                tell(line)
-            self.close()
+            done = self._loop(windows, tell)
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first failure is the one to report
+                self._end(tell)
+            raise
+        self._end(tell)
+        return done
+
+    def _end(self, tell: Callable[[str], object]) -> None:
+        _service.notify(STOPPING="1")
+        for line in self.release():
+            tell(line)
 
     def _loop(self, windows: int | None, tell: Callable[[str], object]) -> int:
         period = float(self._options["window_s"])
@@ -479,6 +486,16 @@ class Controller:
             os.close(lock)
         self._locks = []
         self._core = None
+
+    def __enter__(self) -> Controller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError):  # the configuration was refused
+            self.close()
 
     # ---- an operator ----
 

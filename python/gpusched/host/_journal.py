@@ -18,15 +18,6 @@ from ._places import Configuration, Instance, profiles
 APPLICATION_ID = 0x67707363  # "gpsc"
 VERSION = 1
 
-_TABLES = """
-CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE tenants (name TEXT PRIMARY KEY, now TEXT NOT NULL, pending TEXT, switched INTEGER NOT NULL,
-                      drained INTEGER NOT NULL, cpuset TEXT);
-CREATE TABLE leases (tenant TEXT NOT NULL, file TEXT NOT NULL, before TEXT NOT NULL);
-CREATE TABLE program (process INTEGER NOT NULL, started REAL NOT NULL);
-"""
-
-
 @dataclass
 class TenantEntry:
     """A protected tenant in the journal."""
@@ -91,27 +82,15 @@ class Journal:
 
     def save(self) -> None:
         """Brings the contents to the disk. Raises `Failure`; the file is unchanged then."""
-        if self._database is None:
+        if self._database is None or self.read_only:
             raise Failure("no_permission", f"{self.path} is open for reading only")
         if self._contents == self._saved:
             return
-        now = self._contents
-        state = {"boot": now.boot, "carryover": json.dumps(now.carryover), "carryover_s": repr(now.carryover_s)}
-        tenants = [
-            (name, _text(t.now), t.pending and _text(t.pending), t.switched, t.drained, t.cpuset)
-            for name, t in now.tenants.items()
-        ]
         try:
-            with self._transaction(self._database) as database:
-                for table in ("state", "tenants", "leases"):
-                    database.execute(f"DELETE FROM {table}")
-                database.executemany("INSERT INTO state VALUES (?, ?)", state.items())
-                database.executemany("INSERT INTO tenants VALUES (?, ?, ?, ?, ?, ?)", tenants)
-                rows = [(lease.tenant, lease.file, lease.before) for lease in now.leases]
-                database.executemany("INSERT INTO leases VALUES (?, ?, ?)", rows)
+            self._write("contents", asdict(self._contents))
         except sqlite3.Error as error:
             raise Failure(_status(error), f"{self.path}: {error}") from None
-        self._saved = copy.deepcopy(now)
+        self._saved = copy.deepcopy(self._contents)
 
     def restore(self, call: Callable[[], None]) -> None:
         """Calls a function. If it raises, the contents in memory are those of before."""
@@ -169,20 +148,14 @@ class Journal:
 
     def note_program(self, process: int, started: float) -> None:
         """Keeps which program runs; 0 for none. A note that cannot be written is missing: the start time settles it."""
-        if self._database is None:
-            return
-        with contextlib.suppress(sqlite3.Error), self._transaction(self._database) as database:
-            database.execute("DELETE FROM program")
-            if process:
-                database.execute("INSERT INTO program VALUES (?, ?)", (process, started))
+        with contextlib.suppress(sqlite3.Error):
+            self._write("program", [process, started])
 
     def program(self) -> tuple[int, float]:
         """The program that was noted last, and when it was started; 0 for none."""
-        if self._database is None:
-            return 0, 0.0
         with self._explained():
-            row = self._database.execute("SELECT process, started FROM program").fetchone()
-        return (int(row[0]), float(row[1])) if row else (0, 0.0)
+            process, started = self._read("program") or (0, 0.0)
+            return int(process), float(started)
 
     def close(self) -> None:
         if self._database is not None:
@@ -238,11 +211,11 @@ class Journal:
         tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application == 0 and tables == 0:
             if not self.read_only:
-                with self._transaction(self._database) as database:
-                    for statement in _TABLES.split(";")[:-1]:
-                        database.execute(statement)
-                    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    database.execute(f"PRAGMA user_version = {VERSION}")
+                # One transaction: a process that dies here leaves an empty file.
+                self._database.executescript(
+                    f"BEGIN; CREATE TABLE journal (key TEXT PRIMARY KEY, value TEXT NOT NULL); "
+                    f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+                )
             return False
         if application != APPLICATION_ID:
             raise BackendError(f"{self.path} is a database of another program, no journal of gpusched")
@@ -253,23 +226,27 @@ class Journal:
         return True
 
     def _load(self) -> None:
-        assert self._database is not None
-        state = dict(self._database.execute("SELECT key, value FROM state"))
-        if not state:
+        document = self._read("contents")
+        if document is None:
             return
-        try:
-            contents = _Contents(
-                boot=state["boot"], carryover=json.loads(state["carryover"]), carryover_s=float(state["carryover_s"])
-            )
-            for name, now, pending, switched, drained, cpuset in self._database.execute("SELECT * FROM tenants"):
-                contents.tenants[name] = TenantEntry(
-                    _configuration(now), pending and _configuration(pending), bool(switched), bool(drained), cpuset
-                )
-        except (KeyError, ValueError, TypeError) as error:
-            raise BackendError(f"{self.path}: cannot be read: {error}") from None
-        contents.leases = [Lease(*row) for row in self._database.execute("SELECT * FROM leases")]
-        self._contents = contents
-        self._saved = copy.deepcopy(contents)
+        tenants = {}
+        for name, one in document["tenants"].items():
+            pending = one["pending"] and _configuration(one["pending"])
+            tenants[name] = TenantEntry(**{**one, "now": _configuration(one["now"]), "pending": pending})
+        leases = [Lease(**one) for one in document["leases"]]
+        self._contents = _Contents(**{**document, "tenants": tenants, "leases": leases})
+        self._saved = copy.deepcopy(self._contents)
+
+    def _read(self, key: str) -> Any:
+        if self._database is None:
+            return None
+        row = self._database.execute("SELECT value FROM journal WHERE key = ?", (key,)).fetchone()
+        return row and json.loads(row[0])
+
+    def _write(self, key: str, value: Any) -> None:
+        assert self._database is not None
+        # In autocommit mode a statement is a transaction.
+        self._database.execute("REPLACE INTO journal VALUES (?, ?)", (key, json.dumps(value)))
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -277,31 +254,14 @@ class Journal:
             yield
         except OSError as error:
             raise BackendError(f"{self.path}: cannot be opened: {error.strerror}") from None
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
             raise BackendError(f"{self.path}: cannot be read: {error}") from None
 
-    @staticmethod
-    @contextlib.contextmanager
-    def _transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            yield database
-            database.execute("COMMIT")
-        except BaseException:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
 
-
-def _text(place: Configuration) -> str:
-    return json.dumps(asdict(place))
-
-
-def _configuration(text: str) -> Configuration:
-    place = Configuration(**json.loads(text))
-    numbers = (place.gpu, place.slice, place.quota_percent)
-    if not all(type(number) is int for number in numbers) or not isinstance(place.profile, str):
-        raise ValueError(f"no configuration: {text}")
+def _configuration(document: Mapping[str, Any]) -> Configuration:
+    place = Configuration(**document)
+    if not all(type(number) is int for number in (place.gpu, place.slice, place.quota_percent)):
+        raise ValueError(f"no configuration: {document}")
     return place
 
 

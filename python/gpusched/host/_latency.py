@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import itertools
 import math
 import os
 import socket
+import socketserver
 import stat
 import threading
 import urllib.request
@@ -25,6 +28,7 @@ WINDOWS = 3  # quantiles are over the samples of so many windows
 QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 MOST_MS = 1e7
 MOST_LINE = 256
+MOST_ARRIVALS = 1_000_000_000
 MOST_SAMPLES = 1_000_000  # that a window keeps
 MOST_DATAGRAM = 65536
 MOST_DATAGRAMS = 100_000  # that wait for the end of a window
@@ -65,43 +69,34 @@ class Lines:
     def __init__(self, tau_ms: float) -> None:
         self._tau_ms = tau_ms
         self._rest = b""
-        self._cut = False  # the rest belongs to a line that is too long
         self._now = Window()
         self._samples: list[float] = []
         self._past: deque[np.ndarray[Any, Any]] = deque(maxlen=WINDOWS)
 
     def feed(self, text: bytes) -> None:
         """Takes a piece of the text; a line is complete with its newline."""
-        if self._cut:
-            _, newline, text = text.partition(b"\n")
-            if not newline:
-                return
-            self._cut = False
         *lines, self._rest = (self._rest + text).split(b"\n")
+        for line in lines:
+            self._take(line)
         if len(self._rest) > MOST_LINE:
-            self.cut_line()
-            self._cut = True
-        self._take(lines)
+            self._rest = self._rest[: MOST_LINE + 1]  # the line is too long, however it ends
 
     def end_line(self) -> None:
         """Ends a line that will not go on, as at the end of a datagram."""
-        self._take([self._rest])
-        self.drop_line()
+        self._take(self._rest)
+        self._rest = b""
 
     def drop_line(self) -> None:
         """Forgets the beginning of a line whose end is lost."""
-        self._rest, self._cut = b"", False
+        self._rest = b""
 
-    def cut_line(self) -> None:
-        """The same, and counts it as one that could not be read."""
-        self._now.ignored += 1
-        self.drop_line()
+    def ignore(self, count: int = 1) -> None:
+        self._now.ignored += count
 
     def end_window(self, known: bool) -> Window:
         out = self._now
         out.known = known
-        samples = np.array(self._samples)
-        self._past.append(samples)
+        self._past.append(np.array(self._samples))
         values = np.concatenate(self._past)
         if values.size:
             ranks = {name: max(math.ceil(q * values.size), 1) - 1 for name, q in QUANTILES.items()}
@@ -111,45 +106,25 @@ class Lines:
         self._now = Window(arrived=None if out.arrived is None else 0)
         return out
 
-    def _take(self, lines: list[bytes]) -> None:
-        plain = [line for line in lines if line and b"+" not in line]
+    def _take(self, line: bytes) -> None:
+        word = line.strip()
         try:
-            # Most windows hold nothing but numbers and arrivals.
-            values = [float(line) for line in plain]
-            if any(b"_" in line or len(line) > MOST_LINE for line in plain):
+            if len(line) > MOST_LINE:
                 raise ValueError
-            if not all(0 <= value <= MOST_MS for value in values):
-                raise ValueError
-            others = [line for line in lines if b"+" in line]
+            if word[:1] == b"+":
+                if not word[1:].isdigit() or int(word) > MOST_ARRIVALS:
+                    raise ValueError
+                self._now.arrived = (self._now.arrived or 0) + int(word)
+            elif word:
+                value = float(word)
+                if not 0 <= value <= MOST_MS:
+                    raise ValueError
+                self._now.count += 1
+                self._now.misses += value > self._tau_ms
+                if len(self._samples) < MOST_SAMPLES:
+                    self._samples.append(value)
         except ValueError:
-            values, others = [], lines
-        values += [value for line in others if (value := self._number(line)) is not None]
-        self._now.count += len(values)
-        self._now.misses += sum(value > self._tau_ms for value in values)
-        self._samples += values[: MOST_SAMPLES - len(self._samples)]
-
-    def _number(self, line: bytes) -> float | None:
-        """The latency of a line, which may also be empty, report arrivals or be unreadable."""
-        words = line.split()
-        if not words:
-            return None
-        if len(words) == 1 and words[0][:1] == b"+":
-            self._arrive(words[0][1:])
-            return None
-        try:
-            value = float(words[0]) if len(words) == 1 and len(line) <= MOST_LINE and b"_" not in line else math.nan
-        except ValueError:
-            value = math.nan
-        if 0 <= value <= MOST_MS:
-            return value
-        self._now.ignored += 1
-        return None
-
-    def _arrive(self, text: bytes) -> None:
-        if not text.isdigit() or len(text) > 10 or int(text) > 1_000_000_000:
             self._now.ignored += 1
-            return
-        self._now.arrived = (self._now.arrived or 0) + int(text)
 
 
 class LatencyFile(Source):
@@ -219,43 +194,34 @@ class LatencySocket(Source):
     def __init__(self, path: str, tau_ms: float) -> None:
         self._path = path
         self._lines = Lines(tau_ms)
-        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
         self._inode = 0
-        self._thread: threading.Thread | None = None
-        self._waiting: deque[tuple[bytes, bool]] = deque()
-        self._dropped = 0
         self._open()
 
     def window(self) -> Window:
-        if self._socket is None and not self._open():
-            return self._lines.end_window(False)
-        known = self._ours()
-        if not known:
-            self.close(remove=False)
-            known = self._open()
-        while self._waiting:
-            datagram, cut = self._waiting.popleft()
-            self._lines.feed(datagram)
-            if cut:
-                self._lines.cut_line()  # the rest may be the beginning of a number
-            else:
-                self._lines.end_line()
-        for _ in range(self._dropped):
-            self._lines.cut_line()
-        self._dropped = 0
+        if self._server is not None and not self._ours():
+            self.close()
+        known = self._server is not None or self._open()
+        while self._server is not None and self._server.waiting:
+            datagram = self._server.waiting.popleft()
+            self._lines.feed(datagram[:MOST_DATAGRAM])
+            if len(datagram) > MOST_DATAGRAM:  # the rest may be the beginning of a number
+                self._lines.drop_line()
+                self._lines.ignore()
+            self._lines.end_line()
+        if self._server is not None:
+            self._lines.ignore(self._server.dropped)
+            self._server.dropped = 0
         return self._lines.end_window(known)
 
-    def close(self, remove: bool = True) -> None:
-        if self._socket is None:
+    def close(self) -> None:
+        if self._server is None:
             return
-        if remove and self._ours():
+        if self._ours():
             os.unlink(self._path)
-        old, self._socket = self._socket, None
-        with contextlib.suppress(OSError):
-            old.shutdown(socket.SHUT_RDWR)  # wakes the thread
-        if self._thread is not None:
-            self._thread.join(1.0)
-        old.close()
+        self._server.shutdown()
+        self._server.server_close()
+        self._server = None
 
     def _ours(self) -> bool:
         with contextlib.suppress(OSError):
@@ -264,8 +230,7 @@ class LatencySocket(Source):
         return False
 
     def _open(self) -> bool:
-        new = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
+        with contextlib.suppress(OSError):
             # A file left by a process that is gone refuses. One that is served, or is no socket, stays.
             if os.path.lexists(self._path) and stat.S_ISSOCK(os.lstat(self._path).st_mode):
                 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
@@ -273,36 +238,43 @@ class LatencySocket(Source):
                         probe.connect(self._path)
                     except ConnectionRefusedError:
                         os.unlink(self._path)
-            new.bind(self._path)
+            self._server = _Server(self._path, socketserver.BaseRequestHandler)
             self._inode = os.stat(self._path).st_ino
             os.chmod(self._path, 0o666)
-        except OSError:
-            new.close()
-            return False
-        self._socket = new
-        self._thread = threading.Thread(target=self._receive, args=(new,), daemon=True)
-        self._thread.start()
-        return True
+            threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
+        return self._server is not None
 
-    def _receive(self, source: socket.socket) -> None:
-        while self._socket is source:
-            try:
-                datagram, _, flags, _ = source.recvmsg(MOST_DATAGRAM)
-            except OSError:
-                return
-            if self._socket is not source:
-                return
-            if len(self._waiting) < MOST_DATAGRAMS:
-                self._waiting.append((datagram, bool(flags & socket.MSG_TRUNC)))
-            else:
-                self._dropped += 1
+
+class _Server(socketserver.UnixDatagramServer):
+    """Keeps datagrams until the end of a window."""
+
+    max_packet_size = MOST_DATAGRAM + 1
+
+    def __init__(self, *arguments: Any) -> None:
+        self.waiting: deque[bytes] = deque()
+        self.dropped = 0
+        super().__init__(*arguments)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        if len(self.waiting) < MOST_DATAGRAMS:
+            self.waiting.append(request[0])
+        else:
+            self.dropped += 1
+        return False  # there is nothing to answer
 
 
 Histogram = dict[float, float]  # for each upper bound, how many are at or below it
 
 
-def _fits(buckets: Histogram) -> bool:
-    return len(buckets) >= 2 and buckets.get(math.inf, 0) > 0
+def _cumulative(buckets: Histogram) -> tuple[list[float], list[float]] | None:
+    """Bounds and counts in rising order; None without observations, with fewer than two buckets, or without +Inf.
+
+    A scrape may tear, so counts are made to never fall with the bound.
+    """
+    if len(buckets) < 2 or buckets.get(math.inf, 0) <= 0:
+        return None
+    bounds = sorted(buckets)
+    return bounds, list(itertools.accumulate((buckets[bound] for bound in bounds), max))
 
 
 def histogram_quantile(q: float, buckets: Histogram) -> float:
@@ -312,42 +284,34 @@ def histogram_quantile(q: float, buckets: Histogram) -> float:
     bound, that bound is the answer. NaN without observations, with fewer than two buckets, or without the bucket +Inf.
     Source: Prometheus' documentation of the query functions.
     """
-    if not _fits(buckets) or not 0 <= q <= 1:
+    found = _cumulative(buckets)
+    if found is None or not 0 <= q <= 1:
         return math.nan
-    rank = q * buckets[math.inf]
-    low = below = 0.0
-    first = True
-    for bound, raw in sorted(buckets.items()):
-        count = max(raw, below)  # a scrape may tear: counts never fall with the bound
-        if count >= rank and (count > 0 or first):
-            if math.isinf(bound):
-                return low
-            if (first and bound <= 0) or count <= below:
-                return bound
-            return low + (bound - low) * ((rank - below) / (count - below))
-        low, below, first = (low if math.isinf(bound) else bound), count, False
-    return low
+    bounds, counts = found
+    rank = q * counts[-1]
+    k = bisect.bisect_left(counts, rank)
+    low, below = (bounds[k - 1], counts[k - 1]) if k > 0 else (0.0, 0.0)
+    if math.isinf(bounds[k]):
+        return low
+    if (k == 0 and bounds[k] <= 0) or counts[k] <= below:
+        return bounds[k]
+    return low + (bounds[k] - low) * (rank - below) / (counts[k] - below)
 
 
 def histogram_count_below(value: float, buckets: Histogram) -> float:
     """How many are at or below a value, by the same rule. 0 for an empty histogram."""
-    if not _fits(buckets):
+    found = _cumulative(buckets)
+    if found is None:
         return 0.0
-    low = below = 0.0
-    first = True
-    for bound, raw in sorted(buckets.items()):
-        count = max(raw, below)
-        if bound == value:
-            return count
-        if bound > value:
-            # Above the last finite bound nothing is known: these count as above the value.
-            if math.isinf(bound):
-                return below
-            if first and bound <= 0:
-                return 0.0
-            return below if value <= low else below + (count - below) * (value - low) / (bound - low)
-        low, below, first = bound, count, False
-    return below
+    bounds, counts = found
+    k = bisect.bisect_left(bounds, value)
+    low, below = (bounds[k - 1], counts[k - 1]) if k > 0 else (0.0, 0.0)
+    if bounds[k] == value:
+        return counts[k]
+    # Above the last finite bound nothing is known: these count as above the value.
+    if math.isinf(bounds[k]) or (k == 0 and (bounds[k] <= 0 or value <= 0)):
+        return below
+    return below + (counts[k] - below) * (value - low) / (bounds[k] - low)
 
 
 def parse_histogram(text: str, metric: str, labels: Mapping[str, str]) -> tuple[dict[tuple[Any, ...], Histogram], int]:
@@ -368,7 +332,7 @@ def parse_histogram(text: str, metric: str, labels: Mapping[str, str]) -> tuple[
             bound, count = float(sample.labels["le"]), float(sample.value)
             if sample.name != name or math.isnan(bound) or not 0 <= count < math.inf:
                 raise ValueError(line)
-        except Exception:  # noqa: BLE001  the parser raises many kinds
+        except Exception:
             ignored += 1
             continue
         if any(sample.labels.get(key) != value for key, value in labels.items()):
@@ -452,7 +416,5 @@ class LatencyHistogram(Source):
         return text
 
     def _scrape(self) -> str:
-        with urllib.request.urlopen(self._where, timeout=self.TIMEOUT_S) as response:  # noqa: S310
+        with urllib.request.urlopen(self._where, timeout=self.TIMEOUT_S) as response:
             return str(response.read(_files.MOST_BYTES).decode("utf-8", "replace"))
-
-

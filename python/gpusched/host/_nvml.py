@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from .._optional import require
 from ..errors import BackendError
 from ._failures import Failure
 from ._mig import MigBackend, Row
 from ._places import Instance, profiles
-
-T = TypeVar("T")
 
 _CODES = {
     1: "invalid_state",  # UNINITIALIZED
@@ -34,7 +33,7 @@ _CODES = {
 }
 INVALID_ARGUMENT = 2
 MOST_GPU_INSTANCES, MOST_COMPUTE_INSTANCES, MOST_PLACEMENTS = 32, 16, 32
-GPU_PROFILES, COMPUTE_PROFILES = 18, 10
+GPU_PROFILES, COMPUTE_PROFILES = range(18), range(10)
 # Profiles of compute instances by slices; 7 is one slice with media engines.
 _COMPUTE_PROFILE = {1: 0, 2: 1, 3: 2, 4: 3, 6: 6, 7: 4, 8: 5}
 _COMPUTE_MEDIA = 7
@@ -53,7 +52,7 @@ class Nvml:
             self.api.nvmlInit()
         except self.api.NVMLError as error:
             raise BackendError(f"NVML does not start: {error}") from None
-        self._profiles: dict[int, dict[int, Any]] = {}
+        self._profiles: dict[int, list[Any]] = {}
 
     def close(self) -> None:
         try:
@@ -66,7 +65,8 @@ class Nvml:
         try:
             return getattr(self.api, function)(*arguments, **keywords)
         except self.api.NVMLError as error:
-            raise Failure(_CODES.get(int(error.value), "unknown"), f"{function}: {error}") from None
+            code = int(error.value)
+            raise Failure(_CODES.get(code, "unknown"), f"{function}: {error}", code) from None
         except AttributeError:
             raise Failure("not_supported", function) from None
 
@@ -81,14 +81,13 @@ class Nvml:
         now, later = self.call("nvmlDeviceGetMigMode", gpu)
         return now == 1, now != later
 
-    def profiles(self, gpu: Any) -> dict[int, Any]:
-        """The profiles of GPU instances as the driver has them, by NVML's number. They do not change, so they are kept."""
+    def profiles(self, gpu: Any) -> list[Any]:
+        """The profiles of GPU instances as the driver has them. They do not change, so they are kept."""
         key = ctypes.cast(gpu, ctypes.c_void_p).value or 0
         if key not in self._profiles:
-            found = self._each(GPU_PROFILES, lambda k: self._versions("nvmlDeviceGetGpuInstanceProfileInfo", gpu, k))
-            if not found:
+            self._profiles[key] = self._each(GPU_PROFILES, "nvmlDeviceGetGpuInstanceProfileInfo", gpu)
+            if not self._profiles[key]:
                 raise Failure("not_supported", "no profiles of GPU instances")
-            self._profiles[key] = found
         return self._profiles[key]
 
     def placements(self, gpu: Any, profile: Any) -> tuple[list[int], int]:
@@ -101,7 +100,7 @@ class Nvml:
 
     def instances(self, gpu: Any) -> list[Row]:
         out = []
-        for profile in self.profiles(gpu).values():
+        for profile in self.profiles(gpu):
             if profile.instanceCount > MOST_GPU_INSTANCES:
                 raise Failure("invalid_state", f"profile {profile.id} has {profile.instanceCount} instances")
             found = (self.api.c_nvmlGpuInstance_t * MOST_GPU_INSTANCES)()
@@ -131,19 +130,13 @@ class Nvml:
         """All compute instances of a GPU instance, whatever their profiles."""
         instance = self.instance(gpu, number)
         out = []
-        infos = self._each(COMPUTE_PROFILES, lambda k: self._compute_profile(instance, k))
-        for info in infos.values():
+        for info in self._each(COMPUTE_PROFILES, "nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, 0):
             if info.instanceCount > MOST_COMPUTE_INSTANCES:
                 raise Failure("invalid_state", f"profile {info.id} has {info.instanceCount} compute instances")
             found = (self.api.c_nvmlComputeInstance_t * MOST_COMPUTE_INSTANCES)()
             count = ctypes.c_uint(0)
-            try:
-                arguments = (instance, info.id, found, ctypes.byref(count))
-                self.call("nvmlGpuInstanceGetComputeInstances", *arguments)
-            except Failure as failure:
-                if failure.status not in ("not_supported", "not_found"):
-                    raise
-                continue
+            with self._absent():
+                self.call("nvmlGpuInstanceGetComputeInstances", instance, info.id, found, ctypes.byref(count))
             out += [found[k] for k in range(min(count.value, MOST_COMPUTE_INSTANCES))]
         return out
 
@@ -153,14 +146,9 @@ class Nvml:
         wanted = [_COMPUTE_MEDIA] if media and slices == 1 else []
         wanted += [_COMPUTE_PROFILE[slices]] if slices in _COMPUTE_PROFILE else []
         for k in wanted:
-            try:
-                info = self._compute_profile(instance, k)
-            except Failure as failure:
-                if failure.status not in ("not_supported", "not_found"):
-                    raise
-                continue
-            self.call("nvmlGpuInstanceCreateComputeInstance", instance, info.id)
-            return
+            for info in self._each([k], "nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, 0):
+                self.call("nvmlGpuInstanceCreateComputeInstance", instance, info.id)
+                return
         raise Failure("not_supported", f"no compute instance of {slices} slices")
 
     def destroy_compute_instances(self, gpu: Any, number: int) -> None:
@@ -171,12 +159,11 @@ class Nvml:
         """MiB that are not free, by profile id and first slice, for each instance with a MIG device."""
         out: dict[tuple[int, int], float | str] = {}
         for k in range(self.call("nvmlDeviceGetMaxMigDeviceCount", gpu)):
-            try:
+            device = None
+            with self._absent():  # indices have gaps
                 device = self.call("nvmlDeviceGetMigDeviceHandleByIndex", gpu, k)
-            except Failure as failure:
-                if failure.status == "not_found":  # indices have gaps
-                    continue
-                raise
+            if device is None:
+                continue
             row = self.row(self.instance(gpu, self.call("nvmlDeviceGetGpuInstanceId", device)))
             try:
                 out[row.profile_id, row.start] = self._used(device)
@@ -219,31 +206,22 @@ class Nvml:
             raise Failure("invalid_state", "memory")
         return float(memory.total - memory.free) / (1 << 20)
 
-    def _compute_profile(self, instance: Any, k: int) -> Any:
-        return self._versions("nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, k, 0)
+    @staticmethod
+    @contextlib.contextmanager
+    def _absent(code: int = 0) -> Iterator[None]:
+        """Ignores that the GPU does not have what was asked for."""
+        try:
+            yield
+        except Failure as failure:
+            if failure.status not in ("not_supported", "not_found") and (code == 0 or failure.code != code):
+                raise
 
-    def _versions(self, function: str, *arguments: Any) -> Any:
-        """A call that asks for a profile by its number. Drivers older than that number call it invalid."""
-        for version in (2, 1):
-            try:
-                return getattr(self.api, function)(*arguments, version=version)
-            except self.api.NVMLError as error:
-                code = int(error.value)
-                if version == 2 and _CODES.get(code) == "not_supported" and code != 3:
-                    continue  # the function of this version is missing
-                status = "not_found" if code == INVALID_ARGUMENT else _CODES.get(code, "unknown")
-                raise Failure(status, f"{function}: {error}") from None
-        raise Failure("not_supported", function)
-
-    def _each(self, count: int, ask: Callable[[int], T]) -> dict[int, T]:
-        """The answers for the numbers that the GPU has."""
-        out = {}
-        for k in range(count):
-            try:
-                out[k] = ask(k)
-            except Failure as failure:
-                if failure.status not in ("not_supported", "not_found"):
-                    raise
+    def _each(self, numbers: Iterable[int], function: str, of: Any, *more: Any) -> list[Any]:
+        """The profiles that exist of those with these numbers. Drivers older than a number call it invalid."""
+        out = []
+        for k in numbers:
+            with self._absent(INVALID_ARGUMENT):
+                out.append(self.call(function, of, k, *more, version=1))
         return out
 
 
@@ -264,7 +242,7 @@ class NvmlMig(MigBackend):
 
     def memory_shortfall(self, gpu: int) -> float:
         ours = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
-        found = self._nvml.profiles(self._handles[gpu]).values()
+        found = self._nvml.profiles(self._handles[gpu])
         return max([0.0, *(float(ours[one.id] - one.memorySizeMB) for one in found if one.id in ours)])
 
     def _rows(self, gpu: int) -> list[Row]:

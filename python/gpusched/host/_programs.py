@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
-import time
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import IO, Protocol
 
-from .._optional import require
 from ..errors import BackendError
 
 MOST_OUTPUT = 1 << 20
@@ -35,18 +33,18 @@ class Notes(Protocol):
 
 
 def started_at(process: int) -> float:
-    """When a process was started, in seconds since the epoch; 0 if it is not running."""
-    psutil = require("psutil", "host")
-    with contextlib.suppress(psutil.Error):
-        found = psutil.Process(process)
-        if found.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            return float(found.create_time())
-    return 0.0
+    """When a process was started, in ticks of the kernel; 0 if it is not running."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return 0.0 if fields[0] in "ZX" else float(fields[19])
 
 
 def is_running(process: int, started: float) -> bool:
     """Whether this process still runs. Another process with the same number, started later, does not count."""
-    return process > 0 and started > 0 and abs(started_at(process) - started) < 0.02
+    return process > 0 and started > 0 and started_at(process) == started
 
 
 def require_ends_of_programs() -> None:
@@ -73,79 +71,45 @@ class Programs:
         return self._left[0][0].pid if self._left else 0
 
     def run(self, arguments: Sequence[str], given: str = "") -> Result:
-        """Runs a program with `given` on its standard input, at most 4,096 bytes.
+        """Runs a program with `given` on its standard input.
 
-        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped.
-        Raises BackendError if the program cannot be started.
+        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A process that the
+        program leaves behind is not waited for. Raises BackendError if the program cannot be started.
         """
         require_ends_of_programs()
-        process = self._start(arguments, given.encode())
-        started = started_at(process.pid)
-        if self._notes is not None:
-            self._notes.note_program(process.pid, started)
-        result = self._wait(process)
-        if process.returncode is None:
-            self._left.append((process, started))
-        elif self._notes is not None:
-            self._notes.note_program(0, 0.0)
-        return result
+        with tempfile.TemporaryFile() as output:
+            process = self._start(arguments, output)
+            started = started_at(process.pid)
+            if self._notes is not None:
+                self._notes.note_program(process.pid, started)
+            timed_out = False
+            try:
+                process.communicate(given.encode(), self._limit_s)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                # A program that hangs in the kernel does not end.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE_S)
+            code = process.returncode
+            if code is None:
+                self._left.append((process, started))
+            elif self._notes is not None:
+                self._notes.note_program(0, 0.0)
+            output.seek(0)
+            text = output.read(MOST_OUTPUT).decode("utf-8", "backslashreplace")
+        return Result(128 + signal.SIGKILL if code is None else code if code >= 0 else 128 - code, text, timed_out)
 
-    def _start(self, arguments: Sequence[str], given: bytes) -> subprocess.Popen[bytes]:
-        source = subprocess.DEVNULL
-        if given:
-            # All of it fits into the pipe, so writing does not wait for the program.
-            source, end = os.pipe()
-            os.write(end, given[:4096])
-            os.close(end)
+    def _start(self, arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 list(arguments),
-                stdin=source,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=(self._held,) if self._held >= 0 else (),
                 start_new_session=True,  # the program and all that it starts can be killed together
             )
         except OSError as error:
             raise BackendError(f"{arguments[0]}: cannot be started: {error.strerror}") from None
-        finally:
-            if given:
-                os.close(source)
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> Result:
-        assert process.stdout is not None
-        result = Result()
-        output = bytearray()
-        pipe = process.stdout.fileno()
-        open_ = True
-
-        def take(seconds: float) -> bool:
-            nonlocal open_
-            if not select.select([pipe] if open_ else [], [], [], seconds)[0]:
-                return False
-            chunk = os.read(pipe, 65536)
-            open_ = bool(chunk)
-            if len(output) < MOST_OUTPUT:
-                output.extend(chunk)
-            return open_
-
-        with process.stdout:
-            end = time.monotonic() + self._limit_s
-            while process.poll() is None and not result.timed_out:
-                left = end - time.monotonic()
-                take(min(max(left, 0.0), 0.005))
-                result.timed_out = left <= 0
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                # A program that hangs in the kernel does not end.
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(PATIENCE_S)
-            # At most one full pipe: a process that the program left behind may go on writing.
-            for _ in range(64):
-                if result.timed_out or not take(0.0):
-                    break
-        code = process.returncode
-        result.code = 128 + signal.SIGKILL if code is None else code if code >= 0 else 128 - code
-        result.output = bytes(output).decode("utf-8", "backslashreplace")
-        return result

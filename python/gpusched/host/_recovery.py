@@ -79,9 +79,7 @@ def recover(
         out.verdicts[name] = verdict
         out.problems += [f"{name!r}: {note}" for note in notes]
         if mig.name == "none" and verdict == "failed":
-            out.problems.append(
-                f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one"
-            )
+            out.problems.append(f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one")
         if verdict in ("failed", "missing"):
             why = f" ({status})" if status != "ok" else ""
             where = f"; where it should be is what {journal.path} says" if recorded else ""
@@ -95,9 +93,7 @@ def recover(
 
 def _end_lease(lease: Lease, live: Live, journal: Journal, out: Recovery) -> None:
     if not is_limit_file(lease.file, live.cgroups):
-        out.problems.append(
-            f"{lease.file!r}: named by {journal.path}, but no io.max below {live.cgroups}: nothing is written"
-        )
+        out.problems.append(f"{lease.file!r}: named by {journal.path}, but no io.max below {live.cgroups}: nothing is written")
         return
     status = attempt(_files.end_limit, lease.file, lease.before)
     if status != "ok":

@@ -149,7 +149,7 @@ class AuditFile:
             if self.must:
                 raise BackendError(f"audit log: cannot be written: {error.strerror}") from None
 
-    def record(self, kind: str, **fields: Any) -> None:
+    def record(self, kind: str, /, **fields: Any) -> None:
         """Appends a record that decides nothing."""
         line = json.dumps({"record": kind, **fields}, separators=(",", ":"), ensure_ascii=False)
         self.write(line.encode("utf-8", "replace").decode() + "\n")

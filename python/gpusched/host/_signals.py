@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._optional import require
 from . import _files
 from ._config import Live
 from ._failures import Failure
@@ -17,7 +19,6 @@ from ._mig import MigBackend
 from ._nvml import Nvml
 from ._places import Instance
 
-SECTOR = 512
 MOST = float(1 << 63)
 
 
@@ -46,34 +47,16 @@ def interrupts(text: str) -> list[int]:
     return counts
 
 
-def disk_bytes(text: str) -> dict[str, int]:
-    """Bytes read and written by name of the disk or partition, from /proc/diskstats. Raises ValueError for other text."""
-    out = {}
-    for row in text.splitlines():
-        words = row.split()
-        if not words:
-            continue
-        if len(words) < 10 or not all(word.isdigit() for word in (*words[:2], *words[3:10])):
-            raise ValueError(f"diskstats: row cannot be read: {row}")
-        out[words[2]] = (int(words[5]) + int(words[9])) * SECTOR
-    return out
+def disk_bytes() -> dict[str, int]:
+    """Bytes read and written by name of the disk or partition."""
+    found = require("psutil", "host").disk_io_counters(perdisk=True, nowrap=False) or {}
+    return {name: one.read_bytes + one.write_bytes for name, one in found.items()}
 
 
-def nic_bytes(text: str) -> dict[str, int]:
-    """Bytes received and sent by network interface, from /proc/net/dev. Raises ValueError for other text.
-
-    Traffic that bypasses the kernel (RDMA) is not counted there.
-    """
-    out = {}
-    for row in text.splitlines()[2:]:
-        if not row.strip():
-            continue
-        name, colon, rest = row.partition(":")
-        words = rest.split()
-        if not colon or not name.strip() or len(words) < 9 or not all(word.isdigit() for word in words[:9]):
-            raise ValueError(f"net/dev: row cannot be read: {row}")
-        out[name.strip()] = int(words[0]) + int(words[8])
-    return out
+def nic_bytes() -> dict[str, int]:
+    """Bytes received and sent by network interface. Traffic that bypasses the kernel (RDMA) is not counted."""
+    found = require("psutil", "host").net_io_counters(pernic=True, nowrap=False) or {}
+    return {name: one.bytes_recv + one.bytes_sent for name, one in found.items()}
 
 
 @dataclass
@@ -177,6 +160,7 @@ class Signals:
         self._nvml = nvml
         self._handles = handles
         self._sources = {name: source_of(tenant) for name, tenant in live.tenants.items()}
+        require("psutil", "host").PROCFS_PATH = live.proc
         self._since_look = -1
         self._last_s: float | None = None
         self._window_s = self._passed_s = window_s
@@ -214,10 +198,8 @@ class Signals:
         return {
             "tenants": [self._tenant(name, roots) for name in self._live.tenants],
             "roots": roots,
-            "nic_bytes_per_s": self._sums("nics", "net/dev", nic_bytes, self._live.root_nics, len(roots)),
-            "numa_io_bytes_per_s": self._sums(
-                "disks", "diskstats", disk_bytes, self._live.numa_disks, self._host["numa_nodes"]
-            ),
+            "nic_bytes_per_s": self._sums(nic_bytes, self._live.root_nics, len(roots)),
+            "numa_io_bytes_per_s": self._sums(disk_bytes, self._live.numa_disks, self._host["numa_nodes"]),
             "irq_per_s": self._interrupts(),
             "gpus": self._instances(),
         }
@@ -281,22 +263,14 @@ class Signals:
             replays = None if rate is None else rate * self._passed_s
         return traffic, replays
 
-    def _sums(
-        self, kind: str, file: str, parse: Any, groups: Sequence[Sequence[str]], count: int
-    ) -> list[float | None]:
-        """Rates of a counter of /proc, summed over the names of each group."""
+    def _sums(self, read: Callable[[], dict[str, int]], groups: Sequence[Sequence[str]], count: int) -> list[float | None]:
+        """Rates of counters, summed over the names of each group."""
         found: Mapping[str, int] = {}
-        if groups:
-            try:
-                found = parse(_files.read(f"{self._live.proc}/{file}"))
-            except (Failure, ValueError):
-                found = {}
-        out = []
-        for k in range(count):
-            names = groups[k] if k < len(groups) else []
-            total = _sum([found.get(name) for name in names]) if names else None
-            out.append(self._rate(kind, k, total))
-        return out
+        with contextlib.suppress(Exception):  # psutil raises many kinds for files that it cannot read
+            found = read() if groups else {}
+        sums = [_sum([found.get(name) for name in names]) if names else None for names in groups]
+        sums += [None] * (count - len(sums))
+        return [self._rate(read.__name__, k, total) for k, total in enumerate(sums)]
 
     def _interrupts(self) -> list[float | None]:
         try:
@@ -318,8 +292,7 @@ class Signals:
             except Failure as failure:
                 gpu.lost, gpu.readable = failure.status == "gpu_is_lost", False
         return [
-            {"lost": gpu.lost, "readable": gpu.readable, "instances": [(i.profile, i.slice) for i in gpu.instances]}
-            for gpu in self.gpus
+            {"lost": gpu.lost, "readable": gpu.readable, "instances": [(i.profile, i.slice) for i in gpu.instances]} for gpu in self.gpus
         ]
 
 

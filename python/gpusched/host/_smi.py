@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from ..errors import BackendError
@@ -37,28 +36,8 @@ _CODES = {
     29: "invalid_state",
 }
 _LGI = re.compile(r"\|\s*(\d+)\s+MIG\s+\S+\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s*\|?\s*$")
-_LGIP = re.compile(r"\|\s*(\d+)\s+MIG\s+(\S+)\s+(\d+)\s+(\d+)/(\d+)\s+([\d.]+)\s+\S+\s+(\d+)\s")
-_LGIPP = re.compile(r"\s*GPU\s+(\d+)\s+Profile ID\s+(\d+)\s+Placements?\s*:\s*\{([\d, ]+)\}\s*:\s*(\d+)\s*$")
+_LGIP = re.compile(r"\|\s*\d+\s+MIG\s+\S+\s+(\d+)\s+\d+/\d+\s+([\d.]+)\s+\S+\s+\d+\s")
 _CREATED = re.compile(r"^\s*Successfully created GPU instance ID\s+(\S+)", re.MULTILINE)
-
-
-class Profile(NamedTuple):
-    """A profile as `-lgip` lists it."""
-
-    name: str
-    id: int
-    free: int
-    total: int
-    memory_gib: float
-    sm_count: int
-
-
-class Placements(NamedTuple):
-    """The first memory slices where a profile may start, as `-lgipp` lists them."""
-
-    profile_id: int
-    starts: tuple[int, ...]
-    size: int
 
 
 def status_of(result: Result) -> str:
@@ -71,46 +50,27 @@ def status_of(result: Result) -> str:
     return found or _CODES.get(result.code, "unknown")
 
 
-def _matches(pattern: re.Pattern[str], lines: Iterable[str]) -> Iterator[re.Match[str]]:
-    for line in lines:
-        match = pattern.match(line)
-        if match is None:
-            raise BackendError(f"nvidia-smi mig: row cannot be read: {line}")
-        yield match
-
-
-def _table(text: str) -> list[str]:
+def _rows(pattern: re.Pattern[str], text: str) -> list[tuple[str, ...]]:
     """Rows that begin with a GPU's number. Borders, headings and second lines, which hold only numbers further right, do not."""
-    rows = [line for line in text.splitlines() if re.match(r"\|\s*\d", line)]
-    return [line for line in rows if "MIG " in line or re.match(r"\|\s{0,10}\d", line)]
+    out = []
+    for line in text.splitlines():
+        if re.match(r"\|\s*\d.*MIG |\|\s{0,10}\d", line):
+            match = pattern.match(line)
+            if match is None:
+                raise BackendError(f"nvidia-smi mig: row cannot be read: {line}")
+            out.append(match.groups())
+    return out
 
 
 def parse_lgi(text: str) -> list[tuple[int, Row]]:
     """The rows of `nvidia-smi mig -lgi`, with the GPU. Raises BackendError for a row that cannot be read."""
-    found = (tuple(map(int, match.groups())) for match in _matches(_LGI, _table(text)))
+    found = [tuple(map(int, row)) for row in _rows(_LGI, text)]
     return [(gpu, Row(profile, number, start, size)) for gpu, profile, number, start, size in found]
 
 
-def parse_lgip(text: str) -> list[tuple[int, Profile]]:
-    """The rows of `nvidia-smi mig -lgip`, with the GPU. Raises BackendError for a row that cannot be read."""
-    out = []
-    for match in _matches(_LGIP, _table(text)):
-        gpu, name, number, free, total, gib, sms = match.groups()
-        out.append((int(gpu), Profile(name, int(number), int(free), int(total), float(gib), int(sms))))
-    return out
-
-
-def parse_lgipp(text: str) -> list[tuple[int, Placements]]:
-    """The rows of `nvidia-smi mig -lgipp`, with the GPU. Raises BackendError for a row that cannot be read."""
-    out = []
-    for match in _matches(_LGIPP, (line for line in text.splitlines() if re.match(r"\s*GPU\s", line))):
-        gpu, number, starts, size = match.groups()
-        try:
-            found = tuple(int(start) for start in starts.split(","))
-        except ValueError:
-            raise BackendError(f"nvidia-smi mig: row cannot be read: {match.group()}") from None
-        out.append((int(gpu), Placements(int(number), found, int(size))))
-    return out
+def parse_lgip(text: str) -> dict[int, float]:
+    """GiB by profile id in the output of `nvidia-smi mig -lgip` for one GPU. Raises BackendError as `parse_lgi`."""
+    return {int(number): float(gib) for number, gib in _rows(_LGIP, text)}
 
 
 def parse_created(text: str) -> set[int]:
@@ -146,9 +106,7 @@ class SmiMig(MigBackend):
 
     name = "nvidia-smi"
 
-    def __init__(
-        self, programs: Programs, devices: Sequence[str], owned: Iterable[Instance] = (), pci: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, programs: Programs, devices: Sequence[str], owned: Iterable[Instance] = (), pci: Sequence[str] = ()) -> None:
         super().__init__(devices, owned)
         self._programs = programs
         self._pci = pci
@@ -167,10 +125,10 @@ class SmiMig(MigBackend):
         # The listing has hundredths of a GiB.
         by_id = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
         try:
-            listed = parse_lgip(self._checked(["mig", "-lgip"], gpu))
+            listed = parse_lgip(self._checked(["mig", "-lgip"], gpu)).items()
         except BackendError as error:
             raise Failure("unknown", str(error)) from None
-        found = [by_id[one.id] - (one.memory_gib - 0.005) * 1024 for _, one in listed if one.id in by_id]
+        found = [by_id[number] - (gib - 0.005) * 1024 for number, gib in listed if number in by_id]
         if not found:
             raise Failure("not_supported")
         return max(0.0, *found)
