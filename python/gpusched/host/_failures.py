@@ -15,7 +15,7 @@ class Failure(Exception):
     def __init__(self, status: str, detail: str = "", code: int = 0) -> None:
         super().__init__(f"{status}: {detail}" if detail else status)
         self.status = status
-        self.code = code  # of NVML
+        self.code = code  # of NVML, or a number of errno
 
 
 class UnknownState(BackendError):
@@ -38,7 +38,7 @@ _STATUS = {number: status for status, numbers in _BY_ERRNO.items() for number in
 
 def of_system(error: OSError) -> Failure:
     """The failure that an error of the operating system stands for."""
-    return Failure(_STATUS.get(error.errno or 0, "unknown"), str(error))
+    return Failure(_STATUS.get(error.errno or 0, "unknown"), str(error), error.errno or 0)
 
 
 def attempt(call: Callable[..., Any], *arguments: Any) -> str:
