@@ -67,10 +67,11 @@ class World:
         self.live = Live(journal=str(folder / "journal.sqlite"), cgroups=str(folder / "cg"), backoff_s=0.0)
         switch = ["switch", "{gpu}", "{profile}", "{slice}"]
         self.live.tenants = {
-            "T1": Tenant(protected=True, cgroup=str(folder / "cg/t1"), switch_over=switch, drain=["drain"]),
-            "T2": Tenant(cgroup=str(folder / "cg/t2"), disks=["259:0", "259:1"]),
-            "T3": Tenant(client_of="T1", mps_pipe="/run/mps", restart=["restart-t3"]),
+            "T1": Tenant(cgroup="t1", switch_over=switch, drain=["drain"]),
+            "T2": Tenant(cgroup="t2", disks=["259:0", "259:1"]),
+            "T3": Tenant(mps_pipe="/run/mps", restart=["restart-t3"]),
         }
+        self.host = {"tenants": [{"name": "T1"}, {"name": "T2"}, {"name": "T3", "client_of": "T1"}]}
         self.nvml = fake_nvml.FakeNvml(self.state)
         self.programs = FakePrograms(self)
 
@@ -110,7 +111,7 @@ class World:
         with self.instrumented(), Journal(self.live.journal) as journal:
             mig = self.mig(journal)
             recover(mig, self.programs, self.live, {"T1": BEFORE}, journal, "b1", lambda k: None)
-            yield Actuator(mig, self.programs, self.live, journal)
+            yield Actuator(mig, self.programs, self.live, self.host, journal)
 
     def action(self, kind: str, target: str = "T1", value: int = 0, after: Configuration = BEFORE, before: Configuration = BEFORE) -> Any:
         return SimpleNamespace(kind=kind, tenant="T1", target=target, value=value, before=before, after=after)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .. import control
 from ..errors import BackendError
@@ -16,7 +17,7 @@ from ._config import Live
 from ._failures import FREEZING, Failure, attempt
 from ._journal import Journal, Lease, TenantEntry
 from ._mig import MigBackend
-from ._places import Configuration, Instance
+from ._places import Configuration
 from ._programs import Programs, Result
 
 GUARDS = ("throttle_io", "set_quota", "pin")
@@ -128,48 +129,13 @@ class Mps:
         return result.output
 
 
-class _Draining:
-    """Stops the tenant before the only instance that it can run in is destroyed."""
-
-    def __init__(self, actuator: Actuator, action: control.Action, entry: TenantEntry) -> None:
-        self.devices = actuator.mig.devices
-        self.created = False  # the new instance exists
-        self.refused = False  # the instance in the new place belongs to somebody else
-        self.tried = False  # to move the tenant there
-        self.back = False  # and back since
-        self._actuator = actuator
-        self._entry = entry
-        self._drain = actuator.live.tenants[action.tenant].drain
-        self._before, self._after = Configuration.read(action.before), Configuration.read(action.after)
-
-    def read(self, gpu: int) -> list[Instance]:
-        return self._actuator.mig.read(gpu)
-
-    def create(self, new: Instance) -> None:
-        try:
-            self._actuator.mig.create(new)
-        except Failure as failure:
-            self.refused |= new == self._after.instance and failure.status == "insufficient_resources"
-            raise
-        self.created |= new == self._after.instance
-
-    def destroy(self, old: Instance) -> None:
-        if old == self._before.instance and not self.created and not self._entry.drained and self._drain:
-            self._entry.drained = True
-            self._actuator.journal.save()
-            self._actuator.hook(self._drain, self._before)
-        # A program that failed to move the tenant may have moved it.
-        if old == self._after.instance and self._entry.drained and self.tried and self._drain:
-            self._actuator.hook(self._drain, self._after)
-        self._actuator.mig.destroy(old)
-
-
 class Actuator:
     """Carries out actions. They are over when `act` returns. A change that the journal cannot take is not begun."""
 
-    def __init__(self, mig: MigBackend, programs: Programs, live: Live, journal: Journal) -> None:
+    def __init__(self, mig: MigBackend, programs: Programs, live: Live, host: Mapping[str, Any], journal: Journal) -> None:
         self.mig = mig
         self.live = live
+        self._host = host
         self.journal = journal
         self._programs = programs
         self._report = Report()
@@ -269,17 +235,17 @@ class Actuator:
             ended.status = attempt(self._pin, action.tenant, after.cpus)
 
     def _throttle(self, target: str, mb_per_s: int) -> None:
-        to = self.live.tenants[target]
-        if not to.cgroup or not to.disks:
+        group, disks = self.live.group(target), self.live.tenants[target].disks
+        if not group or not disks:
             raise Failure("not_supported")
         # A limit that could not be ended would be taken for what was there before.
         if any(lease.tenant == target for lease in self.journal.leases):
             self._release(target)
-        file = f"{to.cgroup}/io.max"
+        file = f"{group}/io.max"
         lines = []
 
         def record() -> None:
-            for disk in to.disks:
+            for disk in disks:
                 limits = _files.io_limits(_files.read(file), disk)
                 self.journal.leases.append(Lease(target, file, _files.io_limits_text(disk, limits)))
                 for key in ("rbps", "wbps"):
@@ -345,7 +311,7 @@ class Actuator:
         before = entry.now
         if cpus == before.cpus:
             return
-        group = self.live.tenants[tenant].cgroup
+        group = self.live.group(tenant)
         if not group:
             raise Failure("not_supported")
         if entry.cpuset is None:
@@ -394,7 +360,7 @@ class Actuator:
         """The quota and the cores that come with a change of instance: both, or neither."""
         after = Configuration.read(action.after)
         before = entry.now.quota_percent
-        clients = [name for name, one in self.live.tenants.items() if one.client_of == action.tenant]
+        clients = [one["name"] for one in self._host["tenants"] if one.get("client_of") == action.tenant]
 
         def set_quota(percent: int) -> None:
             if not clients:
@@ -415,21 +381,23 @@ class Actuator:
 
     def _replace(self, action: control.Action, entry: TenantEntry) -> Outcome:
         before, after = Configuration.read(action.before), Configuration.read(action.after)
-        backend = _Draining(self, action, entry)
+        program = self.live.tenants[action.tenant].drain
         move = self._move_of(action.tenant)
 
         def switch_over(to: Configuration) -> None:
-            backend.back = to == before
-            backend.tried |= not backend.back
             move(to)
-            entry.switched = not backend.back
+            entry.switched = to != before
             self.journal.save()
 
-        end = replace_instance(backend, before, after, switch_over, self.wait)  # type: ignore[arg-type]
+        def stop(at: Configuration) -> None:
+            entry.drained = True
+            self.journal.save()
+            self.hook(program, at)
+
+        end = replace_instance(self.mig, before, after, switch_over, stop if program else None, self.wait)
         # Stopped, or sent to an instance that is gone: the tenant is put back where it was.
-        moved = entry.drained or entry.switched or (backend.created and not backend.back)
-        if end.status != "ok" and end.restored and end.status not in FREEZING and moved:
+        if end.status != "ok" and end.restored and end.status not in FREEZING and (end.moved or entry.switched):
             end.restored = attempt(move, before) == "ok"
-        if backend.refused:
+        if end.refused:
             entry.pending = None  # a restart must not take the other one's instance for the tenant's
         return end

@@ -17,10 +17,12 @@ RETRIES = 3
 
 @dataclass
 class Outcome:
-    """How a change ended. `restored`: after a failure, the old instance stands."""
+    """How a change ended."""
 
     status: str = "ok"
-    restored: bool = True
+    restored: bool = True  # after a failure, the old instance stands
+    refused: bool = False  # the instance in the new place belongs to somebody else
+    moved: bool = False  # the tenant was stopped or told to go, and not told to come back
 
 
 def destroy(backend: MigBackend, instance: Instance, wait: Wait) -> str:
@@ -42,61 +44,92 @@ def _stands(backend: MigBackend, instance: Instance) -> bool | None:
         return None
 
 
-def replace_instance(backend: MigBackend, before: Configuration, after: Configuration, switch_over: TenantMove, wait: Wait) -> Outcome:
+def replace_instance(
+    backend: MigBackend,
+    before: Configuration,
+    after: Configuration,
+    switch_over: TenantMove,
+    stop: TenantMove | None,
+    wait: Wait,
+) -> Outcome:
     """Replaces a tenant's own instance, and nothing else.
 
-    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first. If a step
-    fails, what was made is removed and what was removed is made again. After a failure that freezes nothing more is
-    tried. `switch_over` is called when the new instance exists; if that fails, the tenant may have moved or not, so it
+    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first, after `stop`. If
+    a step fails, what was made is removed and what was removed is made again. After a failure that freezes nothing more
+    is tried. `switch_over` is called when the new instance exists; if that fails, the tenant may have moved or not, so it
     is called for the old instance before the new one is destroyed.
     """
     old, new = before.instance, after.instance
+    end = Outcome()
+
+    def failed(status: str, restored: bool) -> Outcome:
+        end.status, end.restored = status, restored
+        return end
+
     try:
         there, here = backend.read(new.gpu), backend.read(old.gpu)
         beside = fits(backend.devices[new.gpu], there, new)
         instead = new.gpu == old.gpu and fits(backend.devices[new.gpu], [one for one in there if one != old], new)
     except Failure as failure:
-        return Outcome(failure.status)
+        return failed(failure.status, True)
     if old not in here:
-        return Outcome("not_found", False)
-    foreign = False  # the instance in the new place belongs to somebody else
+        return failed("not_found", False)
+    drained = tried = False
 
     def create() -> str:
-        nonlocal foreign
         status = attempt(backend.create, new)
-        foreign = status == "insufficient_resources"
+        end.refused = status == "insufficient_resources"
+        end.moved |= status == "ok"
         return status
+
+    def move() -> str:
+        nonlocal tried
+        tried = True
+        return attempt(switch_over, after)
+
+    def drain() -> str:
+        nonlocal drained
+        if stop is None:
+            return "ok"
+        drained = end.moved = True
+        return attempt(stop, before)
 
     def undo(why: str) -> Outcome:
         # Read back: a failed call may have had its effect.
         if why in FREEZING:
-            return Outcome(why, bool(_stands(backend, old)))
-        if not foreign and new != old and _stands(backend, new) and destroy(backend, new, wait) != "ok":
-            return Outcome(why, False)
+            return failed(why, bool(_stands(backend, old)))
+        if not end.refused and new != old and _stands(backend, new):
+            # A program that failed to move the tenant may have moved it.
+            if drained and tried and stop is not None and attempt(stop, after) != "ok":
+                return failed(why, False)
+            if destroy(backend, new, wait) != "ok":
+                return failed(why, False)
         stands = _stands(backend, old)
         if stands is None:
-            return Outcome(why, False)
-        return Outcome(why, stands or attempt(backend.create, old) == "ok")
+            return failed(why, False)
+        return failed(why, stands or attempt(backend.create, old) == "ok")
 
     if beside:
         status = create()
         if status != "ok":
             return undo(status)
-        status = attempt(switch_over, after)
+        status = move()
         if status != "ok":
             # Nothing is destroyed under a tenant that moved although its program failed.
-            if status not in FREEZING and attempt(switch_over, before) != "ok":
-                return Outcome(status, False)
+            if status not in FREEZING:
+                if attempt(switch_over, before) != "ok":
+                    return failed(status, False)
+                end.moved = False
             return undo(status)
         status = destroy(backend, old, wait)
-        return Outcome(status, status == "ok")
+        return failed(status, status == "ok")
     if not instead:
-        return Outcome("insufficient_resources")
-    for step in (lambda: destroy(backend, old, wait), create, lambda: attempt(switch_over, after)):
+        return failed("insufficient_resources", True)
+    for step in (drain, lambda: destroy(backend, old, wait), create, move):
         status = step()
         if status != "ok":
             return undo(status)
-    return Outcome()
+    return end
 
 
 def recover_change(

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
 from .. import control
-from ..errors import BackendError, InvalidInput, repr_text
-
-Given = Mapping[str, Any] | str | os.PathLike[str]
+from ..errors import InvalidInput, repr_text
 
 
 @dataclass
 class Latency:
-    """Where a tenant's latencies come from. `kind` is file, socket or prometheus; `path` is an address for http://."""
+    """Where a tenant's latencies come from: exactly one of a file, a socket and a Prometheus histogram."""
 
-    kind: str
-    path: str
+    file: str = ""
+    socket: str = ""
+    prometheus: str = ""  # a file that is replaced, or an address, http://...
     metric: str = ""  # of a histogram, without `_bucket`
-    labels: dict[str, str] = field(default_factory=dict)
-    ms_per_unit: float = 1000.0  # of a histogram's bounds
+    labels: dict[str, str] = field(default_factory=dict)  # that a series must have
+    ms_per_unit: float = 1000.0  # of the histogram's bounds
 
 
 @dataclass
 class Tenant:
-    """A tenant of the machine."""
+    """How a tenant is reached."""
 
-    protected: bool = False
-    tau_ms: float = 15.0
-    gpu: int = -1  # of others: whose PCIe root they use
-    client_of: str | None = None  # of others: MPS client in this tenant's instance
     latency: Latency | None = None
-    cgroup: str = ""  # the whole path; empty: none
+    cgroup: str = ""  # below `Live.cgroups`; empty: none
     disks: list[str] = field(default_factory=list)  # major:minor of the whole disks on which it is limited
     switch_over: list[str] = field(default_factory=list)
     drain: list[str] = field(default_factory=list)
     mps_pipe: str = ""
     restart: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Admission:
+    """How newcomers come to the host."""
+
+    capacity: int = 16
+    start: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -61,212 +62,149 @@ class Live:
     numa_disks: list[list[str]] = field(default_factory=list)
     root_nics: list[list[str]] = field(default_factory=list)
     metrics: str = ""  # host:port of the endpoint for Prometheus; empty: none
-    admission_capacity: int = 16
-    admission_start: list[str] = field(default_factory=list)
+    admission: Admission = field(default_factory=Admission)
     tenants: dict[str, Tenant] = field(default_factory=dict)
 
+    def group(self, tenant: str) -> str:
+        """The folder of a tenant's control group; empty if it has none."""
+        below = self.tenants[tenant].cgroup
+        return f"{self.cgroups.rstrip('/')}/{below}" if below else ""
 
-Check = Callable[[Any], bool]
+
+_WITHIN: dict[str, tuple[float, float]] = {
+    "backoff_s": (0, 60),
+    "lock_wait_s": (0, 3600),
+    "layout_every": (1, 1000),
+    "capacity": (0, 100_000),
+    "command_limit_s": (1e-6, 600),
+    "ms_per_unit": (1e-6, 1e6),
+}
+
+
+def read_live(given: Mapping[str, Any] | str) -> tuple[dict[str, Any], Live]:
+    """The complete configuration of the decision core, and the section `live`; from a mapping or JSON text.
+
+    Raises InvalidInput with all problems of one of the two, each with its place.
+    """
+    try:
+        document = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"configuration: no JSON: {error}") from None
+    config = control.Controller(document).config
+    if "live" not in document:
+        raise InvalidInput("/live: missing; expected how the host is reached")
+    problems: list[str] = []
+    live: Live = _read(Live, document["live"], "/live", problems)
+    problems += _problems(live, config["host"])
+    if problems:
+        raise InvalidInput(problems)
+    return config, live
+
+
+def _read(kind: Any, given: Any, place: str, problems: list[str]) -> Any:
+    """An object of a dataclass from a document. Fields that are wrong become problems and keep their defaults."""
+    out = kind()
+    if not isinstance(given, Mapping):
+        problems.append(f"{place}: {repr_text(given)}; expected an object")
+        return out
+    hints = get_type_hints(kind)
+    for name, value in given.items():
+        at = f"{place}/{name}"
+        if name.startswith("x-"):  # fields of the user
+            continue
+        if name not in hints:
+            problems.append(f"{at}: unknown field; expected one of {', '.join(hints)}")
+        elif name == "tenants":
+            tenants = value if isinstance(value, Mapping) else {"": value}
+            out.tenants = {tenant: _read(Tenant, one, f"{at}/{tenant}", problems) for tenant, one in tenants.items()}
+        elif name in ("latency", "admission"):
+            setattr(out, name, _read({"latency": Latency, "admission": Admission}[name], value, at, problems))
+        elif expected := _expected(hints[name], name, value):
+            problems.append(f"{at}: {repr_text(value)}; expected {expected}")
+        else:
+            setattr(out, name, value)
+    return out
+
+
+def _expected(hint: Any, name: str, value: Any) -> str:
+    """What a field expects, if the value is something else."""
+    if name in _WITHIN:
+        low, high = _WITHIN[name]
+        whole = hint is int
+        good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        limits = f"from {low:g} to {high:g}" if low >= 1 or low == 0 else f"above 0 and at most {high:g}"
+        return "" if good and low <= value <= high else f"{'an integer' if whole else 'a number'} {limits}"
+    if hint is bool:
+        return "" if isinstance(value, bool) else "true or false"
+    if hint is str:
+        return "" if _is_text(value) else "a text"
+    if hint == list[str]:
+        return "" if _are_texts(value) else "a list of texts"
+    if hint == list[list[str]]:
+        return "" if isinstance(value, list) and all(map(_are_texts, value)) else "a list of lists of texts"
+    return "" if isinstance(value, Mapping) and _are_texts([*value, *value.values()]) else "an object of texts"
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(one) for one in value)
-
-
-def _within(low: float, high: float, *, above: bool = False, whole: bool = False) -> tuple[str, Check]:
-    kind = "an integer" if whole else "a number"
-    words = f"{kind} above {low:g} and at most {high:g}" if above else f"{kind} from {low:g} to {high:g}"
-
-    def check(value: Any) -> bool:
-        good = _is_number(value) and not (whole and not isinstance(value, int))
-        return good and (low < value <= high if above else low <= value <= high)
-
-    return words, check
-
-
-_TEXT = ("a text", _is_text)
-_TEXTS = ("a list of texts", _is_texts)
-_LISTS = ("a list of lists of texts", lambda value: isinstance(value, list) and all(map(_is_texts, value)))
-_LABELS = ("an object of texts", lambda value: isinstance(value, Mapping) and _is_texts([*value, *value.values()]))
-_OBJECT = ("an object", lambda value: isinstance(value, Mapping))
-_ADDRESS = ("host:port", lambda value: _is_text(value) and re.fullmatch(r"(\S+:\d{1,5})?", value) is not None)
-
-_LIVE: dict[str, tuple[str, Check]] = {
-    "mig": ("none, nvidia-smi or nvml", lambda value: value in ("none", "nvidia-smi", "nvml")),
-    "nvml": ("true or false", lambda value: isinstance(value, bool)),
-    "pci": _TEXTS,
-    "journal": _TEXT,
-    "command_limit_s": _within(0, 600, above=True),
-    "backoff_s": _within(0, 60),
-    "lock_wait_s": _within(0, 3600),
-    "layout_every": _within(1, 1000, whole=True),
-    "cgroups": _TEXT,
-    "proc": _TEXT,
-    "numa_disks": _LISTS,
-    "root_nics": _LISTS,
-    "metrics": _ADDRESS,
-    "admission": _OBJECT,
-    "tenants": _OBJECT,
-}
-_ADMISSION = {"capacity": _within(0, 100_000, whole=True), "start": _TEXTS}
-_TENANT = {
-    "latency": _OBJECT,
-    "cgroup": _TEXT,
-    "disks": _TEXTS,
-    "switch_over": _TEXTS,
-    "drain": _TEXTS,
-    "mps_pipe": _TEXT,
-    "restart": _TEXTS,
-}
-_KINDS = ("file", "socket", "prometheus")
-_LATENCY = {
-    **dict.fromkeys(_KINDS, _TEXT),
-    "metric": _TEXT,
-    "labels": _LABELS,
-    "ms_per_unit": _within(0, 1e6, above=True),
-}
-
-
-def read_document(given: Given) -> dict[str, Any]:
-    """A configuration as a dict: from a mapping, JSON text, or the path of a file."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    text = os.fspath(given)
-    if not text.lstrip().startswith("{"):
-        try:
-            with open(text, encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise BackendError(f"{given}: cannot be read: {reason}") from None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"configuration: no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise InvalidInput("configuration: expected an object")
-    return document
-
-
-def read_live(document: Mapping[str, Any]) -> tuple[dict[str, Any], Live]:
-    """The complete configuration of the decision core, and the section `live`.
-
-    Raises InvalidInput with all problems of one of the two, each with its place.
-    """
-    config = control.Controller(document).config
-    if "live" not in document:
-        raise InvalidInput("/live: missing; expected how the host is reached")
-    problems: list[str] = []
-    given = _fields(document["live"], _LIVE, "/live", problems)
-    live = Live(**{name: value for name, value in given.items() if name not in ("admission", "tenants")})
-    admission = _fields(given.get("admission", {}), _ADMISSION, "/live/admission", problems)
-    live.admission_capacity = admission.get("capacity", live.admission_capacity)
-    live.admission_start = admission.get("start", [])
-    host = config["host"]
-    described = given.get("tenants", {})
-    for one in host["tenants"]:
-        place = f"/live/tenants/{one['name']}"
-        live.tenants[one["name"]] = _tenant(one, described.get(one["name"], {}), live, place, problems)
-    known = set(live.tenants)
-    problems += [f"/live/tenants/{name}: expected the name of a tenant" for name in described if name not in known]
-    _check(live, host, problems)
-    _check_groups(live, problems)
-    if problems:
-        raise InvalidInput(problems)
-    return config, live
-
-
-def _fields(given: Any, table: Mapping[str, tuple[str, Check]], place: str, problems: list[str]) -> dict[str, Any]:
-    """The fields of an object that are right; the others become problems."""
-    if not isinstance(given, Mapping):
-        problems.append(f"{place}: {repr_text(given)}; expected an object")
-        return {}
-    out = {}
-    for name, value in given.items():
-        if name not in table:
-            problems.append(f"{place}/{name}: unknown field; expected one of {', '.join(table)}")
-        elif not table[name][1](value):
-            problems.append(f"{place}/{name}: {repr_text(value)}; expected {table[name][0]}")
-        else:
-            out[name] = value
-    return out
-
-
-def _tenant(host: Mapping[str, Any], given: Any, live: Live, place: str, problems: list[str]) -> Tenant:
-    fields = _fields(given, _TENANT, place, problems)
-    latency = fields.pop("latency", None)
-    tenant = Tenant(**fields)
-    tenant.protected, tenant.tau_ms = host["protected"], host["tau_ms"]
-    tenant.gpu, tenant.client_of = host["gpu"], host.get("client_of")
-    if latency is not None:
-        tenant.latency = _latency(latency, f"{place}/latency", problems)
-    elif tenant.protected:
-        problems.append(f"{place}/latency: missing; expected where the protected tenant's latencies come from")
-    for disk in tenant.disks:
-        if not re.fullmatch(r"\d+:\d+", disk):
-            problems.append(f"{place}/disks: {disk!r}; expected major:minor, such as 259:0")
-    if tenant.cgroup:
-        parts = _parts(tenant.cgroup)
-        if not parts or ".." in parts:
-            problems.append(f"{place}/cgroup: {tenant.cgroup!r}; expected a folder below the control groups")
-        tenant.cgroup = "/".join([live.cgroups.rstrip("/"), *parts])
-    return tenant
-
-
-def _latency(given: Any, place: str, problems: list[str]) -> Latency | None:
-    fields = _fields(given, _LATENCY, place, problems)
-    kinds = [kind for kind in _KINDS if fields.get(kind)]
-    if len(kinds) != 1:
-        problems.append(f"{place}: expected exactly one of {', '.join(_KINDS[:-1])} and {_KINDS[-1]}")
-        return None
-    rest = {name: value for name, value in fields.items() if name not in _KINDS}
-    latency = Latency(kinds[0], fields[kinds[0]], **rest)
-    if latency.kind == "prometheus" and not latency.metric:
-        problems.append(f"{place}/metric: missing; expected the name of a histogram")
-    if latency.kind == "socket" and len(os.fsencode(latency.path)) > 107:
-        problems.append(f"{place}/socket: {repr_text(latency.path)}; expected a path of 1 to 107 characters")
-    return latency
-
-
-def _check(live: Live, host: Mapping[str, Any], problems: list[str]) -> None:
+def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:
+    """The rules between fields, and with the host."""
+    gpus, nodes, roots = len(host["gpus"]), host["numa_nodes"], len(host["roots"])
+    if live.mig not in ("none", "nvidia-smi", "nvml"):
+        yield f"/live/mig: {live.mig!r}; expected none, nvidia-smi or nvml"
     if live.mig == "nvml" and not live.nvml:
-        problems.append("/live/nvml: false; expected true, as /live/mig is nvml")
+        yield "/live/nvml: false; expected true, as /live/mig is nvml"
     if not live.journal:
-        problems.append("/live/journal: missing; expected a file")
-    gpus, roots = len(host["gpus"]), len(host["roots"])
+        yield "/live/journal: missing; expected a file"
+    if live.metrics and not re.fullmatch(r"\S+:\d{1,5}", live.metrics):
+        yield f"/live/metrics: {live.metrics!r}; expected host:port"
     if live.pci and len(live.pci) != gpus:
-        problems.append(f"/live/pci: {len(live.pci)} elements; expected one per GPU: {gpus}")
-    if len(live.numa_disks) > host["numa_nodes"]:
-        problems.append(f"/live/numa_disks: {len(live.numa_disks)} elements; expected at most one per NUMA node: {host['numa_nodes']}")
+        yield f"/live/pci: {len(live.pci)} elements; expected one per GPU: {gpus}"
+    if len(live.numa_disks) > nodes:
+        yield f"/live/numa_disks: {len(live.numa_disks)} elements; expected at most one per NUMA node: {nodes}"
     if len(live.root_nics) > roots:
-        problems.append(f"/live/root_nics: {len(live.root_nics)} elements; expected at most one per PCIe root: {roots}")
-
-
-def _parts(path: str) -> list[str]:
-    """A folder's name without what does not matter in it."""
-    return [part for part in path.split("/") if part not in ("", ".")]
-
-
-def _check_groups(live: Live, problems: list[str]) -> None:
-    """A limit of one tenant must not hit another, and two must not restore over each other."""
-    seen: list[tuple[str, Sequence[str]]] = []
-    for name, tenant in live.tenants.items():
+        yield f"/live/root_nics: {len(live.root_nics)} elements; expected at most one per PCIe root: {roots}"
+    given, live.tenants = live.tenants, {}
+    groups: dict[str, list[str]] = {}
+    for one in host["tenants"]:
+        name = one["name"]
+        tenant = live.tenants[name] = given.pop(name, None) or Tenant()
+        yield from _tenant_problems(tenant, one["protected"], f"/live/tenants/{name}")
         if not tenant.cgroup:
             continue
-        mine = _parts(tenant.cgroup)
-        for other, parts in seen:
-            least = min(len(mine), len(parts))
-            if mine[:least] == list(parts[:least]):
-                problems.append(
+        # A limit of one tenant must not hit another, and two must not restore over each other.
+        parts = [part for part in tenant.cgroup.split("/") if part not in ("", ".")]
+        if not parts or ".." in parts:
+            yield f"/live/tenants/{name}/cgroup: {tenant.cgroup!r}; expected a folder below the control groups"
+        for other, theirs in groups.items():
+            least = min(len(parts), len(theirs))
+            if parts[:least] == theirs[:least]:
+                yield (
                     f"/live/tenants/{name}/cgroup: {tenant.cgroup!r}; expected a group of its own: "
                     f"neither that of {other!r}, nor above or below it"
                 )
-        seen.append((name, mine))
+        groups[name] = parts
+    for name in given:
+        yield f"/live/tenants/{name}: expected the name of a tenant"
+
+
+def _tenant_problems(tenant: Tenant, protected: bool, place: str) -> Iterator[str]:
+    latency = tenant.latency
+    if latency is None and protected:
+        yield f"{place}/latency: missing; expected where the protected tenant's latencies come from"
+    if latency is not None:
+        if sum(map(bool, (latency.file, latency.socket, latency.prometheus))) != 1:
+            yield f"{place}/latency: expected exactly one of file, socket and prometheus"
+        if latency.prometheus and not latency.metric:
+            yield f"{place}/latency/metric: missing; expected the name of a histogram"
+        if len(latency.socket.encode("utf-8", "surrogateescape")) > 107:
+            yield f"{place}/latency/socket: {latency.socket!r}; expected a path of at most 107 characters"
+    for disk in tenant.disks:
+        if not re.fullmatch(r"\d+:\d+", disk):
+            yield f"{place}/disks: {disk!r}; expected major:minor, such as 259:0"

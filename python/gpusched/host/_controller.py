@@ -7,14 +7,14 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import control
 from ..errors import BackendError, InvalidInput
 from . import _files, _service
-from ._actuator import Actuator, Mps, hook_arguments, hook_failure
-from ._config import Given, read_document, read_live
+from ._actuator import Actuator, Ended, Mps, hook_arguments, hook_failure
+from ._config import read_live
 from ._failures import Failure, UnknownState, attempt
 from ._journal import Journal
 from ._mig import MemoryMeter, MigBackend, NoMig
@@ -31,24 +31,23 @@ LONGEST_PAUSE_S = 0.05  # after which the loop looks for requests
 class Controller:
     """The tail-latency controller of this machine.
 
-    `config`: a configuration with a section `live` (docs/host.md): a dict, JSON text or the path of a file. `audit`: a
-    file to which the lines of the audit log are appended; empty: none. Not for several threads at once, except for
-    `stop` and `request_resume`.
+    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a file to which the lines
+    of the audit log are appended; empty: none. Not for several threads at once, except for `stop` and `request_resume`.
 
     Raises InvalidInput with all problems of the configuration. Nothing is touched before `start`.
     """
 
-    def __init__(self, config: Given, *, audit: str = "") -> None:
-        self._config, self._live = read_live(read_document(config))
+    def __init__(self, config: Mapping[str, Any] | str, *, audit: str = "") -> None:
+        self._config, self._live = read_live(config)
         self._audit_path = audit
-        self._flags: dict[str, bool] = self._config["flags"]
-        self._options: dict[str, Any] = self._config["options"]
-        self._devices = [gpu["device"] for gpu in self._config["host"]["gpus"]]
-        self._starts = {one["name"]: Configuration.read(one["start"]) for one in self._config["host"]["tenants"] if one["protected"]}
-        self._queue = control.AdmissionQueue(self._live.admission_capacity)
+        self._host, self._flags, self._options = (self._config[name] for name in ("host", "flags", "options"))
+        self._devices = [gpu["device"] for gpu in self._host["gpus"]]
+        self._starts = {one["name"]: Configuration.read(one["start"]) for one in self._host["tenants"] if one["protected"]}
+        self._queue = control.AdmissionQueue(self._live.admission.capacity)
         self._answers: list[control.AdmissionAnswer] = []
         self._lines: list[str] = []
-        self._ends: list[Any] = []  # ends of actions that the decision core does not know yet
+        self._ends: list[Ended] = []  # ends of actions that the decision core does not know yet
+        self._seen: dict[str, Any] = {}  # the last window
         self._window = 0
         self._enabled = True
         self._resume_accepted = False  # the next window tells the decision core
@@ -107,18 +106,17 @@ class Controller:
         self._probe_mig()
         self._probe_guards()
         carryover = self._recover(boot)
-        self._actuator = Actuator(self._mig, self._hooks, self._live, self._journal)
+        self._actuator = Actuator(self._mig, self._hooks, self._live, self._host, self._journal)
         self._probe_memory()
         self._audit = _service.AuditFile(self._audit_path)
         self._closers.callback(self._audit.close)
-        host, window_s = self._config["host"], self._options["window_s"]
-        self._signals = Signals(host, self._live, self._eyes, self._nvml, self._handles, window_s)
+        self._signals = Signals(self._host, self._live, self._eyes, self._nvml, self._handles, self._options["window_s"])
         self._closers.callback(self._signals.close)
         if self._live.metrics:
             self._metrics = _service.Metrics(self._live.metrics)
             self._closers.callback(self._metrics.close)
-        now_s = time.monotonic()
-        self._core = control.Controller(self._config, carryover=carryover, carryover_age_s=self._journal.age_s(now_s))
+        age_s = self._journal.age_s(time.monotonic())
+        self._core = control.Controller(self._config, carryover=carryover, carryover_age_s=age_s)
         self._core.record_start()
         self._audit.write(self._core.take_log())
 
@@ -192,23 +190,18 @@ class Controller:
             status = attempt(self._nvml.pcie_bytes, handle)
             self._say(f"GPU {number}: PCIe bytes {'counted' if status == 'ok' else f'not counted ({status})'}")
             with contextlib.suppress(Failure):
-                ours = {profile.id: profile for profile in profiles(self._devices[number]).values()}
-                for found in self._nvml.profiles(handle).values():
-                    table = ours.get(found.id)
-                    starts = sorted(self._nvml.placements(handle, found)[0])
-                    if table is None or (found.multiprocessorCount == table.sm_count and starts == table.starts):
-                        continue
-                    other = ", and other starts" if starts != table.starts else ""
-                    self._say(
-                        f"GPU {number}: the driver has {found.multiprocessorCount} SMs for {table.key}, "
-                        f"the table of {self._devices[number]} {table.sm_count}{other}"
-                    )
+                by_id = {one.id: one for one in self._nvml.profiles(handle)}
+                for key, ours in profiles(self._devices[number]).items():
+                    found = by_id.get(ours.id)
+                    if found is None or found.multiprocessorCount != ours.sm_count:
+                        sms = f"{found.multiprocessorCount} SMs for {key}" if found else f"no {key}"
+                        self._say(f"GPU {number}: the driver has {sms}, the table of {self._devices[number]} {ours.sm_count} SMs")
 
     def _probe_mig(self) -> None:
-        self._by_nvml: NvmlMig | None = None
         self._eyes = self._mig  # the backend that windows look with
         if self._nvml is not None and self._live.mig == "nvidia-smi":
-            self._eyes = self._by_nvml = NvmlMig(self._nvml, self._devices, self._handles)
+            self._eyes = NvmlMig(self._nvml, self._devices, self._handles)
+        self._memory_sources = [self._eyes, self._mig] if self._eyes is not self._mig else [self._mig]
         status = "ok"
         for number in range(len(self._devices) if self._live.mig != "none" else 0):
             try:
@@ -218,57 +211,50 @@ class Controller:
                 status = failure.status
                 self._say(f"GPU {number}: instances cannot be read by {self._mig.name}: {status}")
                 break
-            try:
-                same = self._by_nvml is None or sorted(self._by_nvml.read(number)) == sorted(found)
-            except Failure:
-                same = False
-            if not same:
-                self._eyes = self._mig
+            same = False
+            with contextlib.suppress(Failure):
+                same = sorted(self._eyes.read(number)) == sorted(found)
+            self._eyes = self._eyes if same else self._mig
         if status == "ok" and self._eyes is not self._mig:
             self._say("windows look at the instances by nvml: no program is started for that")
+        why = ""
         if self._live.mig == "none":
             why = "no MIG backend"
         elif status != "ok":
             why = "instances cannot be read"
-        elif not any(one.protected and one.switch_over for one in self._live.tenants.values()):
+        elif not any(self._live.tenants[name].switch_over for name in self._starts):
             why = "no tenant has a switch_over program"
-        else:
-            return
         self._switch_off("place", why)
         self._switch_off("mig", why)
 
     def _probe_guards(self) -> None:
         io = pin = mps = False
-        for name, one in self._live.tenants.items():
-            if not one.protected and one.cgroup and one.disks:
-                good = _files.writable(f"{one.cgroup}/io.max")
+        for one in self._host["tenants"]:
+            name, tenant, group = one["name"], self._live.tenants[one["name"]], self._live.group(one["name"])
+            if not one["protected"] and group and tenant.disks:
+                good = _files.writable(f"{group}/io.max")
                 self._say(f"{name}: io.max {'can' if good else 'cannot'} be written")
                 io |= good
-            if one.protected and one.cgroup:
-                cpuset = _files.writable(f"{one.cgroup}/cpuset.cpus")
-                threads = not os.path.exists(f"{one.cgroup}/cpuset.cpus") and _files.writable(f"{one.cgroup}/cgroup.threads")
+            if one["protected"] and group:
+                cpuset = _files.writable(f"{group}/cpuset.cpus")
+                threads = not os.path.exists(f"{group}/cpuset.cpus") and _files.writable(f"{group}/cgroup.threads")
+                without = "no cpuset.cpus; the cores of its threads are set"
                 neither = "neither cpuset.cpus nor cgroup.threads can be written"
-                no_group = "no cpuset.cpus; the cores of its threads are set" if threads else neither
-                self._say(f"{name}: {'cpuset.cpus can be written' if cpuset else no_group}")
+                self._say(f"{name}: {'cpuset.cpus can be written' if cpuset else without if threads else neither}")
                 pin |= cpuset or threads
-            if one.client_of is not None and one.mps_pipe:
-                status = attempt(Mps(self._hooks, one.mps_pipe).probe)
+            if one.get("client_of") and tenant.mps_pipe:
+                status = attempt(Mps(self._hooks, tenant.mps_pipe).probe)
                 answer = "answers" if status == "ok" else f"does not answer: {status}"
-                only = "" if one.restart else "; without a restart program quotas reach new clients only"
-                self._say(f"{name}: MPS daemon {answer}{only}")
+                self._say(f"{name}: MPS daemon {answer}{'' if tenant.restart else '; quotas reach new clients only'}")
                 mps |= status == "ok"
-        if not io:
-            self._switch_off("guard_io", "no other tenant's io.max can be written")
-        if not pin:
-            self._switch_off("pin", "no protected tenant's cores can be set")
-        if not mps:
-            self._switch_off("guard_mps", "no MPS daemon answers")
+        self._switch_off("guard_io", "" if io else "no other tenant's io.max can be written")
+        self._switch_off("pin", "" if pin else "no protected tenant's cores can be set")
+        self._switch_off("guard_mps", "" if mps else "no MPS daemon answers")
 
     def _probe_memory(self) -> None:
         self._meter = MemoryMeter()
         if self._live.mig != "none" and self._flags["relax"] and self._flags["mig"]:
-            sources = [source for source in (self._by_nvml, self._mig) if source is not None]
-            self._lines += self._meter.choose(self._places(), sources)
+            self._lines += self._meter.choose(self._places(), self._memory_sources)
 
     def _recover(self, boot: str) -> dict[str, Any]:
         """Brings the host into a known state. Returns what the decision core takes over."""
@@ -288,7 +274,7 @@ class Controller:
         carryover = {name: dict(one) for name, one in journal.carryover.items() if name in self._starts}
         for name, start in self._starts.items():
             carryover.setdefault(name, {}).setdefault("floor", start.document())
-        for one in self._config["host"]["tenants"]:
+        for one in self._host["tenants"]:
             if one["protected"]:
                 one["start"] = self._at(one["name"]).document()
         for name, one in carryover.items():
@@ -304,9 +290,10 @@ class Controller:
         time.sleep(self._live.backoff_s * (1 << k))
 
     def _switch_off(self, flag: str, why: str) -> None:
-        if self._flags[flag]:
+        """Switches a flag off if there is a reason."""
+        if why and self._flags[flag]:
             self._say(f"{flag} is off: {why}")
-        self._flags[flag] = False
+        self._flags[flag] &= not why
 
     # ---- windows ----
 
@@ -333,9 +320,8 @@ class Controller:
         observation = self._signals.read(time.monotonic())
         if self._signals.looked:
             used, line = self._meter.read(self._places(), self._signals.gpus)
-            for signals, name in zip(observation["tenants"], self._live.tenants):
-                if name in used:
-                    signals["memory_used_mib"] = used[name]
+            for name, mib in used.items():
+                observation["tenants"][name]["memory_used_mib"] = mib
             if line:
                 self._say(line)
         observation["operator_resume"] = self._vouch()
@@ -356,7 +342,7 @@ class Controller:
         began = time.perf_counter()
         actions = core.step(observation)
         deciding_s = time.perf_counter() - began
-        self._last_seen = observation
+        self._seen = observation
         # The line is in the log before its actions are carried out.
         self._audit.write(core.take_log())
         for event in core.events:
@@ -372,9 +358,7 @@ class Controller:
         self._report()
         if self._metrics is not None:
             self._metrics.took(observing_s, deciding_s)
-            seen = dict(zip(self._live.tenants, observation.get("tenants", [])))
-            if seen:
-                self._metrics.window(core.state, seen, len(self._journal.leases))
+            self._metrics.window(core.state, observation.get("tenants", {}), len(self._journal.leases))
 
     def _report(self) -> None:
         report = self._actuator.take_report()
@@ -470,13 +454,13 @@ class Controller:
             core.end_leases()
             self._audit.write(core.take_log())
         while leased():
-            self._decide(dict(getattr(self, "_last_seen", {}), operator_resume=False, feedback={}, guards={}))
+            self._decide(dict(self._seen, operator_resume=False, feedback={}, guards={}))
         ended = self._actuator.retry_releases()
         self._report()
         if not ended:
             self._say("a limit is left; the next start tries again")
         if not self._flags["dry_run"]:
-            self._status_file.write({**self._window_status(), "ended": True})
+            self._status_file.write(self._window_status())
         return self._take_lines("release")
 
     def close(self) -> None:
@@ -603,8 +587,8 @@ class Controller:
             at = Configuration(answer.place.gpu, answer.place.profile, answer.place.slice)
             place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
             self._say(f"{who}: admitted, {at}")
-            if self._live.admission_start:
-                arguments = [text.replace("{id}", str(number)) for text in hook_arguments(self._live.admission_start, at)]
+            if self._live.admission.start:
+                arguments = [text.replace("{id}", str(number)) for text in hook_arguments(self._live.admission.start, at)]
                 result = self._hooks.run(arguments)
                 if result.timed_out or result.code != 0:
                     self._say(hook_failure(arguments[0], result))
@@ -627,39 +611,26 @@ class Controller:
         return control.Controller(self._config).config
 
     def status(self) -> dict[str, Any]:
-        """The state for an operator. Of a controller that another process runs, if this one has not started. Changes nothing."""
+        """The state for an operator; that of another process, if this controller has not started. Changes nothing."""
         if self._core is not None:
-            return {**self._window_status(), "running": True, **_journal_status(self._journal)}
-        out = self._status_file.read()
-        out["running"] = self._is_running()
+            return {"running": True, **self._window_status(), **_recorded(self._journal)}
         with Journal(self._live.journal, read_only=True) as journal:
-            return {**out, **_journal_status(journal)}
+            return {"running": self._is_running(), **self._status_file.read(), **_recorded(journal)}
 
     def _is_running(self) -> bool:
-        try:
-            lock = os.open(self._live.journal + ".lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            return not _locked(lock)
-        finally:
-            os.close(lock)
+        with contextlib.suppress(OSError), open(self._live.journal + ".lock", "rb") as lock:
+            return not _locked(lock.fileno())
+        return False
 
     def _window_status(self) -> dict[str, Any]:
         core = self._require_start()
-        tenants = {}
-        seen = dict(zip(self._live.tenants, getattr(self, "_last_seen", {}).get("tenants", [])))
-        for name, state in core.state.items():
-            signals = {key: seen.get(name, {}).get(key) for key in ("p99_ms", "count")}
-            tenants[name] = {**state, **signals}
+        seen = self._seen.get("tenants", {})
         return {
             "windows": self._window,
             "time": time.time(),
             "enabled": self._enabled,
             "dry_run": self._flags["dry_run"],
-            "admission_open": core.admission_open and self._open_to_newcomers(),
-            "waits_for_operator": self.waits_for_operator,
-            "tenants": tenants,
+            "tenants": {name: {**state, "p99_ms": seen.get(name, {}).get("p99_ms")} for name, state in core.state.items()},
         }
 
     def _at(self, name: str) -> Configuration:
@@ -701,7 +672,7 @@ def _locked(file: int) -> bool:
     return True
 
 
-def _journal_status(journal: Journal) -> dict[str, Any]:
+def _recorded(journal: Journal) -> dict[str, Any]:
     changes = {name: str(entry.pending) for name, entry in journal.tenants.items() if entry.pending is not None}
     return {
         "instances": {name: str(entry.now) for name, entry in journal.tenants.items()},

@@ -84,7 +84,7 @@ def recover(
             why = f" ({status})" if status != "ok" else ""
             where = f"; where it should be is what {journal.path} says" if recorded else ""
             out.problems.append(f"{name!r}: {verdict}{why}: its GPU instance requires manual repair{where}")
-        _recover_pin(name, live.tenants[name].cgroup, entry, out)
+        _recover_pin(name, live.group(name), entry, out)
     status = attempt(journal.save)
     if status != "ok":
         out.problems.append(f"{journal.path}: cannot be written: {status}")

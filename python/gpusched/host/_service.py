@@ -79,13 +79,14 @@ class Metrics:
         self._leases.set(leases)
         self._instance.clear()
         for name, state in states.items():
+            signals = seen.get(name, {})
             for phase in self.PHASES:
                 self._phase.labels(name, phase).set(phase == state["phase"])
             self._frozen.labels(name).set(state["frozen"])
             self._instance.labels(name, state["gpu"], state["profile"], state["slice"]).set(1)
             for quantile in ("p50", "p95", "p99", "p999"):
-                self._latency.labels(name, quantile).set(seen[name].get(f"{quantile}_ms", float("nan")))
-            if not seen[name].get("count"):
+                self._latency.labels(name, quantile).set(signals.get(f"{quantile}_ms", float("nan")))
+            if not signals.get("count"):
                 self._missing.labels(name).inc()
 
     def took(self, observing_s: float, deciding_s: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._optional import require
 from . import _files
-from ._config import Live
+from ._config import Latency, Live
 from ._failures import Failure
 from ._latency import LatencyFile, LatencyHistogram, LatencySocket, Source
 from ._mig import MigBackend
@@ -125,16 +125,15 @@ class Gpu:
         return self.readable and not self.lost
 
 
-def source_of(tenant: Any) -> Source | None:
+def source_of(latency: Latency | None, tau_ms: float) -> Source | None:
     """The source of a tenant's latencies."""
-    latency = tenant.latency
     if latency is None:
         return None
-    if latency.kind == "file":
-        return LatencyFile(latency.path, tenant.tau_ms)
-    if latency.kind == "socket":
-        return LatencySocket(latency.path, tenant.tau_ms)
-    return LatencyHistogram(latency.path, latency.metric, latency.labels, latency.ms_per_unit, tenant.tau_ms)
+    if latency.file:
+        return LatencyFile(latency.file, tau_ms)
+    if latency.socket:
+        return LatencySocket(latency.socket, tau_ms)
+    return LatencyHistogram(latency.prometheus, latency.metric, latency.labels, latency.ms_per_unit, tau_ms)
 
 
 class Signals:
@@ -159,14 +158,15 @@ class Signals:
         self._mig = mig
         self._nvml = nvml
         self._handles = handles
-        self._sources = {name: source_of(tenant) for name, tenant in live.tenants.items()}
+        self._tenants = {one["name"]: one for one in host["tenants"]}
+        self._sources = {name: source_of(live.tenants[name].latency, one["tau_ms"]) for name, one in self._tenants.items()}
         require("psutil", "host").PROCFS_PATH = live.proc
         self._since_look = -1
         self._last_s: float | None = None
         self._window_s = self._passed_s = window_s
         self._now_s = 0.0
         self._rates: dict[tuple[str, Any], Rate] = {}
-        self._links = {name: Correlation() for name in live.tenants}
+        self._links = {name: Correlation() for name in self._tenants}
         self.gpus = [Gpu() for _ in host["gpus"]]
         self.ignored = 0  # lines of latencies that could not be read, since the caller last set it to 0
 
@@ -196,7 +196,7 @@ class Signals:
         self._last_s = now_s
         roots = self._roots()
         return {
-            "tenants": [self._tenant(name, roots) for name in self._live.tenants],
+            "tenants": {name: self._tenant(name, roots) for name in self._tenants},
             "roots": roots,
             "nic_bytes_per_s": self._sums(nic_bytes, self._live.root_nics, len(roots)),
             "numa_io_bytes_per_s": self._sums(disk_bytes, self._live.numa_disks, self._host["numa_nodes"]),
@@ -209,7 +209,7 @@ class Signals:
 
     def _tenant(self, name: str, roots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        tenant, source = self._live.tenants[name], self._sources[name]
+        tenant, source, group = self._tenants[name], self._sources[name], self._live.group(name)
         if source is not None:
             window = source.window()
             self.ignored += window.ignored
@@ -218,21 +218,21 @@ class Signals:
                 out["completed_per_s"] = window.count / self._passed_s
                 if window.arrived is not None:
                     out["offered_per_s"] = window.arrived / self._passed_s
-        if not tenant.cgroup:
+        if not group:
             return out
         total: float | None = None
         try:
-            total = _files.io_bytes(_files.read(f"{tenant.cgroup}/io.stat"), tenant.disks)
+            total = _files.io_bytes(_files.read(f"{group}/io.stat"), self._live.tenants[name].disks)
         except Failure as failure:
-            if failure.status == "not_found" and not tenant.protected:
-                out["present"] = os.path.exists(f"{tenant.cgroup}/cgroup.procs")
+            if failure.status == "not_found" and not tenant["protected"]:
+                out["present"] = os.path.exists(f"{group}/cgroup.procs")
         rate = self._rate("io", name, total)
         if rate is not None:
             out.update(io_bytes_per_s=rate, io_attribution="measured")
-        if tenant.protected or tenant.gpu < 0:
+        if tenant["protected"] or tenant["gpu"] < 0:
             return out
         link = self._links[name]
-        link.update(rate, roots[self._host["gpus"][tenant.gpu]["root"]]["bytes_per_s"])
+        link.update(rate, roots[self._host["gpus"][tenant["gpu"]]["root"]]["bytes_per_s"])
         if link.inferred:
             out.update(pcie_bytes_per_s=rate, pcie_attribution="inferred")
         return out
