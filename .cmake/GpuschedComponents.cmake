@@ -1,36 +1,36 @@
-# The components: one library each, of one or several rooms (folders of include/gpusched).
+# The components: one library each, made of one or several folders of src/ and include/gpusched/.
 #
-# The two tables at the end of this file say everything: which packages there are, and per component its rooms, the
-# components below it and its packages. CMakeLists.txt builds from them, GpuschedInstall.cmake installs from them.
+# The two tables at the end of this file list the packages, and per component its folders, the components that it needs
+# and its packages. CMakeLists.txt builds from them, GpuschedInstall.cmake installs from them.
 include_guard()
 include(CheckLinkerFlag)
 
 check_linker_flag(CXX LINKER:-z,defs GPUSCHED_LINKER_DEFS)
 
 # gpusched_package(<package> <target> <definition> <arguments of find_package>...)
-#   <definition> is set where an optional package is used; "" for the others.
+#   <definition> is set if an optional package is used; "" for the others.
 function(gpusched_package package target definition)
   set(_gpusched_target_${package} "${target}" PARENT_SCOPE)
   set(_gpusched_definition_${package} "${definition}" PARENT_SCOPE)
   set(_gpusched_find_${package} "${ARGN}" PARENT_SCOPE)
 endfunction()
 
-# gpusched_component(<component> ROOMS <room>... [NEEDS <component>...] [PUBLIC <package>...] [PRIVATE <package>...]
+# gpusched_component(<component> FOLDERS <folder>... [NEEDS <component>...] [PUBLIC <package>...] [PRIVATE <package>...]
 #                    [OPTIONAL <package>...])
-#   PUBLIC packages stand in public headers. PRIVATE ones are headers that only the component's own sources include.
-#   OPTIONAL ones are libraries that its sources use where they are found; users of the static library link them.
-#   A component stands below (after) those that it needs.
+#   PUBLIC packages appear in public headers. PRIVATE ones are headers that only the component's own sources include.
+#   OPTIONAL ones are libraries that its sources use if they are found; users of the static library link them.
+#   A component comes after those that it needs.
 function(gpusched_component component)
-  cmake_parse_arguments(PARSE_ARGV 1 _a "" "" "ROOMS;NEEDS;PUBLIC;PRIVATE;OPTIONAL")
+  cmake_parse_arguments(PARSE_ARGV 1 _a "" "" "FOLDERS;NEEDS;PUBLIC;PRIVATE;OPTIONAL")
   list(APPEND gpusched_known_components ${component})
   set(gpusched_known_components "${gpusched_known_components}" PARENT_SCOPE)
-  foreach(_field IN ITEMS ROOMS NEEDS PUBLIC PRIVATE OPTIONAL)
+  foreach(_field IN ITEMS FOLDERS NEEDS PUBLIC PRIVATE OPTIONAL)
     string(TOLOWER "${_field}" _lower)
     set(_gpusched_${_lower}_${component} "${_a_${_field}}" PARENT_SCOPE)
   endforeach()
 endfunction()
 
-# gpusched_choose_components(<wanted>...): sets gpusched_components to these and those below them; "all" = every one.
+# gpusched_choose_components(<wanted>...): sets gpusched_components to these and those that they need; "all" = every one.
 function(gpusched_choose_components)
   set(_wanted "${ARGN}")
   if(_wanted STREQUAL "all")
@@ -54,8 +54,8 @@ function(gpusched_choose_components)
   set(gpusched_components "${_chosen}" PARENT_SCOPE)
 endfunction()
 
-# gpusched_find_packages(): looks for what the chosen components need, and for nothing else.
-# Sets gpusched_packages to what was found.
+# gpusched_find_packages(): looks for the packages of the chosen components only.
+# Sets gpusched_packages to those that were found.
 function(gpusched_find_packages)
   set(_found "")
   foreach(_component IN LISTS gpusched_components)
@@ -77,59 +77,49 @@ function(gpusched_find_packages)
   set(gpusched_packages "${_found}" PARENT_SCOPE)
 endfunction()
 
-# gpusched_check_room(<room>): src/<room>.cpp includes exactly the files include/gpusched/<room>/impl/*.ipp. A forgotten
-# file would otherwise show itself as an undefined symbol in some user's program.
-function(gpusched_check_room room)
-  file(GLOB _bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
-       "${PROJECT_SOURCE_DIR}/include/gpusched/${room}/impl/*.ipp")
-  file(STRINGS "${PROJECT_SOURCE_DIR}/src/${room}.cpp" _lines REGEX "^#include <.*\\.ipp>$")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${room}.cpp")
-  set(_included "")
-  foreach(_line IN LISTS _lines)
-    string(REGEX REPLACE "^#include <(.*)>$" "\\1" _file "${_line}")
-    list(APPEND _included "${_file}")
-  endforeach()
-  foreach(_file IN LISTS _bodies)
-    if(NOT _file IN_LIST _included)
-      message(FATAL_ERROR "src/${room}.cpp does not include <${_file}>")
-    endif()
-  endforeach()
-  foreach(_file IN LISTS _included)
-    if(NOT _file IN_LIST _bodies)
-      message(FATAL_ERROR "src/${room}.cpp includes <${_file}>, which is not a body of ${room}/")
-    endif()
-  endforeach()
-endfunction()
-
 # gpusched_add_component(<component>): the library gpusched::<component>.
 function(gpusched_add_component component)
   set(_target gpusched_${component})
   add_library(${_target})
   add_library(gpusched::${component} ALIAS ${_target})
-  foreach(_room IN LISTS _gpusched_rooms_${component})
-    gpusched_check_room(${_room})
-    target_sources(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/src/${_room}.cpp")
+  foreach(_folder IN LISTS _gpusched_folders_${component})
+    file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${_folder}/*.cpp")
+    target_sources(${_target} PRIVATE ${_sources})
+    set_source_files_properties(${_sources} PROPERTIES UNITY_GROUP ${_folder})
+    if(CMAKE_VERIFY_INTERFACE_HEADER_SETS) # compiles every header by itself: `.ci/run headers`
+      file(GLOB_RECURSE _headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/gpusched/${_folder}/*.hpp")
+      target_sources(${_target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${_headers})
+    endif()
   endforeach()
   set_target_properties(
     ${_target}
     PROPERTIES EXPORT_NAME ${component}
                VERSION ${PROJECT_VERSION}
-               SOVERSION ${_gpusched_abi} # of the inline namespace, too
+               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} # the version of the binary interface
                POSITION_INDEPENDENT_CODE ON
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON
+               UNITY_BUILD ${GPUSCHED_UNITY_BUILD}
+               UNITY_BUILD_MODE GROUP
                INSTALL_RPATH "$ORIGIN"
                DEFINE_SYMBOL "") # the static and the shared library compile alike
   gpusched_own_target(${_target})
-  gpusched_use_headers(${_target} PUBLIC)
+  target_compile_features(${_target} PUBLIC cxx_std_20)
+  target_include_directories(${_target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/src") # private headers
+  if(GPUSCHED_CHECKED)
+    # Public: the assertions also stand in templates, which the user's code instantiates.
+    target_compile_definitions(${_target} PUBLIC GPUSCHED_CHECKED=1)
+  endif()
   target_link_libraries(${_target} PRIVATE ${CMAKE_DL_LIBS}) # drivers' libraries are opened at run time
-  # A symbol that a component below does not export is an error here, not in some user's program.
+  # A symbol that no needed component exports is an error here, not in a user's program.
   get_target_property(_type ${_target} TYPE)
   if(_type STREQUAL "SHARED_LIBRARY" AND GPUSCHED_LINKER_DEFS AND NOT GPUSCHED_SANITIZE)
     target_link_options(${_target} PRIVATE LINKER:-z,defs)
   endif()
-  foreach(_below IN LISTS _gpusched_needs_${component})
-    target_link_libraries(${_target} PUBLIC gpusched_${_below})
+  foreach(_needed IN LISTS _gpusched_needs_${component})
+    target_link_libraries(${_target} PUBLIC gpusched_${_needed})
   endforeach()
   foreach(_package IN LISTS _gpusched_public_${component})
     target_link_libraries(${_target} PUBLIC ${_gpusched_target_${_package}})
@@ -141,37 +131,6 @@ function(gpusched_add_component component)
     if(_package IN_LIST gpusched_packages)
       target_compile_definitions(${_target} PRIVATE ${_gpusched_definition_${_package}})
       target_link_libraries(${_target} PRIVATE ${_gpusched_target_${_package}})
-    endif()
-  endforeach()
-endfunction()
-
-# gpusched_use_headers(<target> PUBLIC|INTERFACE): the folder of the headers, and how they are compiled.
-function(gpusched_use_headers target scope)
-  target_compile_features(${target} ${scope} cxx_std_20)
-  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  if(GPUSCHED_CHECKED)
-    # Public: the assertions also sit in templates, which the user's code instantiates.
-    target_compile_definitions(${target} ${scope} GPUSCHED_CHECKED=1)
-  endif()
-endfunction()
-
-# gpusched_add_header_only(): gpusched::header_only, with the packages of all chosen components. The user's code calls
-# solvers and parsers by itself; in the installed package gpuschedConfig.cmake adds those that are found there.
-function(gpusched_add_header_only)
-  add_library(gpusched_header_only INTERFACE)
-  add_library(gpusched::header_only ALIAS gpusched_header_only)
-  set_target_properties(gpusched_header_only PROPERTIES EXPORT_NAME header_only)
-  target_compile_definitions(gpusched_header_only INTERFACE GPUSCHED_HEADER_ONLY)
-  gpusched_use_headers(gpusched_header_only INTERFACE)
-  target_link_libraries(gpusched_header_only INTERFACE ${CMAKE_DL_LIBS})
-  foreach(_package IN LISTS gpusched_packages)
-    set(_definition "${_gpusched_definition_${_package}}")
-    if(_definition)
-      target_compile_definitions(gpusched_header_only INTERFACE $<BUILD_INTERFACE:${_definition}>)
-      target_link_libraries(gpusched_header_only INTERFACE $<BUILD_INTERFACE:${_gpusched_target_${_package}}>)
-    else()
-      target_link_libraries(gpusched_header_only INTERFACE ${_gpusched_target_${_package}})
     endif()
   endforeach()
 endfunction()
@@ -191,12 +150,12 @@ gpusched_package(libyaml LibYaml::LibYaml GPUSCHED_HAS_LIBYAML LibYaml)
 # ---- the components ----------------------------------------------------------------------------------------
 gpusched_component(
   core
-  ROOMS core model topology verify fragmentation allocation consolidation preemption admission
+  FOLDERS core model topology verify fragmentation allocation consolidation preemption admission
   PUBLIC threads eigen boost)
-gpusched_component(json ROOMS json NEEDS core PRIVATE nlohmann OPTIONAL libyaml)
-gpusched_component(io ROOMS io NEEDS json PRIVATE csv OPTIONAL pugixml)
-gpusched_component(milp ROOMS milp NEEDS core OPTIONAL highs cbc clp)
-gpusched_component(serving ROOMS serving NEEDS json milp PRIVATE csv)
-gpusched_component(control ROOMS control NEEDS json)
-gpusched_component(host ROOMS host NEEDS control)
-gpusched_component(sim ROOMS sim NEEDS control PRIVATE csv)
+gpusched_component(json FOLDERS json NEEDS core PRIVATE nlohmann OPTIONAL libyaml)
+gpusched_component(io FOLDERS io NEEDS json PRIVATE csv OPTIONAL pugixml)
+gpusched_component(milp FOLDERS milp NEEDS core OPTIONAL highs cbc clp)
+gpusched_component(serving FOLDERS serving NEEDS json milp PRIVATE csv)
+gpusched_component(control FOLDERS control NEEDS json)
+gpusched_component(host FOLDERS host NEEDS control)
+gpusched_component(sim FOLDERS sim NEEDS control PRIVATE csv)

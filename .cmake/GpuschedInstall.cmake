@@ -23,24 +23,20 @@ foreach(_component IN LISTS gpusched_components)
   gpusched_install_targets(${_component} gpusched_${_component})
 endforeach()
 gpusched_install_targets(gpusched gpusched)
-gpusched_install_targets(header_only gpusched_header_only)
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/include/gpusched"
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT devel
   FILES_MATCHING
-  PATTERN "*.hpp"
-  PATTERN "*.ipp")
+  PATTERN "*.hpp")
 
 # ---- find_package ------------------------------------------------------------------------------------------
-# What gpuschedConfig.cmake knows of the components: for its users the compiled libraries hide the private packages,
-# and shared ones the optional packages, too.
+# The table of components in gpuschedConfig.cmake. Compiled libraries hide the private packages from their users, and shared
+# ones the optional packages, too.
 get_target_property(_type gpusched_core TYPE)
 set(GPUSCHED_CONFIG_TABLE "")
-set(_header_only "")
 foreach(_component IN LISTS gpusched_components)
   set(_packages ${_gpusched_public_${_component}})
-  list(APPEND _header_only ${_gpusched_public_${_component}} ${_gpusched_private_${_component}})
   if(_type STREQUAL "STATIC_LIBRARY")
     foreach(_package IN LISTS _gpusched_optional_${_component})
       if(_package IN_LIST gpusched_packages)
@@ -51,16 +47,8 @@ foreach(_component IN LISTS gpusched_components)
   string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_needs_${_component} \"${_gpusched_needs_${_component}}\")\n"
                                       "set(_gpusched_packages_${_component} \"${_packages}\")\n")
 endforeach()
-list(REMOVE_DUPLICATES _header_only)
-string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_needs_header_only \"\")\n"
-                                    "set(_gpusched_packages_header_only \"${_header_only}\")\n")
-set(GPUSCHED_CONFIG_OPTIONAL "")
 foreach(_package IN LISTS gpusched_packages)
   string(APPEND GPUSCHED_CONFIG_TABLE "set(_gpusched_find_${_package} \"${_gpusched_find_${_package}}\")\n")
-  if(_gpusched_definition_${_package})
-    string(APPEND GPUSCHED_CONFIG_OPTIONAL
-           "_gpusched_use_if_found(${_package} ${_gpusched_definition_${_package}} ${_gpusched_target_${_package}})\n")
-  endif()
 endforeach()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/gpuschedConfig.cmake.in"
                               "${PROJECT_BINARY_DIR}/gpuschedConfig.cmake" INSTALL_DESTINATION ${_gpusched_config_dir})
@@ -100,19 +88,6 @@ set(_pc_libraries_highs "-lhighs")
 set(_pc_libraries_pugixml "-lpugixml")
 set(_pc_libraries_libyaml "-lyaml")
 set(_pc_requires_eigen "eigen3 >= 3.4")
-set(_pc_requires_nlohmann "nlohmann_json >= 3.11")
-set(_pc_include_csv "${GPUSCHED_CSV_INCLUDE_DIR}")
-set(_pc_include_clp "${GPUSCHED_CLP_INCLUDE_DIR}")
-set(_pc_include_cbc "${GPUSCHED_CBC_INCLUDE_DIR}")
-set(_pc_include_libyaml "${GPUSCHED_LIBYAML_INCLUDE_DIR}")
-foreach(_package IN ITEMS pugixml highs)
-  if(TARGET ${_gpusched_target_${_package}})
-    get_target_property(_include ${_gpusched_target_${_package}} INTERFACE_INCLUDE_DIRECTORIES)
-    if(_include)
-      set(_pc_include_${_package} "${_include}")
-    endif()
-  endif()
-endforeach()
 if(TARGET highs::highs)
   # It may lie where no linker looks by itself.
   get_target_property(_location highs::highs LOCATION)
@@ -157,18 +132,3 @@ foreach(_component IN LISTS gpusched_components)
   list(PREPEND _all gpusched-${_component})
 endforeach()
 gpusched_install_pc(gpusched "all components" "${_all}" "" "")
-
-set(_requires "")
-set(_cflags "${_checked} -DGPUSCHED_HEADER_ONLY")
-set(_libs "")
-foreach(_package IN LISTS gpusched_packages)
-  list(APPEND _requires ${_pc_requires_${_package}})
-  if(_gpusched_definition_${_package})
-    string(APPEND _cflags " -D${_gpusched_definition_${_package}}")
-    string(APPEND _libs " ${_pc_libraries_${_package}}")
-  endif()
-  foreach(_folder IN LISTS _pc_include_${_package})
-    string(APPEND _cflags " -I${_folder}")
-  endforeach()
-endforeach()
-gpusched_install_pc(gpusched-header-only "used without the compiled library" "${_requires}" "${_cflags}" "${_libs}")

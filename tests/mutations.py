@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Feasibility with one rule switched off at a time: the property test `feasibility_rules` must fail each time.
 
-    tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a)
+    tests/mutations.py [BUILD]               (default: build/dev, which must hold libgpusched_test_main.a and libgpusched_core.a)
     tests/mutations.py --only gpu --only spread
 
-All mutants are in one program, made of a copy of the headers, and `GPUSCHED_MUTANT` chooses one. Without it the test must
-pass. Exit status 1 where a mutant survives, or where the text that it changes is no longer there.
+All mutants are in one program, made of a copy of `include` and `src`, and `GPUSCHED_MUTANT` chooses one. Without it the test
+must pass. Exit status 1 if a mutant survives, or if the text that it changes is no longer there.
 """
 
 import argparse
@@ -21,18 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEST = ROOT / "tests/property/feasibility_rules.cpp"
 
-FEASIBILITY = "impl/feasibility.ipp"
-ELIGIBILITY = "detail/eligibility.hpp"
-SELECTION = "detail/selection_conflict.hpp"
+FEASIBILITY = "feasibility.cpp"
+ELIGIBILITY = "eligibility.hpp"
+SELECTION = "selection_conflict.hpp"
 
-# name: (file in include/gpusched/model, text, what stands there instead); OFF is true in that mutant.
+# name: (file in src/model, text, what stands there instead); OFF is true in that mutant.
 MUTANTS = {
     "cordoned": (FEASIBILITY, "if (!inv.nodes.receives(node))", "if (!OFF && !inv.nodes.receives(node))"),
     "gpu_model": (ELIGIBILITY, "return models.empty() ||", "return OFF || models.empty() ||"),
     "node_selector": (
         ELIGIBILITY, "return std::all_of(requirement.node_selector", "return OFF || std::all_of(requirement.node_selector"
     ),
-    "node_affinity": ("detail/node_match.hpp", "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
+    "node_affinity": ("node_match.hpp", "return affinity.empty() ||", "return OFF || affinity.empty() ||"),
     "node_set": (FEASIBILITY, "&& !inv.in_node_set(", "&& !OFF && !inv.in_node_set("),
     "taint": (ELIGIBILITY, "return std::all_of(node_class.taints", "return OFF || std::all_of(node_class.taints"),
     "cpu": (FEASIBILITY, "if (t.cpu_milli[i] >", "if (!OFF && t.cpu_milli[i] >"),
@@ -59,15 +59,15 @@ MUTANTS = {
 }
 
 
-def mutate(include: Path) -> None:
-    """Puts every mutant into the headers below `include`; the first includes what chooses one."""
-    model = include / "gpusched/model"
+def mutate(folder: Path) -> None:
+    """Puts every mutant into the copy of `src/model` in `folder`; config.hpp gets the function that chooses one."""
+    model = folder / "src/model"
     for number, (name, (file, old, new)) in enumerate(MUTANTS.items()):
         text = (model / file).read_text()
         if text.count(old) != 1:
             sys.exit(f"{name}: {file} has {text.count(old)} times {old!r}; expected it once")
         (model / file).write_text(text.replace(old, new.replace("OFF", f"(gpusched_mutant() == {number})")))
-    config = include / "gpusched/config.hpp"
+    config = folder / "include/gpusched/config.hpp"
     config.write_text(
         config.read_text()
         + """
@@ -97,16 +97,21 @@ def main() -> int:
     arguments = parser.parse_args()
     survived = []
     with tempfile.TemporaryDirectory() as folder:
-        include = Path(folder) / "include"
-        shutil.copytree(ROOT / "include", include)
-        mutate(include)
-        program = Path(folder) / "feasibility_rules"
+        copy = Path(folder)
+        for part in ("include", "src"):
+            shutil.copytree(ROOT / part, copy / part)
+        mutate(copy)
+        # The whole folder as one source, so that the linker takes no object of the model from the library.
+        sources = sorted((copy / "src/model").glob("*.cpp"))
+        model = copy / "model.cpp"
+        model.write_text("#include <gpusched/config.hpp>\n" + "".join(f'#include "{source}"\n' for source in sources))
+        program = copy / "feasibility_rules"
         command = compiler_and_flags(arguments.build)
         catch = [] if "-DGPUSCHED_CATCH2_V2" in command else ["-lCatch2Main", "-lCatch2"]
         main_of_catch = arguments.build / "tests/libgpusched_test_main.a"
         subprocess.run(
-            [*command, "-O1", "-w", "-DGPUSCHED_HEADER_ONLY", f"-I{include}", f"-I{ROOT / 'tests'}", str(TEST), str(main_of_catch)]
-            + [*catch, "-o", str(program)],
+            [*command, "-O1", "-w", f"-I{copy / 'include'}", f"-I{copy / 'src'}", f"-I{ROOT / 'tests'}", str(TEST), str(model)]
+            + [str(main_of_catch), str(arguments.build / "libgpusched_core.a"), *catch, "-o", str(program)],
             check=True,
         )
 

@@ -49,7 +49,7 @@ def budget_of(header):
 
 
 def public_headers():
-    """All headers a user may include, without impl/ and detail/."""
+    """All headers a user may include, without detail/."""
     headers = []
     for path in sorted((INCLUDE / "gpusched").rglob("*.hpp")):
         name = path.relative_to(INCLUDE).as_posix()
@@ -103,7 +103,6 @@ def main(arguments=None):
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--flags", default="-O0", help="compiler flags (default: -O0)")
-    parser.add_argument("--header-only", action="store_true", help="measure the header-only target")
     parser.add_argument("--json", metavar="FILE", help="append one JSON line per header")
     parser.add_argument("--standard", action="store_true", help="measure the model's standard headers, too")
     parser.add_argument("--check", action="store_true", help="fail when a median is above its budget")
@@ -115,22 +114,20 @@ def main(arguments=None):
     flags = options.flags.split() + [f"-I{INCLUDE}"] + dependency_flags()
     if options.standard:
         headers.append(" ".join(STANDARD))
-    if options.header_only:
-        flags.append("-DGPUSCHED_HEADER_ONLY")
 
     times = measure(headers, options.compiler, flags, options.runs)
     empty = statistics.median(times.pop(None))
     version = subprocess.run([options.compiler, "--version"], capture_output=True, text=True).stdout.split("\n")[0]
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
 
-    print(f"{version}; flags {options.flags}{' header-only' if options.header_only else ''}; {options.runs} runs; "
+    print(f"{version}; flags {options.flags}; {options.runs} runs; "
           f"empty file {empty:.3f} s (already subtracted)")
     print(f"{'header':<56}{'min':>8}{'median':>8}{'max':>8}{'budget':>8}")
     over = []
     for header in sorted(times, key=lambda h: -statistics.median(times[h])):
         seconds = [t - empty for t in times[header]]
         median = statistics.median(seconds)
-        budget = None if options.header_only else budget_of(header)
+        budget = budget_of(header)
         late = budget is not None and median > budget
         if late:
             over.append(header)
@@ -138,7 +135,7 @@ def main(arguments=None):
               f"{'' if budget is None else format(budget, '.1f'):>8}{'  OVER' if late else ''}")
         if options.json:
             line = {
-                "benchmark": "compile_time", "header": header, "header_only": options.header_only,
+                "benchmark": "compile_time", "header": header,
                 "seconds": [round(s, 4) for s in seconds], "empty_s": round(empty, 4), "budget_s": budget,
                 "flags": options.flags, "compiler": version, "machine": platform.processor() or platform.machine(),
                 "cpus": os.cpu_count(), "commit": commit,

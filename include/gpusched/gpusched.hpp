@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every room of the library but `host/`, the real host under the controller (`gpusched/host/host.hpp`). Prefer the headers of
 // the rooms you use: they cost less to compile.
 #pragma once

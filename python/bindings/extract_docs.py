@@ -109,7 +109,7 @@ def extract(path: Path, docs: dict[str, str]) -> None:
         if name and full.startswith("gpusched::"):
             docs.setdefault(full.removeprefix("gpusched::"), to_numpydoc(text))
 
-    source = path.read_text(encoding="utf-8").replace("GPUSCHED_NAMESPACE", "gpusched")  # version.hpp defines it
+    source = path.read_text(encoding="utf-8")
     for raw in source.splitlines():
         stripped = raw.strip()
         if stripped.startswith("///") and not stripped.startswith("///<"):

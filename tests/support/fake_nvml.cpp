@@ -2,7 +2,7 @@
 // With FAKE_NVML_OLD only those of a driver that knows neither MIG nor GPM.
 #include <support/fake_nvml.hpp>
 
-#include <gpusched/host/detail/nvml_abi.hpp>
+#include "host/nvml_abi.hpp"
 
 #include <cstdlib>
 #include <cstring>

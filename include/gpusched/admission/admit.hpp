@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // admit: lets a job in at the least cost, by placing, moving, evicting and borrowing, in one plan.
 #pragma once
 
 #include <gpusched/admission/options.hpp>
 #include <gpusched/admission/result.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 
 #include <span>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 /// Lets all pods of a job in, or none, at the least cost in GPU-seconds over all means together.
 ///
@@ -35,8 +35,4 @@ namespace GPUSCHED_NAMESPACE::admission {
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::admission
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/admit.ipp>
-#endif
+}  // namespace gpusched::admission

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // make_room: lets a job in by moves alone.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 /// The plan of `admit` with `evictions` off: moves that make room for all pods of a job, and where these go.
 /// @return none where moves alone do not let the job in; `admit` says why
@@ -20,4 +21,4 @@ namespace GPUSCHED_NAMESPACE::admission {
     return std::move(made.plan);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+}  // namespace gpusched::admission

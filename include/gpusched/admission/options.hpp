@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of admission: by which means room is made, what each costs, what is limited, and who is left alone.
 #pragma once
 
 #include <gpusched/admission/quotas.hpp>
 #include <gpusched/allocation/any.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/quantity.hpp>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 /// No price may be higher, in seconds: about 30 years.
 inline constexpr std::int64_t highest_price_s = 1'000'000'000;
@@ -115,8 +115,4 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
 /// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not have
 void validate(const Options& options, const Cluster& cluster);
 
-}  // namespace GPUSCHED_NAMESPACE::admission
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/options.ipp>
-#endif
+}  // namespace gpusched::admission

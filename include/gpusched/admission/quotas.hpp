@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quotas: what the tasks of a tenant may hold together, and how many cores a pod may ask for beside each GPU.
 #pragma once
 
-#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -13,7 +14,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 /// The quota of one tenant. Absent fields limit nothing.
 ///
@@ -52,8 +53,9 @@ struct QuotaBreach {
 [[nodiscard]] std::optional<QuotaBreach>
 find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::span<const TenantQuota> quotas);
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+namespace detail {
+/// Adds a problem for each quota without a tenant and each number out of range.
+void check_quotas(Problems& problems, std::span<const TenantQuota> quotas);
+}  // namespace detail
 
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/admission/impl/quotas.ipp>
-#endif
+}  // namespace gpusched::admission

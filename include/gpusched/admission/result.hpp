@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What admission returns: one plan, its cost by parts, what is proved about every other plan, and what binds where there is none.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::admission {
+namespace gpusched::admission {
 
 /// What a plan costs by parts, in thousandths of a GPU-second. A part of one task stops at 7.0 * 10^10 GPU-seconds.
 struct Cost {
@@ -92,4 +92,4 @@ struct Admission {
     [[nodiscard]] const std::vector<TaskId>& evicted() const noexcept { return plan.evictions; }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::admission
+}  // namespace gpusched::admission

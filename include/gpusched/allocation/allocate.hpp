@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // allocate: a gang of pods over switches, all of them or none.
 #pragma once
 
 #include <gpusched/allocation/allocate_options.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Where all pods of a gang go, without moving or evicting anybody: one job over switches (ASI paper, section 4.1).
 ///
@@ -48,8 +48,4 @@ Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods, const Allo
 /// The placements as a plan.
 [[nodiscard]] Plan to_plan(const Allocation& allocation);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/allocate.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // allocate_many: several jobs over switches at once.
 #pragma once
 
 #include <gpusched/allocation/allocate.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// One of several jobs.
 struct GangRequest {
@@ -86,8 +86,4 @@ struct JointAllocations {
 /// Its placements, in an order in which they are feasible one after the other.
 [[nodiscard]] Plan to_plan(const JointAllocations& allocations);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/allocate_many.ipp>
-#endif
+}  // namespace gpusched::allocation

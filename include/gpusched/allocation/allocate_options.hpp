@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What allocate takes and gives.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Which rule spreads the pods over switches; see switch_counts.hpp.
 enum class AllocatePolicy : std::uint8_t {
@@ -84,4 +85,4 @@ struct Allocation {
     StopReason stop_reason = StopReason::completed;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies behind one type: where they are chosen at run time, or written in another language.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 namespace detail {
 
 /// Can be called with these arguments. Wrong return types and calls that are not const are let through: the checks below name
@@ -241,4 +242,4 @@ class AnyPlacement {
     std::unique_ptr<Interface> object_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The policies of placing one task, as concepts. A policy is a small value; randomness comes in as an argument.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Where a task goes.
 struct Destination {
@@ -188,4 +189,4 @@ template <NodeRanker R>
 using Score = decltype(detail::ask(std::declval<const R&>(), std::declval<const Cluster&>(), TaskId{},
                                    NodeId{}, std::declval<Rng&>()));
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

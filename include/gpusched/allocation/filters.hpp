@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Node filters: wishes on top of feasibility.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Every feasible node.
 struct AnyNode {
@@ -76,4 +77,4 @@ struct Both {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

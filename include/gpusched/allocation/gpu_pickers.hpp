@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU pickers: which GPUs of the chosen node a task takes.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/model/inventory.hpp>
@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 // All pickers expect a node that fits the task (find_obstacle) and honour guaranteed NUMA or socket localities. Where
 // a rule leaves a choice, the lowest GPUs win. ByWish looks at what the task wishes, best-effort wishes included;
@@ -99,8 +99,4 @@ struct OfflineLimitGpus {
     GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/gpu_pickers.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // JobRequest: a job that is not in the snapshot yet, as groups of equal pods.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Pods that ask for the same.
 struct PodRequest {
@@ -55,8 +55,4 @@ struct ClusterWithJobs {
 /// @throws InvalidInput also for two jobs of one name
 [[nodiscard]] ClusterWithJobs with_jobs(const Cluster& cluster, std::span<const JobRequest> jobs);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/job_request.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies by name, for options, files and other languages.
 #pragma once
 
 #include <gpusched/allocation/any.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/fragmentation/workload.hpp>
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Policies made from the inventory of the clusters that they serve, and some of them from the workload that is expected to
 /// come, which must not be empty for these. An entry expects a workload if what makes its policies takes one:
@@ -128,8 +128,4 @@ struct Registries {
 /// Those of the library.
 [[nodiscard]] const Registries& registries();
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/named.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Neighbours: the part of a node's cores, and of one GPU, that is held by tasks which may disturb others.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// True for a task that asks for no GPU and no other device.
 [[nodiscard]] inline bool is_cpu_only(const Cluster& cluster, TaskId task) noexcept {
@@ -73,4 +74,4 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

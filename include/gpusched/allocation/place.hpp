@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placing one task where it fits, without moving or evicting anybody.
 #pragma once
 
@@ -5,7 +6,6 @@
 #include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// The feasible node of the greatest score, and the GPUs that the picker takes there.
 ///
@@ -83,8 +83,4 @@ namespace detail {
 void require_task(const Cluster& cluster, TaskId task);
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/place.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // place, with policies chosen by name.
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// How to place one task, by name.
 struct PlaceOptions {
@@ -45,8 +45,4 @@ constexpr void visit_fields(std::type_identity<PlaceOptions>, F&& field) {
                                                const PlaceOptions& options = {},
                                                const Registries& known = registries());
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/place_by_name.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Power of d choices: the least loaded of a few random nodes, by loads that may be old.
 #pragma once
 
@@ -5,7 +6,6 @@
 #include <gpusched/allocation/detail/policy_checks.hpp>
 #include <gpusched/allocation/filters.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 struct PowerOfDOptions {
     int choices = 2;                 ///< d, 1 .. 1000: how many feasible nodes are drawn, with replacement
@@ -95,8 +95,4 @@ class PowerOfD {
     std::int64_t until_refresh_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/power_of_d.ipp>
-#endif
+}  // namespace gpusched::allocation

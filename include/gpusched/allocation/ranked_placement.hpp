@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RankedPlacement: one task after another to the node of the greatest score, with scores kept between tasks.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// A placement policy out of a ranker (NodeRanker), a GPU picker (GpuPicker) and a filter (NodeFilter): what `place` answers, much faster for many tasks in a
 /// row.
@@ -94,4 +95,4 @@ class RankedPlacement {
     Followed<Kept> kept_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

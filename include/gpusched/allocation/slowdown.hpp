@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slowdown: how much longer a task's work takes beside what its neighbours hold.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Largest slowdown of a curve: work takes five times as long.
 inline constexpr std::int64_t most_slowdown_milli = 4000;
@@ -66,8 +66,4 @@ struct SlowdownObservation {
 /// the machine, but where a value lies on the border of two thousandths.
 [[nodiscard]] SlowdownCurve fit_slowdown(std::span<const SlowdownObservation> observations, int values = 1);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/slowdown.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many pods of one job go under each switch: the paper's Algorithm 2 as written, and the exact rule.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Pods (or GPUs) per switch, in the order of the switches.
 using SwitchCounts = std::vector<std::int64_t>;
@@ -53,8 +52,4 @@ using SwitchCounts = std::vector<std::int64_t>;
                                                         std::int64_t pods,
                                                         std::span<const std::vector<std::uint32_t>> groups);
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/switch_counts.ipp>
-#endif
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Acceptance: whether vacating a node is worth the moves it takes.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Every node that can be vacated is.
 struct AcceptAll {
@@ -31,4 +32,4 @@ struct PriceLimit {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies of consolidation behind one type each: where they are chosen at run time.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -246,12 +247,10 @@ class AnyEjectionRule {
 using AnyPolicies = Policies<AnyPartitioner, AnyNodeOrder, AnyDestinationRanking, AnyEjectionRule,
                              AnyAcceptance, AnyNodeWeight, AnyPurePicker>;
 
-#ifndef GPUSCHED_HEADER_ONLY
 namespace detail {
 // Compiled in the library.
 extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const AnyPolicies&, const Options&,
                                                    const Context&);
 }  // namespace detail
-#endif
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bounds: what no consolidation plan can beat.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Proves how many nodes must stay occupied and how much can be vacated at most.
 ///
@@ -44,8 +44,4 @@ void require_lp(BoundMethod method, const Context& context);
                           Budget& budget, ExecutorRef executor);
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/bound.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The policies of consolidation, as concepts. A policy is a small value; time and randomness come in as arguments.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 struct Options;
 
@@ -153,4 +154,4 @@ concept PurePicker =
         policy(cluster, task, node);
     };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consolidate: vacate as many nodes as possible by moving tasks, as an executable plan.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Plans moves that vacate nodes, with the preset that `options` name.
 ///
@@ -31,8 +31,4 @@ namespace GPUSCHED_NAMESPACE::consolidation {
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Options& options = {},
                                  const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/consolidate.ipp>
-#endif
+}  // namespace gpusched::consolidation

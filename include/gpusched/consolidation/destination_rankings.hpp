@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Destination rankings: where a task goes among the nodes of its group.
 #pragma once
 
 #include <gpusched/consolidation/concepts.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// In the order of the group, as the paper's pseudocode leaves it.
 struct GroupOrder {
@@ -41,4 +42,4 @@ struct TightestFit {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

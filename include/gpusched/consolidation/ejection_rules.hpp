@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ejection rules: which tasks make room on a destination that is too full.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -75,8 +76,4 @@ struct CheapestVictims : EasierVictims {
     static constexpr bool cheapest_first = true;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/ejection_rules.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explain: why did this node not become empty?
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// What became of a node.
 enum class NodeFate : std::uint8_t {
@@ -171,8 +171,4 @@ constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
 [[nodiscard]] std::vector<Explanation> explain_clear(const Cluster& cluster, const Plan& plan,
                                                      const Options& options);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/explain.ipp>
-#endif
+}  // namespace gpusched::consolidation

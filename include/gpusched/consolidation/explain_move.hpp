@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explain a move: could this task go to that node, what would it cost, and who is in the way?
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// What a move meets.
 enum class MoveFate : std::uint8_t {
@@ -90,8 +90,4 @@ constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {
 [[nodiscard]] MoveExplanation explain_move(const Cluster& cluster, TaskId task, NodeId node,
                                            const Options& options = {}, const Plan& plan = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/explain_move.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FreeIndex: the nodes of one group that may receive tasks, ordered by what is free on them.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 namespace detail {
 
@@ -265,4 +266,4 @@ class FreeIndex {
     mutable std::vector<std::uint32_t> known_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frontier: plans along the trade-off between what is vacated and what is moved, each with what no plan can exceed.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Options of `frontier`: those of `consolidate`, of which `price` is the lowest price that it goes down to, and how many
 /// points it has. `polish_time` and `goal` must be absent.
@@ -65,8 +65,4 @@ struct Frontier {
 [[nodiscard]] Frontier frontier(const Cluster& cluster, const FrontierOptions& options = {},
                                 const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/frontier.ipp>
-#endif
+}  // namespace gpusched::consolidation

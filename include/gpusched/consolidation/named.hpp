@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies of consolidation by name, for options, files and other languages.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// "random_groups", "by_gpu_model", "by_switch", "by_locality".
 [[nodiscard]] const Registry<AnyPartitioner>& partitioners();
@@ -96,8 +96,4 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
 [[nodiscard]] Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
                                  const Context& context = {}, const Registries& known = registries());
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/named.ipp>
-#endif
+}  // namespace gpusched::consolidation

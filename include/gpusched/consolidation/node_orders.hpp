@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Node orders: which node a group tries to vacate first.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
 struct FewestPods {
@@ -62,4 +63,4 @@ struct LowestUtilisation {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Node weights: what a vacated node is worth.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// The most that a node may be worth: the sum over all nodes fits into 64 bits.
 [[nodiscard]] inline std::int64_t most_node_weight(const Cluster& cluster) noexcept {
@@ -39,4 +40,4 @@ struct ModelWeight {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of consolidation: which preset, how hard to search, what may be disturbed.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Which set of policies runs; see presets.hpp.
 enum class Preset : std::uint8_t {
@@ -158,8 +158,4 @@ namespace detail {
 void validate_beside_policies(const Options& options, const Cluster& cluster, bool takes_limits);
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/options.ipp>
-#endif
+}  // namespace gpusched::consolidation

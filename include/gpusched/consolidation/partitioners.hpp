@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Partitioners: how the cluster is cut into groups that are solved on their own.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Random groups of `partition_size` nodes, new ones in every round: the paper's divide and conquer.
 struct RandomGroups {
@@ -32,8 +32,4 @@ struct ByLocality {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/partitioners.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // PlacementRule: a constraint of the caller's own on where tasks may go, declared once.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <concepts>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// A constraint of the caller's own: `allows(cluster, task, node)` says whether the task may come to the node, with everything where it is
 /// now. It is asked of every arrival, in the order in which moves are made, and comes on top of all constraints of the cluster; what runs
@@ -148,4 +148,4 @@ struct AllowedClasses {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plan statistics: what a plan takes and what it gives, counted from the plan alone.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Costs and gains of a plan, whoever made it.
 struct PlanStatistics {
@@ -78,8 +78,4 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
 /// The nodes that held no task but daemons before and that moves lead to, ascending. O(moves)
 [[nodiscard]] std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/plan_statistics.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies: a set of choices that makes a consolidation algorithm, and the algorithm itself.
 #pragma once
 
@@ -22,7 +23,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// What the frame around the policies does, and how far it goes.
 struct Switches {
@@ -163,6 +164,6 @@ template <class... Kinds>
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
                                  const Options& options = {}, const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation
 
 #include <gpusched/consolidation/detail/search.hpp>

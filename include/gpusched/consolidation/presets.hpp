@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Presets: the paper's set of policies and this library's own, by name.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation::presets {
+namespace gpusched::consolidation::presets {
 
 /// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
 /// What the paper does not have is the memory of failed requests: without it the search takes minutes on nodes of many
@@ -54,10 +55,9 @@ decltype(auto) visit(Preset preset, Objective objective, Use&& use) {
     return objective == Objective::gpus ? with_weight(GpuWeight{}) : with_weight(UnitWeight{});
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::presets
+}  // namespace gpusched::consolidation::presets
 
-#ifndef GPUSCHED_HEADER_ONLY
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 // Compiled in the library; `fast` has the types of `best`.
 extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best())&,
                                                    const Options&, const Context&);
@@ -69,5 +69,4 @@ extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltyp
 extern template GPUSCHED_EXPORT Result consolidate(const Cluster&,
                                                    const decltype(presets::ipc(UnitWeight{}))&,
                                                    const Options&, const Context&);
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-#endif
+}  // namespace gpusched::consolidation::detail

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refusals: how often a search could not make a move that it looked at, by what was in the way.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// How often a search could not make a move that it looked at, by the first thing in the way. Constraints are counted where a
 /// task was offered a destination; destinations that the ranking leaves out, such as nodes with too few idle GPUs, are not offered.
@@ -111,4 +111,4 @@ constexpr void visit_fields(std::type_identity<Refusals>, F&& field) {
     field("refused_by_budget", &Refusals::refused_by_budget);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replan: consolidation that goes on from a plan of an earlier snapshot, after small changes.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/any.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Ranks the destination of the last plan first, then the destinations of `others`.
 struct PlannedFirst {
@@ -61,8 +61,4 @@ struct VacatedFirst {
 [[nodiscard]] Result replan(const Cluster& cluster, const PlanSpec& last, const Options& options = {},
                             const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/replan.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What consolidation returns: the plan, what it gains and costs, and how the search went.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/refusals.hpp>
 #include <gpusched/core/stop_reason.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// What one round found.
 struct RoundStatistics {
@@ -108,8 +108,4 @@ struct Result {
 /// The rounds that `stats` of a plan tells of; none for plans of other origin.
 [[nodiscard]] std::vector<RoundStatistics> rounds_of(const PlanSpec& plan);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/result.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scope: which tasks a plan may move, which nodes it may vacate, and which may receive.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Flags of 0 and 1, derived once from the snapshot and the options and used by every algorithm here.
 struct Scope {
@@ -44,8 +44,4 @@ void keep_core_members(const Cluster& cluster, std::vector<std::uint8_t>& movabl
 /// both. Largest first, then by first node; nodes ascending.
 [[nodiscard]] std::vector<std::vector<NodeId>> components(const Cluster& cluster);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/scope.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,13 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value: what is gained by vacating nodes, less what the moves, and nodes that are opened for them, cost at a price.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// Weights, and so values, are compared in thousandths.
 inline constexpr std::int64_t milli = 1000;
@@ -43,4 +42,4 @@ inline constexpr std::int64_t milli = 1000;
     return price == 0 && opening == 0 ? weight >= 0 : value_milli(weight, cost, price) >= opening;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

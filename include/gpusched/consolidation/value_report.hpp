@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value report: what a plan disturbs and what it frees, before anything moves.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// What happens to one kind of GPU.
 struct ModelValue {
@@ -46,8 +46,4 @@ constexpr void visit_fields(std::type_identity<ValueReport>, F&& field) {
 /// The report as a few lines of text.
 [[nodiscard]] std::string to_text(const ValueReport& report);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/value_report.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wave order: turns found moves into waves that can be carried out, make-before-break.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// A move as a search makes it: one after the other, each possible when its turn comes.
 struct Step {
@@ -58,8 +58,4 @@ struct WaveOrder {
                                          std::span<const std::uint8_t> may_vacate = {},
                                          std::span<const TaskId> evictions = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/wave_order.ipp>
-#endif
+}  // namespace gpusched::consolidation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wave plan: moves of anybody's heuristic as a plan that can be carried out, and those that cannot be.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 
 /// A move that somebody wants.
 struct WantedMove {
@@ -46,8 +46,4 @@ struct OrderedMoves {
 [[nodiscard]] OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
                                             const Options& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/wave_plan.ipp>
-#endif
+}  // namespace gpusched::consolidation

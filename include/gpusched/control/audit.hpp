@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Audit log: one JSON line per window, from which every decision can be derived again.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A number that changes with any option, hence with the meaning of a log: FNV-1a over the options as `write_config`
 /// writes them.
@@ -89,8 +90,4 @@ constexpr void visit_fields(std::type_identity<AuditReplay>, F&& field) {
 /// @throws InvalidInput when a line cannot be read, naming its number
 [[nodiscard]] AuditReplay replay_audit(std::string_view log, const ControllerOptions& options);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/audit.ipp>
-#endif
+}  // namespace gpusched::control

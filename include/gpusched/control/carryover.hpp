@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Carryover: cooldowns and counts that a controller takes over from the controller before it.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A structural action of the past.
 struct PastChange {
@@ -93,8 +94,4 @@ using ControllerCarryover = std::vector<TenantCarryover>;
 /// @param seconds not below 0
 [[nodiscard]] TenantCarryover aged(TenantCarryover carryover, double seconds, double window_s);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/carryover.ipp>
-#endif
+}  // namespace gpusched::control

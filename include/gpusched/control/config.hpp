@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configuration and recorded signals of the controller as JSON, and its decisions as text.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// The cores of a list as the kernel writes it, such as `0-3,8`; empty text is the empty set.
 /// @throws InvalidInput for other text, and for cores from `most_cores` on
@@ -52,9 +53,4 @@ namespace GPUSCHED_NAMESPACE::control {
 /// Why, in one line: `T1: suspect -> reconfig (row 11, cause pcie): move`.
 [[nodiscard]] std::string describe(const ControllerOptions& options, const AuditEvent& event);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/config.ipp>
-#include <gpusched/control/impl/signals.ipp>
-#endif
+}  // namespace gpusched::control

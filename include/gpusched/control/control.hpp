@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything in control/: the decision core of the tail-latency controller, which does no I/O and reads no clock.
 #pragma once
 

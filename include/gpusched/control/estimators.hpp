@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Estimators: from samples of one window after the other to the few numbers and flags that the controller looks at.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/control/windows.hpp>
 #include <gpusched/core/enum_names.hpp>
 
@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// Whether a value read from outside can be used: a finite number that is not negative.
 [[nodiscard]] inline bool is_usable(double value) noexcept { return std::isfinite(value) && value >= 0; }
@@ -145,8 +145,4 @@ class WindowQuantiles {
     std::vector<std::uint32_t> sum_;        // over windows
 };
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/estimators.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host under control: its GPUs, PCIe roots, cores and tenants, and what the controller may change of them.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// Cores (hardware threads) that a host may have: as many as the kernel's `cpu_set_t` names.
 inline constexpr std::size_t most_cores = 1024;
@@ -123,4 +124,4 @@ constexpr void visit_fields(std::type_identity<Host>, F&& field) {
     field("tenants", &Host::tenants);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

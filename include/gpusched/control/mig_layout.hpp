@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MIG layouts: which sets of GPU instances a part can hold, what fits beside them, and how to get from one to another.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A GPU instance: an index into the device's profiles, and its first memory slice.
 struct MigInstance {
@@ -132,8 +133,4 @@ struct LayoutCountOptions {
 [[nodiscard]] std::vector<MigLayout> all_layouts(const MigDevice& device,
                                                  std::span<const std::string_view> profiles = {});
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/mig_layout.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // MIG devices: which GPU instances each part offers, and where they may start.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <cstddef>
@@ -9,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A GPU instance profile of one part. Names are not unique over parts: `1g.10gb` has one memory slice on the
 /// A100-80GB and two on the A100-40GB; the key is the same everywhere.
@@ -67,8 +66,4 @@ struct MigDevice {
 /// @throws InvalidInput when there is no table for it; the message lists the names.
 [[nodiscard]] const MigDevice& mig_device(std::string_view name);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/mig_tables.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observation: everything the controller is told about one window.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 inline constexpr double unknown_signal = std::numeric_limits<double>::quiet_NaN();
 
@@ -153,4 +154,4 @@ struct Observation {
     std::vector<BackendStatus> guards{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of the controller.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// Which levers may act, in decisions and in clean-up alike.
 struct ControllerFlags {
@@ -166,8 +167,4 @@ constexpr void visit_fields(std::type_identity<ControllerOptions>, F&& field) {
 /// @throws InvalidInput with every field out of range
 void validate(const ControllerOptions& options);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/options.ipp>
-#endif
+}  // namespace gpusched::control

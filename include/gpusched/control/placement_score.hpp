@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placement score: how much a placement of a tenant is exposed to others.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <concepts>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// What a placement is exposed to, each 0 to 1.
 struct PlacementTerms {
@@ -57,8 +58,4 @@ struct WeightedScore {
                                              std::size_t gpu, MigInstance instance, const MigLayout& rest,
                                              const CpuSet& cpus) noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/placement_score.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runner: the loop around the decision core. Signals in, a decision, its line of the log, its actions, and how they ended.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// Where observations come from. One call fills one window, except for its number and times: what is known, how actions
 /// of the last windows ended (as `ActionReport` says), is in it already, and changes that ended since are added.
@@ -174,4 +175,4 @@ class Runner {
     Scorer scorer_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of the controller: plain data that grows once and then stays.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// States of a protected tenant; DIAGNOSE of the transition table lasts no window.
 enum class Phase : std::uint8_t {
@@ -382,8 +383,4 @@ struct StepResult {
 [[nodiscard]] ControllerCarryover carryover_of(const ControllerState& state,
                                                const ControllerOptions& options);
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/state.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decision core: one observation in, at most two actions out.
 #pragma once
 
@@ -5,7 +6,7 @@
 #include <gpusched/control/state.hpp>
 #include <gpusched/core/function_ref.hpp>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A reference to any `PlacementScorer`; the scorer must outlive it.
 using ScoreRef = FunctionRef<double(const PlacementTerms&)>;
@@ -35,13 +36,4 @@ void step(ControllerState& state, const Observation& seen, const ControllerOptio
     step_with(state, seen, options, score, result);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/diagnose.ipp>
-#include <gpusched/control/impl/levers.ipp>
-#include <gpusched/control/impl/observe.ipp>
-#include <gpusched/control/impl/placement_score.ipp>
-#include <gpusched/control/impl/relax.ipp>
-#include <gpusched/control/impl/step.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A linear model of a tenant's tail latency, learnt while it runs: what it would be somewhere else.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <cstddef>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// What a tenant's latency depends on, in one place.
 struct Exposure {
@@ -74,8 +73,4 @@ struct Outlook {
 /// more, and a straight line from 15 % above. A rough scale to weigh tails against requests lost in a pause.
 [[nodiscard]] double expected_misses(double ratio) noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/tail_model.ipp>
-#endif
+}  // namespace gpusched::control

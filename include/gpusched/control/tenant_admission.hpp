@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Admission of tenants to a host: where a new one may be placed without harm to those that are there, and who waits meanwhile.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// A tenant that wants to come, with what it declares of itself.
 struct Newcomer {
@@ -115,8 +116,4 @@ class AdmissionQueue {
     std::int64_t admitted_in_ = -1;  ///< the window of the last admission
 };
 
-}  // namespace GPUSCHED_NAMESPACE::control
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/control/impl/tenant_admission.ipp>
-#endif
+}  // namespace gpusched::control

@@ -1,9 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts of windows on which the decision core and the parts that feed it agree.
 #pragma once
 
-#include <gpusched/config.hpp>
-
-namespace GPUSCHED_NAMESPACE::control {
+namespace gpusched::control {
 
 /// Quantiles of latencies are over so many windows; after as many more they have forgotten a change.
 inline constexpr int quantile_windows = 3;
@@ -24,4 +23,4 @@ inline constexpr int blocked_dwells = 4;
 /// The counter of SUSPECT grows to so many times the persistence.
 inline constexpr int most_persistences = 4;
 
-}  // namespace GPUSCHED_NAMESPACE::control
+}  // namespace gpusched::control

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Budget: one cheap question, "may I go on?", for time limits, cancellation and progress.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <atomic>
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Watches a time limit and a stop token for one call of an algorithm, and reports progress on the way.
 ///
@@ -51,8 +52,4 @@ class Budget {
     const void* owner_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/budget.ipp>
-#endif
+}  // namespace gpusched

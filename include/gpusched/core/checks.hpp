@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks: values of options and data against their ranges, in one form of words: `depth: 0; expected 1 to 16`.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// A number as it appears in messages: integers in full, others with up to six significant digits.
 template <class T>
@@ -73,4 +74,4 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

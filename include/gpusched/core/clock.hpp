@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clocks: time is an argument, so that tests can hold it still.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// A monotonic clock. Implementations must be safe to read from several threads.
 class GPUSCHED_EXPORT Clock {
@@ -47,4 +48,4 @@ class GPUSCHED_EXPORT ManualClock final : public Clock {
     std::int64_t step_ns_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Context: what the surroundings give to an algorithm (cancellation, clock, progress, threads).
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <functional>
 #include <stop_token>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// How far an algorithm has come. Phases run one after another; within one, `done` goes up to `total`.
 struct Progress {
@@ -33,4 +34,4 @@ struct Context {
     const LpSolver* lp = nullptr;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // CpuRanges: sets of logical CPUs (or NUMA nodes), as the kernel and the tools of GPU vendors write them.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Largest number of a logical CPU that is read.
 inline constexpr int largest_cpu = 65535;
@@ -34,8 +33,4 @@ struct CpuRanges {
 /// @return nothing when it is no such mask, or names a CPU above `largest_cpu`
 [[nodiscard]] std::optional<CpuRanges> parse_cpu_mask(std::string_view text);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/cpu_ranges.ipp>
-#endif
+}  // namespace gpusched

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of enumerators: one table beside each enumeration, for messages, formats and Python.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The name of one enumerator.
 template <class E>
@@ -44,4 +43,4 @@ template <NamedEnum E>
     return "unknown";
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors: the caller's mistake (InvalidInput), the environment's (BackendError), this library's own (InternalError).
 // Expected outcomes are values.
 #pragma once
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The caller's mistake. Carries every problem that was found, each naming the field, the value and what was
 /// expected. On a throw the inputs are unchanged. `ValueError` in Python.
@@ -69,8 +70,4 @@ class Problems {
     std::size_t count_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/errors.ipp>
-#endif
+}  // namespace gpusched

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executors: where independent parts of an algorithm run.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/function_ref.hpp>
 
 #include <concepts>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The work of one index.
 using IndexTask = FunctionRef<void(std::size_t)>;
@@ -96,8 +96,4 @@ class ExecutorRef {
     void (*run_)(void*, std::size_t, IndexTask, const WaitTask*) = nullptr;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/executor.ipp>
-#endif
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fields: the members of a struct by name, with their ranges, described once for every use.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The rule of a field: no value below `low`.
 template <class T>
@@ -233,4 +234,4 @@ void require_fields(const T& object) {
     problems.throw_if_any();
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,13 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole files as text.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Most bytes a document or table may have.
 inline constexpr std::size_t largest_document = std::size_t{1} << 30;
@@ -21,8 +20,4 @@ inline constexpr std::size_t largest_document = std::size_t{1} << 30;
 /// @throws BackendError when it cannot be written
 void write_file(const std::string& path, std::string_view text);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/file.ipp>
-#endif
+}  // namespace gpusched

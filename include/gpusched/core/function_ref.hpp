@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionRef: a callable that somebody else owns, as a parameter.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <concepts>
 #include <functional>
 #include <memory>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 template <class Signature>
 class FunctionRef;
@@ -32,4 +31,4 @@ class FunctionRef<Result(Arguments...)> {
     Result (*call_)(const void*, Arguments...);
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of GPUs as lists of indices, the form that files and callers use.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The GPUs of the mask, ascending.
 [[nodiscard]] inline std::vector<int> gpu_list(GpuMask mask) {
@@ -31,4 +32,4 @@ template <class Lacking, class Repeated>
     return mask;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,13 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of GPUs on one node, as a bit mask (GPU i is bit i; a node has at most 64).
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <bit>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Most GPUs a node may have.
 inline constexpr int max_gpus_per_node = 64;
@@ -59,4 +58,4 @@ constexpr void for_each_gpu(GpuMask mask, Visit&& visit) {
     for (; mask != 0; mask &= mask - 1) visit(std::countr_zero(mask));
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choosing a set of GPUs: every set of up to 16 candidates, or one grown GPU by GPU where there are more.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Up to so many candidates all sets are compared: 12,870 at most (8 of 16).
 inline constexpr int most_compared_gpus = 16;
@@ -53,4 +54,4 @@ constexpr void for_each_promising_gpu_set(GpuMask mask, int count, Key&& key, Vi
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

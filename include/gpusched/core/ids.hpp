@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strong ids: dense 32-bit indices that cannot be mixed up.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Index of a node in its snapshot (0 .. node_count - 1, in the order of names).
 enum class NodeId : std::uint32_t {};
@@ -96,4 +95,4 @@ class LiveIds {
     std::size_t living_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Linear programs: a small problem as data, and what a solver of them must do.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// minimise objective . x subject to row_lower <= A x <= row_upper and column_lower <= x <= column_upper.
 ///
@@ -70,8 +71,4 @@ class GPUSCHED_EXPORT LpSolver {
                                                  std::optional<double> time_limit) const = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/lp.ipp>
-#endif
+}  // namespace gpusched

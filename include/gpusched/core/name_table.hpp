@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NameTable: interned names, dense ids by name and names by id.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/detail/hash_index.hpp>
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Names in id order with look-up by name. An id without a name has the empty text.
 class NameTable {
@@ -33,8 +33,4 @@ class NameTable {
     detail::HashIndex ids_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/name_table.ipp>
-#endif
+}  // namespace gpusched

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Natural order: names in the order in which a reader expects them, with numbers in them compared as numbers.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 namespace detail {
 
@@ -50,8 +49,4 @@ namespace detail {
 /// because the numbers in which most names differ are read once.
 [[nodiscard]] std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/natural_order.ipp>
-#endif
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nearest names: for a name that is not known, the known names most like it; for messages.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Likeness of names to one that is not known: the part of both names that their longest common subsequence makes up, between
 /// 0 and 1 (without regard to case; `-` is `_`). Names of more than 64 letters are compared by their last 64.
@@ -85,4 +86,4 @@ template <class Names>
     return bad_value(field, gpusched::quoted(name), expected) + did_you_mean(name, known);
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order: indices sorted by a key, equal ones in their old order, with the same result everywhere.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The indices 0 .. count - 1 by ascending (key(index), index). O(count log count) calls of `key`.
 template <class Key>
@@ -23,4 +22,4 @@ template <class Key>
     return order;
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

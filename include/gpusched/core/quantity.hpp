@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantities: the one limit of amounts, times and weights.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Largest amount, time or weight that is taken anywhere: sums over a million tasks stay far from overflow.
 inline constexpr std::int64_t largest_quantity = 1'000'000'000'000;
@@ -16,4 +17,4 @@ inline constexpr auto any_amount = within<std::int64_t>(0, largest_quantity);
 /// The rule of a field that holds an amount of either sign, such as a priority or a time.
 inline constexpr auto any_signed_amount = within<std::int64_t>(-largest_quantity, largest_quantity);
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registry: policies of one kind, each under a name, for options, files and other languages.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Makes policies of one kind by name. The library's registries are constant; to choose a policy of your own by name, copy one
 /// and add to the copy:
@@ -88,4 +89,4 @@ class Registry {
     std::vector<Make> make_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

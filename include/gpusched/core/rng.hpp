@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rng: a small splittable random number generator with its own distributions.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <bit>
@@ -10,7 +9,7 @@
 #include <span>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Random numbers that are the same bits for every compiler, standard library and thread count.
 ///
@@ -98,4 +97,4 @@ class Rng {
     std::array<std::uint64_t, 4> state_{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

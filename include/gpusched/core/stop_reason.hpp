@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why an algorithm returned.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Why an algorithm returned. Everything but `completed` means that more might have been found.
 enum class StopReason {
@@ -21,4 +22,4 @@ constexpr auto enum_names(StopReason) {
     });
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

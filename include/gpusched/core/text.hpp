@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from outside: numbers, words and lines in it, and how it may be shown in messages.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <charconv>
 #include <concepts>
@@ -11,7 +10,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Reads a number; true if all of `text` is one. Independent of the locale; no blanks, no leading plus sign.
 template <std::integral T>
@@ -83,8 +82,4 @@ template <class T>
 /// exceeds `limit` bytes becomes "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/core/impl/text.ipp>
-#endif
+}  // namespace gpusched

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who holds capacity when idle GPUs are counted: all tasks, or HP tasks alone as in the figures of the ASI paper.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// Who holds capacity.
 enum class Accounting : std::uint8_t {
@@ -78,4 +78,4 @@ struct Idle {
 }
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of the fleet is allocated, to whom.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// GPUs allocated to tasks, in thousandths.
 struct AllocationRatio {
@@ -53,8 +53,4 @@ class AllocationRatioMetric {
     [[nodiscard]] static AllocationRatio result(const Total& total) noexcept { return total; }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/allocation_ratio.ipp>
-#endif
+}  // namespace gpusched::fragmentation

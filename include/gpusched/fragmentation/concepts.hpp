@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NodeMetric: a measure of the cluster that is a sum over its nodes.
 #pragma once
 
@@ -6,7 +7,7 @@
 
 #include <concepts>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// A measure that adds up over nodes, so that a change on one node is one subtraction and one addition.
 ///
@@ -27,4 +28,4 @@ concept NodeMetric = std::copyable<typename M::State> && std::equality_comparabl
                          metric.result(total);
                      };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU entropy: over how many switches a job is spread.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// H = -sum p_i ln p_i of the shares p_i = part_i / sum of parts (natural logarithm).
 ///
@@ -30,8 +30,4 @@ namespace GPUSCHED_NAMESPACE::fragmentation {
 [[nodiscard]] std::vector<double> job_entropies(const Cluster& cluster,
                                                 std::optional<Level> level = std::nullopt);
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/entropy.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expected fill: how many GPUs of a node the tasks to come are expected to fill, and what a placement costs of them.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct ExpectedFillOptions {
     /// Only the most popular shapes count, so many that they cover that many per cent of the workload; 1 .. 100. Rare shapes of
@@ -108,8 +108,4 @@ class ExpectedFill {
     std::int32_t grain_ = 1;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/expected_fill.ipp>
-#endif
+}  // namespace gpusched::fragmentation

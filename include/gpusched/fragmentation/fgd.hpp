@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expected fragmentation and its gradient (FGD: fragmentation gradient descent).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct FgdOptions {
     bool include_cordoned = false;  ///< idle GPUs of cordoned nodes count too
@@ -152,8 +152,4 @@ class Fgd {
 [[nodiscard]] FgdBreakdown fgd_breakdown(const Cluster& cluster, const Workload& workload,
                                          const FgdOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/fgd.ipp>
-#endif
+}  // namespace gpusched::fragmentation

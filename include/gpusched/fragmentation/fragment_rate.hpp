@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // The share of idle GPUs that a request of k GPUs cannot use.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct FragmentRateOptions {
     int gpus = 8;                   ///< k: whole GPUs of one node that the request asks for, 1 .. 64
@@ -58,8 +58,4 @@ class FragmentRateMetric {
     FragmentRateOptions options_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/fragment_rate.ipp>
-#endif
+}  // namespace gpusched::fragmentation

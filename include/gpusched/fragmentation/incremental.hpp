@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluating a node metric: once over the whole cluster, or kept up to date while the cluster changes.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// The metric of the whole cluster. O(nodes).
 template <NodeMetric M>
@@ -77,4 +78,4 @@ class Incremental {
     std::vector<typename M::State> states_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

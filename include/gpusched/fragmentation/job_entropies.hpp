@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JobEntropies: how far apart the tasks of every job run, kept up to date while the cluster changes.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// What `job_entropies` (entropy.hpp) says of one job, kept as a follower of the cluster (model/follower.hpp): GPUs per job and
 /// domain, in thousandths.
@@ -91,4 +92,4 @@ class JobEntropies {
     std::vector<std::vector<DomainSum>> jobs_;  // ascending domains, by JobId
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The largest job that could start now, with and without the wish to stay under one switch.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct LargestJobOptions {
     int gpus_per_pod = 1;           ///< 1 .. 64: the job consists of pods of that many whole GPUs
@@ -77,8 +77,4 @@ class LargestJobMetric {
     std::vector<std::string> names_;  // of the cells' domains
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/largest_job.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many GPU nodes are empty, partly used and full.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct OccupancyOptions {
     bool include_cordoned = false;  ///< cordoned nodes count too
@@ -54,8 +54,4 @@ class OccupancyMetric {
     OccupancyOptions options_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/occupancy.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // The request shapes of a cluster itself: what its tasks ask for, and whole nodes.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/shape.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// One shape for each number of GPUs that tasks of the cluster ask for, running and pending, and for each number that its nodes
 /// have, in ascending order.
@@ -18,8 +18,4 @@ namespace GPUSCHED_NAMESPACE::fragmentation {
 /// Complexity: O(n log n) in the number of tasks and nodes.
 [[nodiscard]] std::vector<Shape> own_shapes(const Cluster& cluster);
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/own_shapes.ipp>
-#endif
+}  // namespace gpusched::fragmentation

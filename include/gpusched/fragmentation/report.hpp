@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why idle GPUs cannot be allocated: the causes of fragmentation per request shape.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/fragmentation/shape.hpp>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// Why a request cannot use idle GPUs of a node; see `report`.
 enum class Cause : std::uint8_t { fractional, stranded, insufficient_cpu };
@@ -169,8 +169,4 @@ class ReportMetric {
     static constexpr std::uint32_t not_counted = 0xFFFFFFFFu;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/report.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Means over servers of what HP and LP tasks hold, and of what LP tasks borrow (ASI paper, Figs. 9 and 16).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/accounting.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// The servers of one GPU model.
 struct ServerRatios {
@@ -31,8 +31,4 @@ struct ServerRatios {
 /// Complexity: O(nodes + tasks). Deterministic: sums are added in the order of the nodes.
 [[nodiscard]] std::vector<ServerRatios> server_ratios(const Cluster& cluster);
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/server_ratios.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shape: a request that fragmentation is measured for.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <array>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// A request of one node: whole GPUs, and CPU in thousandths of a core.
 struct Shape {
@@ -19,4 +18,4 @@ struct Shape {
 inline constexpr std::array<Shape, 8> asi_shapes{
     {{1, 8000}, {1, 12000}, {4, 32000}, {4, 48000}, {4, 64000}, {8, 64000}, {8, 96000}, {8, 128000}}};
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
+}  // namespace gpusched::fragmentation

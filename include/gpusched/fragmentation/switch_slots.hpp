@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many large jobs could start now, with and without the wish to stay under one switch.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/fragmentation/detail/slot_sums.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 struct SwitchSlotOptions {
     int gpus = 128;                           ///< GPUs of one job, >= 1
@@ -88,8 +88,4 @@ class SwitchSlotMetric {
     detail::SlotSums sums_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/switch_slots.ipp>
-#endif
+}  // namespace gpusched::fragmentation

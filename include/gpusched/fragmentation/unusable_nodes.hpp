@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes hold the idle GPUs that a request cannot use.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/report.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// A node's part in one row of a report.
 struct UnusableNode {
@@ -28,8 +28,4 @@ struct UnusableNode {
 [[nodiscard]] std::vector<UnusableNode> unusable_nodes(const Cluster& cluster, const Shape& shape,
                                                        const ReportOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/unusable_nodes.ipp>
-#endif
+}  // namespace gpusched::fragmentation

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workload: which task shapes are expected, and how often; what expected fragmentation is measured against.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation {
+namespace gpusched::fragmentation {
 
 /// What a kind of task asks for, and how many tasks of the list are of that kind.
 struct WorkloadShape {
@@ -81,8 +81,4 @@ constexpr void visit_fields(std::type_identity<WorkloadOptions>, F&& field) {
 /// The same for all tasks of a cluster, running and pending.
 [[nodiscard]] Workload typical_workload(const Cluster& cluster, const WorkloadOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/workload.ipp>
-#endif
+}  // namespace gpusched::fragmentation

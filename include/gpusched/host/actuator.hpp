@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Actions on a real host: GPU instances, limits of block I/O, cores, quotas; each written into the journal before.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// The `Actuator` of a real host. Actions are done when `act` returns. A change that the journal cannot take is not begun.
 class HostActuator {
@@ -84,8 +85,4 @@ class HostActuator {
     bool forgetful_ = false;              ///< the journal could not take it
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/actuator.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Control groups (version 2): limits of block I/O, cores and weight of a tenant.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Limits of one disk, a line of io.max; `no_io_limit` where there is none.
 inline constexpr std::uint64_t no_io_limit = ~std::uint64_t{0};
@@ -61,8 +62,4 @@ class Cgroup {
     std::string folder_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/cgroup.ipp>
-#endif
+}  // namespace gpusched::host

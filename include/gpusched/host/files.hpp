@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of the host: what the controller's backends read and write of /proc, /sys, cgroups and their own records.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Access to files; every call returns 0 or a number of errno, so that tests can have any call fail.
 class GPUSCHED_EXPORT Files {
@@ -47,8 +48,4 @@ class GPUSCHED_EXPORT SystemFiles final : public Files {
 /// The failure that a number of errno stands for.
 [[nodiscard]] BackendStatus errno_status(int error) noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/files.ipp>
-#endif
+}  // namespace gpusched::host

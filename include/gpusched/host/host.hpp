@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything in host/: the controller on a real machine. Experimental: it has not run on a GPU yet.
 #pragma once
 

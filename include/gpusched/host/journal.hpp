@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Journal: what the controller is about to do, and must undo if it dies, on disk.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// A protected tenant in the journal.
 struct JournalTenant {
@@ -113,8 +114,4 @@ class JournalFile {
     std::string path_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/journal.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latencies of requests as their server tells them: lines in a file or on a Unix socket, or a Prometheus histogram.
 // The text format of Prometheus and its quantiles are read here, because client libraries write that format and none
 // reads it; a library of histograms (HdrHistogram) would need the single latencies, of which a server publishes buckets.
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What a source knows of one window.
 struct LatencyWindow {
@@ -149,9 +150,4 @@ class GPUSCHED_EXPORT LatencyHistogram final : public LatencySource {
     std::vector<CumulativeHistogram> windows_{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/latency_histogram.ipp>
-#include <gpusched/host/impl/latency_source.ipp>
-#endif
+}  // namespace gpusched::host

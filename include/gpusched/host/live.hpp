@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The controller on a real host: what it needs to know of it, and what it does window by window; its loop is in run.hpp.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What a tenant's latencies come from; see `LatencyFile`, `LatencySocket` and `LatencyHistogram`. A document gives it as
 /// the field that holds the path.
@@ -191,12 +192,4 @@ class LiveController {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/live.ipp>
-#include <gpusched/host/impl/live_admission.ipp>
-#include <gpusched/host/impl/live_config.ipp>
-#include <gpusched/host/impl/live_probe.ipp>
-#include <gpusched/host/impl/live_resume.ipp>
-#endif
+}  // namespace gpusched::host

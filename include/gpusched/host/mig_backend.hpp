@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MIG backends: how the GPU instances of a machine are read and changed.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// A GPU's instance by placement, which, unlike the driver's id, stays the same.
 struct OwnedInstance {
@@ -90,8 +91,4 @@ class GPUSCHED_EXPORT NoMig final : public MigBackend {
     const Host& host_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/mig_backend.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The quota of MPS clients, through `nvidia-cuda-mps-control`.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// The failure that a reply of the MPS control program stands for.
 [[nodiscard]] BackendStatus mps_status(const CommandResult& result);
@@ -41,8 +42,4 @@ class MpsControl {
     std::string pipe_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/mps.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names: what this room takes over from the decision core, so that both speak of the same things by the same words.
 #pragma once
 
@@ -5,7 +6,7 @@
 #include <gpusched/control/config.hpp>
 #include <gpusched/control/runner.hpp>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 // What the host is.
 using control::Configuration;
@@ -49,4 +50,4 @@ using control::StepResult;
 using control::TenantCarryover;
 using control::WeightedScore;
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU instances through `nvidia-smi mig`: readers of its output, and a `MigBackend` that runs it.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// A GPU instance as `nvidia-smi mig -lgi` lists it.
 struct SmiInstance {
@@ -105,8 +106,4 @@ class GPUSCHED_EXPORT SmiMig final : public OwningMig {
     std::vector<std::string> pci_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/nvidia_smi.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU instances and telemetry through NVML, which is loaded at run time.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// The failure that a return code of NVML stands for.
 [[nodiscard]] BackendStatus nvml_status(int code) noexcept;
@@ -103,10 +104,4 @@ class GPUSCHED_EXPORT NvmlMig final : public OwningMig {
     std::vector<int> handles_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/nvml.ipp>
-#include <gpusched/host/impl/nvml_mig.ipp>
-#include <gpusched/host/impl/nvml_signals.ipp>
-#endif
+}  // namespace gpusched::host

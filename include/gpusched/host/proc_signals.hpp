@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel counts: interrupts per core, bytes per disk and network interface, traffic and replays of PCIe devices.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Interrupts of devices by core, from /proc/interrupts: the rows with a number; those of the timers and of other
 /// cores (LOC, RES, ...) say how busy a core is, not who disturbs it. Cores that are switched off have none.
@@ -68,8 +69,4 @@ struct CounterRate {
     void lose() noexcept { known = false; }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/proc_signals.ipp>
-#endif
+}  // namespace gpusched::host

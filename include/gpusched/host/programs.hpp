@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs: what the room needs of programs that are run, the driver's and the tenants'.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What a program did.
 struct CommandResult {
@@ -36,4 +37,4 @@ class GPUSCHED_EXPORT Programs {
     Programs& operator=(const Programs&) = default;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After a start: from what the journal says and what the hardware shows to a state that is known.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What was found of a protected tenant.
 enum class RecoveryVerdict : std::uint8_t {
@@ -76,8 +77,4 @@ owned_instances(const Host& host, const std::optional<Journal>& journal, const s
                                     const std::string& boot, bool structural, double backoff_s = 0.5,
                                     std::string_view cgroups = {});
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/recovery.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structural changes that undo themselves: a tenant's GPU instance is replaced, or what was there stands again.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <functional>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Has a tenant run in the instance of a configuration and nowhere else.
 using TenantMove = std::function<BackendStatus(const Configuration&)>;
@@ -33,8 +34,4 @@ using TenantMove = std::function<BackendStatus(const Configuration&)>;
                                            const TenantMove& switch_over,
                                            const std::function<void(int)>& wait, Configuration& stands);
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/replace_instance.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operator has come to a frozen controller: whether it may go on, and what it takes.
 #pragma once
 
@@ -6,7 +7,7 @@
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What is in the way of going on with a tenant whose change came to an unknown end, or whose instance or GPU was gone;
 /// empty where nothing is: its instance stands where the journal has it, and nothing is left of a change. Looks only.
@@ -19,8 +20,4 @@ namespace GPUSCHED_NAMESPACE::host {
 /// @return why that failed; empty where it did not
 [[nodiscard]] std::string resume_settle(MigBackend& mig, JournalTenant& entry, const TenantMove& switch_over);
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/resume.ipp>
-#endif
+}  // namespace gpusched::host

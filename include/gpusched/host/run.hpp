@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // run: the controller's loop on a real host, one window after the other until somebody ends it.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// What an operator asks of a loop that runs: from any thread, and from signal handlers, where `std::stop_source` may not be used.
 class RunRequests {
@@ -59,8 +60,4 @@ constexpr void visit_fields(std::type_identity<RunOptions>, F&& field) {
 std::int64_t run(LiveController& controller, RunRequests& requests, const RunOptions& options = {},
                  const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/run.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The `SignalSource` of a real host: latencies, the kernel's counters, NVML's, and the GPU instances.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Where the signals of a tenant come from.
 struct TenantSource {
@@ -74,8 +75,4 @@ class HostSignals {
     std::int64_t ignored_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/signals.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs of the host, run one at a time with a time limit (POSIX).
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// Runs programs of this machine.
 class GPUSCHED_EXPORT SystemCommand final : public Programs {
@@ -50,8 +51,4 @@ void require_ends_of_programs();
 /// started and left behind. 0 for none. Another process of that number, started at another time, is not it.
 [[nodiscard]] std::int64_t program_at_work(const std::string& note);
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/system_command.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How tenants of a real host are reached: their control groups, and the programs that the controller starts for them.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::host {
+namespace gpusched::host {
 
 /// How a tenant of the host is reached.
 struct TenantAccess {
@@ -47,8 +48,4 @@ void replace_all(std::string& text, std::string_view name, const std::string& va
 /// Sleeps; a signal ends it early.
 void pause_for(double seconds);
 
-}  // namespace GPUSCHED_NAMESPACE::host
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/host/impl/tenant_access.ipp>
-#endif
+}  // namespace gpusched::host

@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots without the names that tell whose they are.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Replaces every name by a numbered one, the same name always by the same.
 ///
@@ -22,8 +22,4 @@ namespace GPUSCHED_NAMESPACE::io {
 /// Same snapshot and seed, same result. O(n log n) in the number of names.
 [[nodiscard]] ClusterSpec anonymize(const ClusterSpec& cluster, std::uint64_t seed);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/anonymize.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How nodes, tasks and what they consist of appear in `gpusched.cluster` documents.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// The keys of the labels that levels of a document may be: a cluster says them itself, of a single task its surroundings do.
 struct LabelLevels {
@@ -41,9 +42,9 @@ constexpr void visit_fields(std::type_identity<InlineHardware>, F&& field) {
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// "node", or the 0-based index into a node's network.
 template <>
@@ -163,4 +164,4 @@ struct Form<TaskSpec> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots as `gpusched.cluster` documents (JSON, versions 1 and 2).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a snapshot from text; `Cluster::build` makes it one that algorithms take.
 ///
@@ -48,8 +48,4 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @throws BackendError when the file cannot be written
 void write_cluster(const ClusterSpec& cluster, const std::string& path);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/cluster_json.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,11 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // ClusterReading: a cluster that a reader of another system's objects made of them, and how it read them.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/reading_report.hpp>
 #include <gpusched/model/spec.hpp>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
 struct ClusterReading {
@@ -13,4 +13,4 @@ struct ClusterReading {
     ReadingReport report{};
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // FlexTopo objects as machines with their allocation state.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a FlexTopo custom resource (YAML or JSON): sockets, NUMA nodes, core groups, cores and GPUs, and who uses them.
 ///
@@ -32,8 +32,4 @@ namespace GPUSCHED_NAMESPACE::io {
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/flextopo.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machines with their allocation state as FlexTopo objects.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// A machine as a FlexTopo custom resource (JSON, which YAML readers read too): its sockets, NUMA nodes, core groups, cores and
 /// GPUs, and who uses them.
@@ -21,8 +21,4 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @throws InvalidInput for a name that Kubernetes would not accept
 [[nodiscard]] std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/flextopo_json.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,15 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether this build can read XML.
 #pragma once
 
-#include <gpusched/config.hpp>
-
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
 [[nodiscard]] bool reads_xml() noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/formats.ipp>
-#endif
+}  // namespace gpusched::io

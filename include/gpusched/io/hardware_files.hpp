@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machines from any of the formats that are read.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// The formats of machines.
 enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
@@ -38,8 +38,4 @@ constexpr auto enum_names(HardwareFormat) {
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/hardware_files.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the readers of machines' topologies give, and what they are told beside the text.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// What a description of a machine leaves open. Bandwidths are nominal, in GB/s and one direction.
 struct HardwareReadOptions {
@@ -36,4 +36,4 @@ struct HardwareReading {
     std::vector<std::string> notes;  ///< what was inferred because the text does not say it; in a fixed order
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

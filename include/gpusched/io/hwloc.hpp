@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Topologies of hwloc as machines.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a topology in the XML of hwloc (`lstopo --of xml`), versions 1 to 3 of the format.
 ///
@@ -29,8 +29,4 @@ namespace GPUSCHED_NAMESPACE::io {
 [[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
                                              std::string_view source = "<text>");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/hwloc.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots of KAI-Scheduler as snapshots of ours.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a cluster from `snapshot.json`, which KAI-Scheduler's snapshot plugin serves in a zip archive. docs/kai.md has the table of
 /// what is exact, approximated and ignored.
@@ -28,8 +28,4 @@ namespace GPUSCHED_NAMESPACE::io {
 [[nodiscard]] ClusterReading read_kai_snapshot(const std::string& path,
                                                const KubernetesReadOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/kai.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects of a Kubernetes cluster, as kubectl prints them, as a snapshot.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/named_text.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct KubernetesReadOptions {
     /// Schedulers whose pods may be moved and evicted; pods of others stay where they are. Empty = default-scheduler.
@@ -78,8 +78,4 @@ constexpr void visit_fields(std::type_identity<KubernetesReadOptions>, F&& field
 /// @throws InvalidInput for a folder without such files
 [[nodiscard]] std::vector<std::string> kubernetes_files(std::span<const std::string> paths);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/kubernetes.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans as steps for plain Kubernetes.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct KubernetesStepsOptions {
     std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
@@ -32,8 +32,4 @@ constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& fiel
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                    const KubernetesStepsOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/kubernetes_steps.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Topology objects of Kueue and the KAI scheduler, and the labels of nodes, as networks.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/network_reading.hpp>
 #include <gpusched/model/spec.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// What a Topology object says: which label names a node's domain, level by level from the top.
 struct TopologyLevels {
@@ -72,8 +72,4 @@ constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& f
                                                       const std::string& nodes_path,
                                                       const KubernetesTopologyOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/kubernetes_topology.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A text with the name that messages call it by.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// A text and what messages call it.
 struct NamedText {
@@ -14,4 +13,4 @@ struct NamedText {
     std::string source = "<text>";
 };
 
-}  // namespace GPUSCHED_NAMESPACE::io
+}  // namespace gpusched::io

@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Topology files of NCCL and RCCL as machines.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a topology in the XML of NCCL (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE) or RCCL.
 ///
@@ -30,8 +30,4 @@ namespace GPUSCHED_NAMESPACE::io {
                                                      const HardwareReadOptions& options = {},
                                                      std::string_view source = "<text>");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/nccl_topology.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the readers of networks give.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/spec.hpp>
 #include <gpusched/topology/network_tree.hpp>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// A network as it was read: which nodes are below which domains.
 struct NetworkReading {
@@ -34,8 +34,4 @@ struct NetworkReading {
 /// Complexity: O(nodes log nodes).
 std::size_t set_network(ClusterSpec& cluster, const NetworkReading& reading);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/network_reading.ipp>
-#endif
+}  // namespace gpusched::io

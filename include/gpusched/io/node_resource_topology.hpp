@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NodeResourceTopology objects of Kubernetes: what is where on a node, and what of it is left.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// How much of a resource there is, in thousandths of its unit (CPU: cores; memory: bytes; GPUs: pieces).
 struct ResourceAmount {
@@ -83,8 +83,4 @@ constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
 /// @throws InvalidInput for more than 64 GPUs, more than 65,536 cores, and options out of range
 [[nodiscard]] HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/node_resource_topology.ipp>
-#endif
+}  // namespace gpusched::io

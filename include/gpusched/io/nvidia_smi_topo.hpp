@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // The matrix of `nvidia-smi topo -m` as a machine.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads the matrix that `nvidia-smi topo -m` prints.
 ///
@@ -33,8 +33,4 @@ namespace GPUSCHED_NAMESPACE::io {
                                                         const HardwareReadOptions& options = {},
                                                         std::string_view source = "<text>");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/nvidia_smi_topo.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Alibaba openb lists of nodes and pods (2023) as traces.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/trace.hpp>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct OpenbOptions {
     bool gpu_nodes_only = true;  ///< leave out nodes without GPUs
@@ -40,8 +40,4 @@ constexpr void visit_fields(std::type_identity<OpenbOptions>, F&& field) {
 [[nodiscard]] Trace openb_from_csv(std::string_view nodes, std::string_view pods,
                                    const OpenbOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/openb.ipp>
-#endif
+}  // namespace gpusched::io

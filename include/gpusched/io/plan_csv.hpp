@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans as a table.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen, then one per node that
 /// the plan vacates and per node that it opens.
@@ -15,8 +15,4 @@ namespace GPUSCHED_NAMESPACE::io {
 /// opened node), `gpus` (indices on `to`, separated by semicolons); and of moves `how`, `chain` and `for` (the vacated node it serves).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/plan_csv.ipp>
-#endif
+}  // namespace gpusched::io

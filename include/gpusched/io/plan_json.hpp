@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans as `gpusched.plan` documents (JSON, versions 1 and 2).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads a plan from text.
 ///
@@ -37,8 +37,4 @@ namespace GPUSCHED_NAMESPACE::io {
 /// @throws BackendError when the file cannot be written
 void write_plan(const PlanSpec& plan, const std::string& path);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/plan_json.ipp>
-#endif
+}  // namespace gpusched::io

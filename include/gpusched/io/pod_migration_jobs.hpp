@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans as Koordinator PodMigrationJobs.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct KoordinatorOptions {
     std::string default_namespace = "default";       ///< of tasks whose name is not "namespace/pod"
@@ -42,8 +42,4 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 [[nodiscard]] std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
                                                      const KoordinatorOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/pod_migration_jobs.ipp>
-#endif
+}  // namespace gpusched::io

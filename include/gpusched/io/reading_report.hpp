@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a reader of a whole cluster took over exactly, what it approximated, ignored or left out.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// How something was read.
 enum class Fidelity : std::uint8_t {
@@ -97,8 +97,4 @@ constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
 /// The report as a JSON object with `rows` and `absent`, for programs.
 [[nodiscard]] std::string reading_report_to_json(const ReadingReport& report);
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/reading_report.ipp>
-#endif
+}  // namespace gpusched::io

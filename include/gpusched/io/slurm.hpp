@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What Slurm's scontrol prints of a cluster, as a snapshot.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/io/named_text.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct SlurmReadOptions {
     /// Jobs of partitions with PreemptMode=OFF may be evicted like others, where other partitions have another mode.
@@ -57,8 +57,4 @@ constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
 [[nodiscard]] ClusterReading read_slurm(std::span<const std::string> paths,
                                         const SlurmReadOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/slurm.ipp>
-#endif
+}  // namespace gpusched::io

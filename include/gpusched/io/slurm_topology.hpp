@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slurm's topology.conf and topology.yaml as networks.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/network_reading.hpp>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 struct SlurmTopologyOptions {
     std::string
@@ -52,8 +52,4 @@ constexpr void visit_fields(std::type_identity<SlurmTopologyOptions>, F&& field)
 [[nodiscard]] NetworkReading read_slurm_topology(const std::string& path,
                                                  const SlurmTopologyOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/slurm_topology.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine that the program runs on, asked of the hwloc library.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/io/hardware_reading.hpp>
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::io {
+namespace gpusched::io {
 
 /// Reads the machine that the program runs on, as the hwloc library sees it; what `read_hwloc` says about objects holds.
 ///
@@ -20,8 +20,4 @@ namespace GPUSCHED_NAMESPACE::io {
 [[nodiscard]] HardwareReading read_this_machine(const HardwareReadOptions& options = {},
                                                 const std::string& library = "libhwloc.so.15");
 
-}  // namespace GPUSCHED_NAMESPACE::io
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/io/impl/this_machine.ipp>
-#endif
+}  // namespace gpusched::io

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ByName: an object with a member for each of some things, in the order of the document.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// Things by name, in the order in which a document lists them.
 template <class T>
@@ -35,4 +36,4 @@ struct Form<ByName<T>> {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

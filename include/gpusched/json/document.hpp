@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Document: a parsed JSON text as one flat array of values, each of which can say where it stands; and how one is made by hand.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/name_table.hpp>
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 struct DocumentBuilder;
 namespace detail {
@@ -135,9 +135,4 @@ struct DocumentBuilder {
 /// BackendError for anything else.
 [[nodiscard]] bool reads_yaml() noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::json
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/json/impl/document.ipp>
-#include <gpusched/json/impl/yaml.ipp>
-#endif
+}  // namespace gpusched::json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How structs appear as JSON objects: what the rules and marks of their tables of fields (core/fields.hpp) mean in documents.
 #pragma once
 
@@ -16,7 +17,7 @@
 #include <typeinfo>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// Types whose JSON form does not follow from their structure: `read(reader, at, value)` and `write(writer, value)`; where the
 /// value decides which version of the format can say it, `version(value)`.
@@ -257,4 +258,4 @@ int version_for(const T& value, const Rules&... rules) {
     return version;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

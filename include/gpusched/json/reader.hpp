@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reader: from a parsed document to structs, with every mismatch reported.
 #pragma once
 
@@ -24,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// Reads values by type. What does not fit is reported, and the target keeps its default.
 class Reader {
@@ -438,4 +439,4 @@ T read_document(std::string_view text, std::string_view source, const Format& fo
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json
+}  // namespace gpusched::json

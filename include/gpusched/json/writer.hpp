@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writer: from structs to JSON text.
 #pragma once
 
@@ -18,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::json {
+namespace gpusched::json {
 
 /// How a document looks.
 struct Style {
@@ -274,8 +275,4 @@ std::string write_document(std::string_view format, const T& value, const Style&
     return out;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::json
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/json/impl/writer.ipp>
-#endif
+}  // namespace gpusched::json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // add_row: one more row in a model that is built already, such as a constraint of the caller's own.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// Adds lower <= sum of the entries <= upper as the last row. For constraints that a builder does not know, written on the columns that
 /// `Model::index` names: `add_row(model, "rack", "r1", -infinity, {{x(k, j), 1}, ...}, 3)`.
@@ -59,4 +60,4 @@ inline int add_row(Model& model, std::string_view group, std::string name, doubl
     return row;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

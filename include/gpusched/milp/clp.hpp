@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // clp: the solver Clp of linear programs, for algorithms that take one (Context::lp).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/lp.hpp>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// The solver Clp: `const Context context{.lp = milp::clp()};`. nullptr where the library was built without Clp.
 ///
@@ -13,8 +13,4 @@ namespace GPUSCHED_NAMESPACE::milp {
 /// limit strikes.
 [[nodiscard]] const LpSolver* clp() noexcept;
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/clp.ipp>
-#endif
+}  // namespace gpusched::milp

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Consolidation as a model: onto how few nodes fit the running tasks, with how few moves?
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/milp/model.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// How tasks are written down.
 enum class ConsolidationForm : std::uint8_t {
@@ -128,8 +128,4 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,
                                                const ConsolidationOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/consolidation.ipp>
-#endif
+}  // namespace gpusched::milp

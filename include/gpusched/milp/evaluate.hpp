@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a vector is worth in a model: objective, violated rows and bounds, integrality. Needs no solver.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// What a vector is worth in a model.
 struct Evaluation {
@@ -38,8 +38,4 @@ constexpr void visit_fields(std::type_identity<Evaluation>, F&& field) {
 /// @throws InvalidInput unless `x` has one entry per column
 [[nodiscard]] Evaluation evaluate(const Model& model, std::span<const double> x);
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/evaluate.ipp>
-#endif
+}  // namespace gpusched::milp

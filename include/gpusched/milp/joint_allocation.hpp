@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several jobs over access switches as a model: place the most jobs, spread them the least.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// A job of equal pods.
 struct SwitchJob {
@@ -119,8 +119,4 @@ constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
 /// @throws InvalidInput for pods below 1, names that appear twice, and shapes whose lists do not match or hold numbers below 0
 [[nodiscard]] JointModel joint_allocation(const JointProblem& problem);
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/joint_allocation.ipp>
-#endif
+}  // namespace gpusched::milp

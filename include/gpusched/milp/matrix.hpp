@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // The constraint matrix of a model as Eigen sees it: views and products, all inline.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <Eigen/SparseCore>
 
 #include <span>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 using Matrix = Eigen::SparseMatrix<double>;                      ///< by columns, as models store it
 using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
@@ -32,4 +32,4 @@ using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
     return A(model) * Eigen::Map<const Eigen::VectorXd>(x.data(), static_cast<Eigen::Index>(x.size()));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::milp
+}  // namespace gpusched::milp

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model: a mixed-integer linear program as data, with a name for every row and column.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 enum class Sense : std::uint8_t { minimise, maximise };
 constexpr auto enum_names(Sense) {
@@ -226,8 +227,4 @@ constexpr void visit_fields(std::type_identity<GroupViolation>, F&& field) {
 [[nodiscard]] std::vector<GroupViolation> violated_groups(const ElasticModel& model,
                                                           std::span<const double> x, double tolerance = 1e-6);
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/model.ipp>
-#endif
+}  // namespace gpusched::milp

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Priority packing: place the most pods of the highest priority, then of the next, with a proof.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/ids.hpp>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 struct PackingOptions {
     /// Running tasks that may be moved may end up on other nodes. Off: they stay.
@@ -121,8 +121,4 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
 [[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options = {},
                                              const std::string& solver = "auto", const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/priority_packing.ipp>
-#endif
+}  // namespace gpusched::milp

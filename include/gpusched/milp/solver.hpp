@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Solvers of mixed-integer programs: what they take and return, and those that the library was built with.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// What a solver says at the end. It is a claim: `checked` compares solutions with the model, and searches never take
 /// `infeasible` as proof.
@@ -160,10 +160,4 @@ namespace detail {
 [[nodiscard]] bool highs_built_in() noexcept;
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/cbc.ipp>
-#include <gpusched/milp/impl/highs.ipp>
-#include <gpusched/milp/impl/solver.ipp>
-#endif
+}  // namespace gpusched::milp

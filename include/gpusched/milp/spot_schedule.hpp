@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spot scheduling: which tasks run when and where, so that little is evicted and much is committed.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// A task over slots of time.
 struct SpotTask {
@@ -131,8 +131,4 @@ void validate(const SpotProblem& problem);
 /// @throws InvalidInput with every field out of range
 [[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/spot_schedule.ipp>
-#endif
+}  // namespace gpusched::milp

@@ -1,15 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writers: a model as an MPS or LP file that HiGHS, CBC and GLPK read.
 // Own, because a solver's writer is there only with that solver, and changes names and numbers: what is written here reads
 // back as the same model.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::milp {
+namespace gpusched::milp {
 
 /// Names that all readers of both formats take: unique, at most 100 characters, characters that a format gives a meaning
 /// as %XX, and an underscore before a start or a word that would be misread. Names that are fine already stay.
@@ -34,8 +34,4 @@ namespace GPUSCHED_NAMESPACE::milp {
 void write_mps(const Model& model, const std::string& path);
 void write_lp(const Model& model, const std::string& path);
 
-}  // namespace GPUSCHED_NAMESPACE::milp
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/milp/impl/write.ipp>
-#endif
+}  // namespace gpusched::milp

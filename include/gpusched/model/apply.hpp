@@ -1,11 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Apply: the snapshot that a plan leads to.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The snapshot after the plan: evictions first, then wave by wave, then placements.
 ///
@@ -22,8 +22,4 @@ namespace GPUSCHED_NAMESPACE {
 /// O(size of the cluster + steps). Deterministic.
 [[nodiscard]] Cluster apply(const Cluster& cluster, const Plan& plan);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/apply.ipp>
-#endif
+}  // namespace gpusched

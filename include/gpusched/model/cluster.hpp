@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cluster: a snapshot of who runs where, with O(1) apply and undo.
 #pragma once
 
@@ -18,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 class EventLog;
 namespace detail {
@@ -483,12 +484,4 @@ class Cluster {
     static constexpr std::uint32_t no_table = 0xFFFFFFFFu;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/cluster.ipp>
-#include <gpusched/model/impl/cluster_to_spec.ipp>
-#include <gpusched/model/impl/event_log.ipp>
-#include <gpusched/model/impl/membership.ipp>
-#include <gpusched/model/impl/membership_budgets.ipp>
-#endif
+}  // namespace gpusched

@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // describe_obstacle: why a task may not run on a node, in words.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <string>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The first constraint that keeps `task` off `node` (see `find_obstacle`), with what it asks for and what there is:
 /// which GPU model, label or taint, how much of a resource is missing, which group has how many members.
@@ -17,8 +17,4 @@ namespace GPUSCHED_NAMESPACE {
 /// Only for messages: it costs far more than `find_obstacle`.
 [[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/describe_obstacle.ipp>
-#endif
+}  // namespace gpusched

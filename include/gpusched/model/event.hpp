@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Event: one committed change of a cluster.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// What a committed change did.
 enum class EventKind : std::uint8_t {
@@ -39,4 +40,4 @@ struct Event {
     bool operator==(const Event&) const = default;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

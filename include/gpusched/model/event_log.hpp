@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EventLog: the last committed changes of a cluster.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The last events of one cluster in a ring of fixed size: whoever has seen version `oldest()` or later can catch up from it,
 /// all others start again from the cluster. It belongs to one cluster and is not copied with it; `id()` tells it from every
@@ -46,4 +47,4 @@ class EventLog {
     std::uint64_t id_, version_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Extras: what few tasks ask for beyond CPU, memory, GPUs and kinds of nodes: named resources, other devices, single nodes.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The devices that a node has beside its whole GPUs, shared by all nodes alike in it.
 struct NodeDevices {
@@ -55,4 +56,4 @@ struct Extras {
     bool operator==(const Extras&) const = default;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

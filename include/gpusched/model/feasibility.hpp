@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feasibility: may this task run on this node now, with which GPUs, and if not, why not.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The first constraint that keeps a task off a node, in the order in which they are looked at.
 enum class Obstacle : std::uint8_t {
@@ -124,8 +124,4 @@ inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node
                : GpuMask{0};
 }
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/feasibility.ipp>
-#endif
+}  // namespace gpusched

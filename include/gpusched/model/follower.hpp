@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follower: what is derived from a cluster and kept in step with it.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Something derived from a cluster. One call is required, `rebuild(const Cluster&)`: start again from this cluster, whatever
 /// came before. The other calls are optional, and say which part is another one; the follower reads the cluster as it is now:
@@ -218,4 +219,4 @@ class Followed {
     FollowerPosition position_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

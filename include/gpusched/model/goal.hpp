@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Goal: what there is to be after a plan, so many empty nodes or slots for tasks of one shape.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// What a task of one shape takes of a node: a slot for it. At least one amount is above 0.
 struct SlotShape {
@@ -53,4 +53,4 @@ constexpr void visit_fields(std::type_identity<Goal>, F&& field) {
     field("usable_by", &Goal::usable_by, UnlessDefault{});
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

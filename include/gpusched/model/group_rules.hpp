@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What few tasks ask of groups whose members others select: GroupTerms as written, and the rules that come of them.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// As written, shared by all tasks that wrote the same.
 struct GroupTerms {
@@ -49,4 +50,4 @@ struct SpreadRule {
     std::uint32_t domains = 0;            ///< with an eligible node
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hardware: which GPUs and cores of a node share a NUMA node and a socket, and named presets.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// Most NUMA nodes of one machine that have GPUs: some algorithms look at all sets of them.
 inline constexpr int most_gpu_localities = 16;
@@ -49,8 +49,4 @@ struct Hardware {
 /// The names of the presets.
 [[nodiscard]] std::vector<std::string_view> hardware_preset_names();
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/hardware.ipp>
-#endif
+}  // namespace gpusched

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inventory: the part of a snapshot that placements leave alone, as structures of arrays with interned names.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/name_table.hpp>
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 class Inventory;
 namespace detail {
@@ -484,8 +484,4 @@ class Inventory {
     std::vector<Profile> profiles_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/inventory.ipp>
-#endif
+}  // namespace gpusched

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // largest_gpu_count: how many GPUs the largest node has, for tables by number of GPUs.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <algorithm>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// The most GPUs that any node has; 0 without nodes. O(nodes).
 [[nodiscard]] inline int largest_gpu_count(const Inventory& inventory) noexcept {
@@ -13,4 +14,4 @@ namespace GPUSCHED_NAMESPACE {
     return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

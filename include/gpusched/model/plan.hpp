@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plan: moves in make-before-break waves, evictions before them, placements after them, and what was proved.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// How a move is carried out.
 enum class MoveMode : std::uint8_t {
@@ -190,8 +190,4 @@ void validate(const Plan& plan, const Cluster& cluster);
 ///     wave that is no number from 0 to 2^32 - 1
 [[nodiscard]] Plan resolve(const PlanSpec& plan, const Cluster& cluster);
 
-}  // namespace GPUSCHED_NAMESPACE
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/model/impl/plan.ipp>
-#endif
+}  // namespace gpusched

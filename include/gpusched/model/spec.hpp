@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cluster as data: nodes, tasks and jobs with names, as files and callers describe them.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 using Labels = std::map<std::string, std::string>;
 
@@ -474,4 +475,4 @@ constexpr void visit_fields(std::type_identity<ClusterSpec>, F&& field) {
     field("budgets", &ClusterSpec::budgets, UnlessDefault{}, Since{2});
 }
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

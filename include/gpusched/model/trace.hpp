@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trace: tasks over time on an empty cluster, as recorded or generated; what replays read.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 
 /// One task of a trace. Its `TaskSpec` is pending.
 struct TraceTask {
@@ -25,4 +26,4 @@ struct Trace {
     bool operator==(const Trace&) const = default;
 };
 
-}  // namespace GPUSCHED_NAMESPACE
+}  // namespace gpusched

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // PreemptionIndex: preemption decisions from caches that follow the events of a cluster.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// Answers `preempt` for policies `imp` and `exhaustive`, again and again, while nodes and tasks come, change and go.
 ///
@@ -52,8 +52,4 @@ class PreemptionIndex {
     std::unique_ptr<State> state_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/index.ipp>
-#endif
+}  // namespace gpusched::preemption

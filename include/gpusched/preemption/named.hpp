@@ -1,11 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Victim policies by name, for options, files and other languages.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/registry.hpp>
 #include <gpusched/preemption/victim_policy.hpp>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// The names of `Policy`. A copy takes orders of your own:
 ///
@@ -14,8 +14,4 @@ namespace GPUSCHED_NAMESPACE::preemption {
 ///     auto result = preemption::preempt(cluster, task, {.policy = policies.make(name_from_a_file)});
 [[nodiscard]] const Registry<VictimPolicy>& victim_policies();
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/named.ipp>
-#endif
+}  // namespace gpusched::preemption

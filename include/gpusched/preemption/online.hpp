@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // OnlinePreemption: a cluster that changes event by event, and the preemption decisions on it.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/preemption/index.hpp>
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// Owns a copy of a cluster, takes the events that a scheduler reports, and answers with a `PreemptionIndex` that follows them.
 /// For callers that keep no `Cluster` of their own; the others use `PreemptionIndex` beside it.
@@ -63,8 +63,4 @@ class OnlinePreemption {
     bool deciding_ = false;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/online.ipp>
-#endif
+}  // namespace gpusched::preemption

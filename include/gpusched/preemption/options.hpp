@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of preemption: which policy selects the victims, what the preemptor insists on, how candidates are scored.
 #pragma once
 
 #include <gpusched/allocation/any.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/quantity.hpp>
@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// How the answer of `imp` and `exhaustive` is found. Both find the same.
 enum class Engine : std::uint8_t {
@@ -200,8 +200,4 @@ struct PriorityWeight {
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/options.ipp>
-#endif
+}  // namespace gpusched::preemption

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library's victim policies: one row of a table for each, with its name and all that tells it from the others.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// How a node's victims, and the node, are chosen.
 enum class Policy : std::uint8_t {
@@ -102,4 +102,4 @@ constexpr auto enum_names(Policy) {
     return names;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

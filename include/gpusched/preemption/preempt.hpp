@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // preempt: whom to evict, and where, so that a task that finds no room can run.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// A disruption budget, and how many more of its tasks evictions take down than it allows.
 struct BrokenBudget {
@@ -154,9 +154,4 @@ constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
 /// @throws InvalidInput as `preempt`
 [[nodiscard]] Explanation explain(const Cluster& cluster, TaskId task, const Options& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/explain.ipp>
-#include <gpusched/preemption/impl/preempt.ipp>
-#endif
+}  // namespace gpusched::preemption

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // preempt_gang: room for several pods at once, within one network domain where they need that; all of them or none.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// What domains are compared by first.
 enum class GangObjective : std::uint8_t {
@@ -73,8 +73,4 @@ struct GangResult {
 /// Evictions, then all placements.
 [[nodiscard]] Plan to_plan(const GangDecision& decision, std::span<const TaskId> pods);
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/preempt_gang.ipp>
-#endif
+}  // namespace gpusched::preemption

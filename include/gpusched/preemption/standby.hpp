@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standby: HP tasks that lend their GPUs while they sleep, and get exactly these back in time.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 namespace detail {
 inline constexpr std::int64_t latest_ms = 1'000'000'000'000'000;  // either way: sums cannot overflow
@@ -126,8 +126,4 @@ class StandbyLease {
     std::int64_t now_ms_ = INT64_MIN;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/preemption/impl/standby.ipp>
-#endif
+}  // namespace gpusched::preemption

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StandbyDriver: carries a Standby lease out on a node.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// Reaches the containers of a Standby task and of those that borrow its GPUs.
 ///
@@ -129,4 +130,4 @@ class StandbyDriver {
     std::vector<TaskId> untold_{};  ///< borrowers that SIGTERM could not be sent to yet
 };
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

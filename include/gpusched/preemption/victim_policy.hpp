@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Victim policies: one of the library's, or an order of the caller's in which the potential victims of a node leave.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/model/cluster.hpp>
@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::preemption {
+namespace gpusched::preemption {
 
 /// In which order the potential victims of a node leave: ascending by the returned key, a whole number, then by name.
 ///
@@ -107,4 +107,4 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::preemption
+}  // namespace gpusched::preemption

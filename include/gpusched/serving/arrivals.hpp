@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to a language model over a day: a recorded trace, stretched along a daily curve.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A request that arrives at some time.
 struct Arrival {
@@ -65,8 +65,4 @@ constexpr void visit_fields(std::type_identity<DailyCurve>, F&& field) {
 [[nodiscard]] std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace,
                                                   const DailyCurve& curve = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/arrivals.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many prefill and decode replicas should run, decided again every minute or so.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/arrivals.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// How long replicas take. Prefill replicas work on one prompt at a time, decode replicas on a batch of requests.
 struct ReplicaTimes {
@@ -220,10 +220,4 @@ class Autoscaler {
     std::deque<Wanted> wanted_;  // of the last `hold_s`
 };
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/autoscale.ipp>
-#include <gpusched/serving/impl/autoscale_baselines.ipp>
-#include <gpusched/serving/impl/pool_sizes.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU types that can be rented, with what their data sheets say.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <limits>
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 namespace detail {
 // What "> 0" and "finite" are as ranges.
@@ -71,8 +71,4 @@ void validate(const std::vector<GpuType>& gpus);
 /// The type of this name in `gpu_catalogue`, or else in `paper_gpus_dense`; none where neither has it.
 [[nodiscard]] std::optional<GpuType> find_gpu_type(std::string_view name);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/catalogue.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cost against load, and against targets.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// One point of a curve and its plan.
 struct CurvePoint {
@@ -34,8 +34,4 @@ constexpr void visit_fields(std::type_identity<CurvePoint>, F&& field) {
                                             const PlannerOptions& options, const milp::AnySolver& solver,
                                             const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/curve.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deployments of one replica: pipeline stages of tensor-parallel groups, their layers, and which of them are possible.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/language_model.hpp>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A pipeline stage: a group of equal GPUs of one machine, which share its layers by tensor parallelism.
 struct Stage {
@@ -113,8 +113,4 @@ inline constexpr auto memory_fractions = within(0.05, 1.0);
 /// What a name means: `H100 2x4`: a pipeline of 2 stages (40 + 40 layers); each a tensor-parallel group of 4 H100; 8 GPUs.
 [[nodiscard]] std::string in_words(const Deployment& deployment, std::span<const GpuType> gpus);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/deployment.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast a deployment serves: a roofline over its layers, or measured times per layer where there are any.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 #include <gpusched/serving/deployment.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// What real kernels reach of the peaks, and what every layer and message costs besides.
 ///
@@ -153,8 +153,4 @@ constexpr void visit_fields(std::type_identity<ThroughputEstimate>, F&& field) {
                                                      const Deployment& deployment, const RequestShape& shape,
                                                      const EstimateOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/estimate.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of a dense decoder-only language model: what decides its memory and its work.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <string>
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A transformer with gated MLPs and grouped-query attention, without biases.
 struct LanguageModel {
@@ -57,8 +57,4 @@ void validate(const LanguageModel& model);
 /// These three, which requests may name.
 [[nodiscard]] std::vector<LanguageModel> known_language_models();
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/language_model.ipp>
-#endif
+}  // namespace gpusched::serving

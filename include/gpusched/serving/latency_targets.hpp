@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How soon the first token comes and how fast the others follow: what a service promises, as percentiles.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// What percentiles of the latencies must not exceed, in seconds, each > 0; absent = anything will do.
 ///
@@ -77,4 +77,4 @@ inline std::vector<LatencyTarget> list_of(const LatencyTargets& t) {
 
 }  // namespace detail
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was measured: throughputs and latencies of deployments, and how estimates are calibrated by them.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/estimate.hpp>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// Where a number of a plan comes from.
 enum class Source : std::uint8_t {
@@ -109,4 +109,4 @@ constexpr void visit_fields(std::type_identity<Calibration>, F&& field) {
     field("residuals", &Calibration::residuals);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

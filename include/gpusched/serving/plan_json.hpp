@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents of serving plans: `gpusched.serving-plan`, `gpusched.serving-curve` and `gpusched.serving-sweep`.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// What the document of a plan says besides the plan.
 struct PlanExtras {
@@ -70,8 +70,4 @@ replicas_from_json(std::string_view text, const ServingRequest& request, std::st
                                                                      const ServingRequest& request,
                                                                      const EstimateOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/plan_json.ipp>
-#endif
+}  // namespace gpusched::serving

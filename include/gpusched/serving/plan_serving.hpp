@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What to rent, how to deploy models on it, and where requests go: the planner.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/serving/serving_request.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// Which GPUs may be rented.
 enum class Composition : std::uint8_t {
@@ -196,10 +196,4 @@ constexpr void visit_fields(std::type_identity<ReplanResult>, F&& field) {
                                   const ReplanOptions& options, const milp::AnySolver& solver,
                                   const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/measurements.ipp>
-#include <gpusched/serving/impl/plan_serving.ipp>
-#include <gpusched/serving/impl/replan.ipp>
-#endif
+}  // namespace gpusched::serving

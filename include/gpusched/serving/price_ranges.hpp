@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far each price may move until another rental is cheaper.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// Between which prices of one GPU type, the usual or the spot one, a plan stays the cheapest of those that fill replicas as far, all
 /// other prices as they are.
@@ -52,8 +52,4 @@ constexpr void visit_fields(std::type_identity<PriceRange>, F&& field) {
                                                    const milp::AnySolver& solver,
                                                    const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/price_ranges.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measured times per layer from CSV tables.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/serving/estimate.hpp>
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// The points of a table with two columns, size and time, such as the Helix profiles have them.
 ///
@@ -32,8 +32,4 @@ namespace GPUSCHED_NAMESPACE::serving {
                                               const std::string& model, const std::string& gpu,
                                               int degree = 1, double unit_s = 1e-3);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/profile_csv.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates of requests that take the place of those of a serving request.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <map>
 #include <optional>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// How many requests arrive per second: of all kinds together, or of each kind by its name.
 ///
@@ -31,8 +31,4 @@ void validate(const RequestRates& rates);
 /// @throws InvalidInput as `validate` and `with_rate`, for names of no kind or of several, and for kinds that are named twice
 [[nodiscard]] ServingRequest with_rates(ServingRequest request, const RequestRates& rates);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/rates.ipp>
-#endif
+}  // namespace gpusched::serving

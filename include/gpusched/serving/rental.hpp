@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rental problem: machines or GPUs at usual and spot prices for replicas that serve rates; as data, as a program, solved.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/catalogue.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// What of one GPU type can be rented: pieces of so many GPUs (machines), at the usual price and at the spot price.
 struct RentalOffer {
@@ -138,8 +138,4 @@ constexpr void visit_fields(std::type_identity<RentalSolution>, F&& field) {
 [[nodiscard]] std::vector<std::string> violations(const RentalProblem& problem,
                                                   const RentalSolution& solution, double tolerance = 1e-6);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/rental.ipp>
-#endif
+}  // namespace gpusched::serving

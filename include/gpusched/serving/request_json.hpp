@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents of format `gpusched.serving-request`: what a serving plan is asked for, as JSON or YAML.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/serving/rates.hpp>
 #include <gpusched/serving/serving_request.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A request from a document of version 1 or 2 (docs/schema, docs/serving.md); format and version may be left out.
 ///
@@ -39,8 +39,4 @@ namespace GPUSCHED_NAMESPACE::serving {
 /// @throws BackendError when the file cannot be written
 void write_request(const ServingRequest& request, const std::string& path);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/request_json.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models of the serving problem: four linear forms of the paper's problem (1) to (7), its bound and its routing.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/model.hpp>
 #include <gpusched/serving/serving_problem.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// How x / y <= T, which is not linear, is written down.
 enum class ServingForm : std::uint8_t {
@@ -136,9 +136,4 @@ constexpr void visit_fields(std::type_identity<ServingMilp>, F&& field) {
 /// with requests cannot be served.
 [[nodiscard]] double closed_form_bound(const ServingProblem& problem);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_bounds.ipp>
-#include <gpusched/serving/impl/serving_milp.ipp>
-#endif
+}  // namespace gpusched::serving

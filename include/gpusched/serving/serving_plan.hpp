@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // ServingPlan: what is rented, which replicas run on it, where requests go, and what was proved about it.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/deployment.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// Replicas of one deployment.
 struct PlannedReplicas {
@@ -151,4 +151,4 @@ constexpr void visit_fields(std::type_identity<ServingPlan>, F&& field) {
     field("message", &ServingPlan::message);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::serving
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The serving problem as data: which GPUs may be rented, which deployments exist, what must be served.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <optional>
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A GPU type that may be rented.
 struct RentableGpu {
@@ -121,8 +121,4 @@ constexpr void visit_fields(std::type_identity<ServingAllocation>, F&& field) {
 [[nodiscard]] std::vector<std::string>
 violations(const ServingProblem& problem, const ServingAllocation& allocation, double tolerance = 1e-6);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_problem.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a serving plan is asked for.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/deployment.hpp>
 #include <gpusched/serving/estimate.hpp>
@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// Requests of one shape to one model.
 struct ServingWorkload {
@@ -86,8 +86,4 @@ constexpr void visit_fields(std::type_identity<ServingRequest>, F&& field) {
 /// @throws InvalidInput with everything that is wrong
 void validate(const ServingRequest& request);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/serving_request.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // A day of requests on prefill and decode replicas whose numbers change: latencies, GPU-hours, starts.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/autoscale.hpp>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// What of the simulation is not the policy's business.
 struct AutoscalingWorld {
@@ -110,8 +110,4 @@ using ScalingPolicy = std::function<PoolSizes(const PoolWindow&)>;
 [[nodiscard]] PoolSizes fewest_fixed(std::span<const Arrival> arrivals, const AutoscaleOptions& options,
                                      double windows_met = 0.99, const AutoscalingWorld& world = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/simulate_autoscaling.ipp>
-#endif
+}  // namespace gpusched::serving

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long requests take under a plan: a small queueing simulation.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/serving/serving_plan.hpp>
 #include <gpusched/serving/serving_request.hpp>
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// How requests arrive.
 struct LatencyOptions {
@@ -91,8 +91,4 @@ constexpr void visit_fields(std::type_identity<LatencyResult>, F&& field) {
 /// A table of percentiles by kind of requests, a line each.
 [[nodiscard]] std::string latency_table(const LatencyResult& result);
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/simulate_latency.ipp>
-#endif
+}  // namespace gpusched::serving

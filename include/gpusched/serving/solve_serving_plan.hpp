@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The serving problem solved: directly, or by binary search on the makespan (Algorithm 1).
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/serving/serving_milp.hpp>
@@ -13,11 +13,11 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE {
+namespace gpusched {
 class Budget;
 }
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 enum class ServingMethod : std::uint8_t {
     milp,           ///< one model, the makespan minimised
@@ -134,9 +134,4 @@ namespace detail {
                                                     const milp::AnySolver& solver,
                                                     const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/greedy_plan.ipp>
-#include <gpusched/serving/impl/solve_serving_plan.ipp>
-#endif
+}  // namespace gpusched::serving

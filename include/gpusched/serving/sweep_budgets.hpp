@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // What more or less money would change.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::serving {
+namespace gpusched::serving {
 
 /// A plan for one budget of a sweep.
 struct BudgetPlan {
@@ -34,8 +34,4 @@ sweep_budgets(const ServingRequest& request, const std::vector<double>& budgets,
                                                     const std::string& solver = "auto",
                                                     const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::serving
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/serving/impl/sweep_budgets.ipp>
-#endif
+}  // namespace gpusched::serving

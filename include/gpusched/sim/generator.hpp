@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated clusters: snapshots that look like production ones, from a seed alone.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/spec.hpp>
@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// Where a generated task goes among the nodes that could take it.
 enum class Layout : std::uint8_t {
@@ -122,8 +122,4 @@ void validate(const GeneratorOptions& options);
 /// same bits on every platform.
 [[nodiscard]] ClusterSpec generate_cluster(const GeneratorOptions& options = {}, const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/generator.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // What spot tasks harvest from owners that sleep at night: a simulated population of Standby leases.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// A simulated population of owners with nightly Standby windows and a queue of spot tasks.
 ///
@@ -89,8 +89,4 @@ void validate(const HarvestOptions& options);
 /// same result everywhere.
 [[nodiscard]] HarvestResult simulate_harvest(const HarvestOptions& options = {}, const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/harvest.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // HostScenario: the simulated host, its tenants and what they are asked for.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// A kind of request: how often, how much it transfers, and how long it computes on a 2g instance by itself.
 struct RequestClass {
@@ -275,8 +275,4 @@ void validate(const HostScenario& scenario);
 /// @throws InvalidInput when a field is out of range
 [[nodiscard]] std::vector<std::vector<control::Configuration>> fixed_starts(const HostScenario& scenario);
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/host_scenario.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to a language model, recorded or generated: when they come, how long prompts and answers are.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// A request to a language model.
 struct LlmRequest {
@@ -41,8 +41,4 @@ read_llm_trace(std::string_view csv, std::string_view source = "<trace>", std::s
 /// Determinism: everything follows from `seed`.
 [[nodiscard]] std::vector<LlmRequest> generate_llm_trace(std::size_t requests, std::uint64_t seed);
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/llm_trace.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replay: the tasks of a trace arrive on its nodes one by one and are placed by a policy.
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/stop_reason.hpp>
@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// How to replay a trace.
 struct ReplayOptions {
@@ -91,8 +91,4 @@ struct ReplayResult {
 [[nodiscard]] ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
                                   const ReplayOptions& options = {}, const Context& context = {});
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/replay.ipp>
-#endif
+}  // namespace gpusched::sim

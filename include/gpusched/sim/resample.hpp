@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resampling: a trace of a wanted GPU demand out of the tasks of another.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/trace.hpp>
 
 #include <cstddef>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// Makes the trace's tasks ask for `ratio` times the GPUs of its nodes, and shuffles them.
 ///
@@ -23,8 +23,4 @@ namespace GPUSCHED_NAMESPACE::sim {
 [[nodiscard]] Trace resample(const Trace& trace, double ratio, Rng& rng,
                              std::vector<std::size_t>* originals = nullptr);
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/resample.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // simulate_host: a latency-sensitive tenant between a bandwidth hog and a compute hog, under the controller.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/sim/host_scenario.hpp>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// One run.
 struct HostRun {
@@ -120,10 +120,4 @@ constexpr void visit_fields(std::type_identity<HostResult>, F&& field) {
 [[nodiscard]] bool is_stable(std::span<const double> demand, std::span<const double> throttle,
                              double capacity, double arrival_rate, double service_rate);
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/host_events.ipp>
-#include <gpusched/sim/impl/host_simulation.ipp>
-#include <gpusched/sim/impl/simulate_host.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Alibaba spot-GPU lists of nodes and jobs (2026) as spot traces.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/sim/spot_trace.hpp>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 struct SpotListOptions {
     /// Seconds of work between checkpoints of spot jobs, which the lists do not say; 0 = none, and an eviction loses
@@ -42,8 +42,4 @@ constexpr void visit_fields(std::type_identity<SpotListOptions>, F&& field) {
 [[nodiscard]] SpotTrace spot_trace_from_csv(std::string_view nodes, std::string_view jobs,
                                             const SpotListOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/spot_lists.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spot replay: HP and spot (LP) jobs arrive, are ranked to nodes, preempt, lose work, start again.
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// Whom an HP pod evicts that finds no room.
 enum class Victims : std::uint8_t {
@@ -241,8 +241,4 @@ constexpr void visit_fields(std::type_identity<SpotReplayResult>, F&& field) {
 /// The spread of these values.
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/spot_replay.ipp>
-#endif
+}  // namespace gpusched::sim

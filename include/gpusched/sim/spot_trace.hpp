@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spot traces: high-priority (HP) and spot (LP) jobs over time, as input of `replay_spot`.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/spec.hpp>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::sim {
+namespace gpusched::sim {
 
 /// Longest replay, about 31 years, hence longest time in a trace.
 inline constexpr std::int64_t longest_replay_s = 1'000'000'000;
@@ -71,8 +71,4 @@ constexpr void visit_fields(std::type_identity<SpotTraceOptions>, F&& field) {
 /// O(seconds + jobs). The same options give the same bits on every platform.
 [[nodiscard]] SpotTrace generate_spot_trace(const SpotTraceOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::sim
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/sim/impl/spot_trace.ipp>
-#endif
+}  // namespace gpusched::sim

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph of a machine as a Boost.Graph, and any such graph as a HardwareTopology. Heavy to compile.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// How HardwareGraph holds its graph. Edges come in the order in which they were added, and the n-th one is found in O(1).
 struct BoostHardware : boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, HardwareVertex,
@@ -44,4 +45,4 @@ class BoostHardwareView {
     const Graph* graph_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

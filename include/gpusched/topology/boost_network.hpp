@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BoostNetwork: any graph of Boost.Graph as a NetworkGraph.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// A view of a graph that models Boost.Graph's IncidenceGraph, as the library's NetworkGraph.
 ///
@@ -45,4 +46,4 @@ class BoostNetwork {
     NameOf name_of_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network tree as a Boost.Graph, for callers who want to run its algorithms. Heavy to compile: include on demand.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// Bundled with every vertex.
 struct BoostTreeVertex {
@@ -27,4 +28,4 @@ struct BoostTree
     using compressed_sparse_row_graph::compressed_sparse_row_graph;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

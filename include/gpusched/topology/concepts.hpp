@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NetworkGraph: what a network topology must offer to be used by this library.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// A sequence of vertices that a range-for can walk.
 template <class R, class Vertex>
@@ -30,4 +31,4 @@ concept NetworkGraph =
         { graph.name(v) } -> std::convertible_to<std::string>;
     };
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network tree as a DOT file for Graphviz.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/topology/network_tree.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 struct DotOptions {
     bool nodes = true;  ///< draw the nodes; without them every domain shows how many it has
@@ -27,8 +27,4 @@ constexpr void visit_fields(std::type_identity<DotOptions>, F&& field) {
 [[nodiscard]] std::string to_dot(const NetworkTree& tree, const Inventory& inventory,
                                  const DotOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::topology
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/topology/impl/dot.ipp>
-#endif
+}  // namespace gpusched::topology

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HardwareTopology: what the graph of a machine must offer to be used by this library.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <limits>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// What a vertex of a machine's graph is: FlexTopo's five kinds (Table 2 of that paper), and the parts of PCIe.
 enum class HardwareKind : std::uint8_t { socket, core_group, core, numa_node, pcie_root, pcie_switch, gpu };
@@ -93,4 +94,4 @@ concept HardwareTopology = std::copyable<typename G::Vertex> &&
                                { graph.target(e) } -> std::convertible_to<typename G::Vertex>;
                            };
 
-}  // namespace GPUSCHED_NAMESPACE::topology
+}  // namespace gpusched::topology

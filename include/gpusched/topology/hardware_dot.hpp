@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // A machine as a DOT file for Graphviz.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <string>
 #include <type_traits>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 struct HardwareDotOptions {
     bool cores = false;  ///< draw every core; without them a core group shows how many it has
@@ -26,8 +26,4 @@ constexpr void visit_fields(std::type_identity<HardwareDotOptions>, F&& field) {
 /// Complexity: O(vertices x edges).
 [[nodiscard]] std::string hardware_to_dot(const HardwareGraph& graph, const HardwareDotOptions& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::topology
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/topology/impl/hardware_dot.ipp>
-#endif
+}  // namespace gpusched::topology

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // HardwareGraph: one machine as a graph, and constant-time questions about sets of its GPUs.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/hardware.hpp>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 struct BoostHardware;  // boost_hardware.hpp
 
@@ -215,9 +215,4 @@ HardwareGraph HardwareGraph::from_graph(const G& graph) {
     return HardwareGraph(std::move(vertices), std::move(links));
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/topology/impl/hardware_build.ipp>
-#include <gpusched/topology/impl/hardware_graph.ipp>
-#endif
+}  // namespace gpusched::topology

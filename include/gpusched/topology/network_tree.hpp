@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // NetworkTree: the network above the nodes as a tree, with constant-time questions about it.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/model/inventory.hpp>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 struct BoostTree;  // boost_tree.hpp
 
@@ -159,8 +159,4 @@ NetworkTree NetworkTree::from_graph(const G& graph, std::size_t node_count) {
     return NetworkTree(std::move(records), node_count);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::topology
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/topology/impl/network_tree.ipp>
-#endif
+}  // namespace gpusched::topology

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rack-scale NVLink domains as domains of the network.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::topology {
+namespace gpusched::topology {
 
 /// Racks whose GPUs are one NVLink domain: the nodes of a rack share a domain of the network below all others.
 struct RackPreset {
@@ -57,8 +57,4 @@ constexpr void visit_fields(std::type_identity<RackPreset>, F&& field) {
 std::size_t add_racks(ClusterSpec& cluster, const RackPreset& preset, const std::vector<std::size_t>& nodes,
                       const std::string& prefix = {});
 
-}  // namespace GPUSCHED_NAMESPACE::topology
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/topology/impl/racks.ipp>
-#endif
+}  // namespace gpusched::topology

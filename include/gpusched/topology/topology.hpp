@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything in topology/ that does not need Boost.Graph: see also boost_tree.hpp, boost_network.hpp and boost_hardware.hpp.
 #pragma once
 

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plan checker: replays a plan on a snapshot and reports everything that is wrong with it.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::verify {
+namespace gpusched::verify {
 
 /// A task on a node while a plan is carried out; one that moves is on two.
 struct Copy {
@@ -81,8 +81,4 @@ constexpr void visit_fields(std::type_identity<Report>, F&& field) {
 /// O(size of the snapshot + steps x residents of a node in the worst case). Deterministic; thread-safe.
 [[nodiscard]] Report plan(const ClusterSpec& snapshot, const PlanSpec& plan, const Options& options = {});
 
-}  // namespace GPUSCHED_NAMESPACE::verify
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/verify/impl/plan.ipp>
-#endif
+}  // namespace gpusched::verify

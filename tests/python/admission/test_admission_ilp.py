@@ -19,7 +19,7 @@ optimize = pytest.importorskip("scipy.optimize")
 sparse = pytest.importorskip("scipy.sparse")
 
 INSTANCES = int(os.environ.get("GPUSCHED_ILP_INSTANCES", "40"))
-"""Clusters in which the job does not fit as it is; GPUSCHED_ILP_INSTANCES=400 for the figures of docs/admission.md."""
+"""Clusters in which the job does not fit as it is; GPUSCHED_ILP_INSTANCES=400 for the figures of docs/admission-measurements.md."""
 
 
 def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,10 +4,10 @@
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
+#include "admission/covers.hpp"
+#include "admission/node_bounds.hpp"
+#include "admission/pod_bounds.hpp"
 #include <gpusched/admission/admit.hpp>
-#include <gpusched/admission/detail/covers.hpp>
-#include <gpusched/admission/detail/node_bounds.hpp>
-#include <gpusched/admission/detail/pod_bounds.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
+#include "model/shared_values.hpp"
 #include <gpusched/core/detail/hash_index.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/detail/shared_values.hpp>
 
 #include <cstdint>
 #include <map>

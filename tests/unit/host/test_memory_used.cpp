@@ -1,7 +1,7 @@
 // Memory in use of GPU instances: through NVML, through nvidia-smi, and what the controller makes of it.
+#include "host/memory_meter.hpp"
+#include "host/nvml_abi.hpp"
 #include <gpusched/control/audit.hpp>
-#include <gpusched/host/detail/memory_meter.hpp>
-#include <gpusched/host/detail/nvml_abi.hpp>
 #include <gpusched/host/journal.hpp>
 #include <gpusched/host/mig_backend.hpp>
 #include <gpusched/host/nvidia_smi.hpp>

@@ -1,5 +1,5 @@
 // NVML against a library of the same functions, with failures at every call.
-#include <gpusched/host/detail/nvml_abi.hpp>
+#include "host/nvml_abi.hpp"
 #include <gpusched/host/nvml.hpp>
 #include <gpusched/host/recovery.hpp>
 #include <gpusched/host/replace_instance.hpp>

@@ -2,8 +2,8 @@
 #include <support/catch.hpp>
 #include <support/real_data.hpp>
 
+#include "io/host_list.hpp"
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/detail/host_list.hpp>
 #include <gpusched/io/slurm_topology.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>

@@ -2,9 +2,9 @@
 #include "support/aborts.hpp"
 #include "support/catch.hpp"
 
+#include "model/group_counts.hpp"
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/impl/domain_counts.ipp>
 
 #include <concepts>
 #include <map>

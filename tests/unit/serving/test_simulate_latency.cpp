@@ -1,7 +1,7 @@
 #include "support/catch.hpp"
 
+#include "serving/batching_replica.hpp"
 #include <gpusched/core/errors.hpp>
-#include <gpusched/serving/detail/batching_replica.hpp>
 #include <gpusched/serving/simulate_latency.hpp>
 
 #include <algorithm>

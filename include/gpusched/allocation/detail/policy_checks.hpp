@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks at the entrance of every function and class that takes policies: the compiler's first message is the cause.
 //
 // A concept that fails is reported as "no matching function", with the cause many lines below; hence static_assert. A member
@@ -11,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// Callable as rankers and pickers are, whatever it returns.
 template <class P>
@@ -171,4 +172,4 @@ constexpr bool check_placement() {
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a ranker needs of a node whatever the task, kept until something changes there.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// For rankers that prepare nothing.
 template <class R>
@@ -40,4 +41,4 @@ class PreparedNodes<R> {
     std::vector<std::optional<State>> states_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

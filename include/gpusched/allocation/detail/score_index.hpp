@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores of nodes per kind of task, kept up to date lazily, with fast access to the greatest.
 #pragma once
 
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation::detail {
+namespace gpusched::allocation::detail {
 
 /// For every kind of task seen a row with the score of every eligible node, in the order of the cluster, and the best
 /// of every block of 32. Nodes that cannot hold the task have no score, which is less than any. A follower (follower.hpp):
@@ -294,4 +295,4 @@ class ScoreIndex {
     std::vector<std::pair<std::size_t, std::optional<Score>>> hidden_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation::detail
+}  // namespace gpusched::allocation::detail

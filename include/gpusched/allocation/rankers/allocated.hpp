@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least and most allocated: Kubernetes' spreading and bin-packing scores.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 namespace detail {
 
@@ -56,4 +57,4 @@ struct MostAllocated {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rankers out of rankers: one after the other, or weighed against each other.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Each ranker breaks the ties that those before it leave.
 template <NodeRanker... R>
@@ -87,4 +88,4 @@ struct Weighted {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eviction history: volatile nodes for HP tasks, stable nodes for spot tasks.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// ASI's third criterion: spot (LP) tasks go to the node with the fewest evictions, all others to the one with the
 /// most, so that preemptions gather on nodes that are volatile anyway.
@@ -24,4 +25,4 @@ struct EvictionHistory {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

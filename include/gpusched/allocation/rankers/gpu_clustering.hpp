@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU clustering: tasks with the same GPU demand together.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Nodes that already run tasks of the same class (a fraction, 1 GPU, 2 GPUs, ...), and best of all no others.
 ///
@@ -35,4 +36,4 @@ struct GpuClustering {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPU packing: shared GPUs before idle ones, used nodes before empty ones.
 #pragma once
 
@@ -6,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// First the GPUs that are shared already, then idle GPUs of a used node, last an empty node.
 ///
@@ -33,4 +34,4 @@ struct GpuPacking {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

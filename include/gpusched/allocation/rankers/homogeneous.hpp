@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Homogeneous co-location: HP with HP, spot on spot-dedicated nodes.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// ASI's second criterion: keep HP and spot (LP) tasks on different nodes.
 ///
@@ -29,4 +30,4 @@ struct Homogeneous {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

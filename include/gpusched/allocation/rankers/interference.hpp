@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interference: GPU tasks away from CPU-only tasks, CPU-only tasks where they disturb least.
 #pragma once
 
@@ -7,7 +8,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Minus the GPU work that is lost to interference between CPU-only tasks and GPU tasks of the node, in millionths of a GPU.
 ///
@@ -27,4 +28,4 @@ struct Interference {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

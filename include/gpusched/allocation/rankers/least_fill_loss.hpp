@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least fill loss: the node where a placement costs the least of what the tasks to come are expected to fill.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Ranks nodes by `ExpectedFill::best`.
 struct LeastFillLoss {
@@ -26,4 +27,4 @@ struct LeastFillLoss {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Least fragmentation: FGD's ranking, the node where expected fragmentation grows least.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 namespace detail {
 
@@ -33,4 +34,4 @@ struct LeastFragmentation {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packing: least idle GPU capacity first.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// ASI's first criterion: the node with the least idle GPU capacity, so that emptier nodes stay whole.
 ///
@@ -21,4 +22,4 @@ struct Packing {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

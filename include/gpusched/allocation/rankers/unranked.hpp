@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First fit and random: the two baselines that look at nothing.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// All nodes alike: the first wins.
 struct FirstFit {
@@ -18,4 +19,4 @@ struct Random {
     std::uint64_t operator()(const Cluster&, TaskId, NodeId, Rng& rng) const noexcept { return rng(); }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Best fit and dot product: classic vector bin packing over CPU and GPU.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// The largest node of the cluster, by which free amounts and requests are divided. A node's GPUs count as one
 /// number. The defaults are those of the published comparison (Weng et al., ATC '23).
@@ -75,4 +76,4 @@ struct DotProduct {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
+}  // namespace gpusched::allocation

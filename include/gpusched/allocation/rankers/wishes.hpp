@@ -1,13 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wishes: rankers for what a task would like but does not insist on.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
-#include <gpusched/config.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::allocation {
+namespace gpusched::allocation {
 
 /// Where the task's network wish (`network_affinity`, also a required one) is met best: how many other members of its
 /// job run in the node's domain of the wished level. 0 everywhere for tasks without a job or such a wish.
@@ -33,8 +33,4 @@ struct HardwareWish {
     std::int64_t operator()(const Cluster& cluster, TaskId task, NodeId node) const;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::allocation
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/allocation/impl/wishes.ipp>
-#endif
+}  // namespace gpusched::allocation

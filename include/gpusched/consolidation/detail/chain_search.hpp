@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
 #pragma once
 
@@ -24,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The recursive search of one group. Nothing is ever lifted off its old node before its new place is found, so that
 /// the steps, one by one, are a valid order of make-before-break moves.
@@ -320,4 +321,4 @@ class ChainSearch {
     OpenMoves<Policies> moves_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EmptyNodes: the empty nodes that a search may open, grouped by kind.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The properties that decide which tasks an empty node may take and what opening it costs, except its position in the network, its name
 /// and its neighbours. The weight comes first, so that kinds of little weight are tried first.
@@ -66,4 +67,4 @@ struct EmptyNodes {
     [[nodiscard]] bool empty() const noexcept { return all.empty(); }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

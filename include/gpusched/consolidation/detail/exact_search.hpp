@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact search: the best plan of a tiny group, by trying all sets of nodes to vacate.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/detail/joiner.hpp>
 #include <gpusched/core/budget.hpp>
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Looks for the plan of the highest value, then of the lowest cost, in a group of at most 12 nodes that may be vacated and 20
 /// movable tasks. Nodes that may be opened count as destinations, at what they cost.
@@ -29,8 +29,4 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
                                                 std::int64_t known_gain, std::int64_t known_cost,
                                                 const Options& options, Budget& budget);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/exact_search.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ExchangeSearch: gives up some vacated nodes of a group and vacates others where that is worth more.
 #pragma once
 
@@ -18,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Clusters of at most so many nodes are searched as one group, and their plans are judged by what is left of them once the
 /// moves are ordered into waves.
@@ -381,4 +382,4 @@ class ExchangeSearch {
     std::vector<NodeId> avoided_;   // that are not offered
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

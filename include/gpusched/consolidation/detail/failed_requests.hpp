@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FailedRequests: a memory of requests that found no place, so that no harder one is tried.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// A request fails without a search where one failed that asked for no more of anything, was allowed at least the
 /// same depth and may run on the same nodes. A heuristic: what failed may succeed after later moves, so the memory is
@@ -91,8 +92,4 @@ class FailedRequests {
     std::unordered_map<Constraints, std::vector<Failure>, Hash> alike_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/failed_requests.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

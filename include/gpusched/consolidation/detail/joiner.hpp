@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joiner: collects what the groups found, within the migration budget, and makes the plan of it.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// All steps that vacate one node; or, where `chains` names none, steps that lead from one plan to another.
 struct Vacated {
@@ -85,8 +85,4 @@ class Joiner {
     Statistics stats_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/joiner.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

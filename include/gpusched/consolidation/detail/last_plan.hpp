@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LastPlan: the moves of an earlier plan, and those of them that are still possible and still vacate nodes.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The moves of an earlier plan whose task and destination still exist, in its order.
 struct LastPlan {
@@ -177,4 +178,4 @@ class Repetition {
     std::vector<NodeId> opened_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

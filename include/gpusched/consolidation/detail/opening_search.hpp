@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpeningSearch: vacates nodes of a group onto nodes that were empty before the plan, where that is worth what opening them costs.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Goes on where nothing more can be vacated onto nodes in use. First each node is tried alone: a task that finds no place elsewhere opens
 /// an empty node. Then one empty node after the other is offered like those in use, as many nodes as possible are vacated, and what
@@ -152,4 +153,4 @@ class OpeningSearch {
     std::vector<NodeKey> sources_;  // that may still be vacated
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Noise in the order in which the nodes of a group are tried.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// A node with its key; nodes are tried in ascending order.
 using NodeKey = std::pair<std::int64_t, NodeId>;
@@ -34,4 +35,4 @@ inline void add_noise(std::vector<NodeKey>& sorted, std::uint64_t seed) {
     for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = std::get<NodeKey>(noisy[i]);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the policies of consolidation, where they come together: the compiler's first message is the cause.
 #pragma once
 
@@ -5,7 +6,7 @@
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 template <class P>
 concept SaysSkipping = requires { typename std::bool_constant<static_cast<bool>(P::may_skip_victims)>; };
@@ -143,4 +144,4 @@ constexpr bool check_picker() {
     return true;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RandomVictims: any tasks that make room on a destination, in random order, for searches that try many.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// No more tasks than make room, which need not be easier to place than the task itself; the cheapest to move first where the
 /// rule is `frugal`, equal ones in random order. For the one thread that the random numbers belong to.
@@ -55,4 +56,4 @@ struct RandomVictims {
     }
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds: partition, solve the groups, join, repeat; then exchange.
 #pragma once
 
@@ -17,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Workspaces for as many groups as run at once, kept in step with what earlier rounds have moved.
 class WorkspacePool {
@@ -227,4 +228,4 @@ class Rounds {
     std::vector<Statistics> counters_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Search: rounds and exchanges, from one start or from several, of which the best plan is kept.
 #pragma once
 
@@ -22,7 +23,7 @@
 #include <typeinfo>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation {
+namespace gpusched::consolidation {
 namespace detail {
 
 /// Fills in what the plan is worth.
@@ -294,4 +295,4 @@ Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, c
     return detail::consolidate(cluster, policies, options, context);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation
+}  // namespace gpusched::consolidation

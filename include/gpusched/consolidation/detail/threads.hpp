@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads: what the parts of a call run on.
 #pragma once
 
@@ -7,7 +8,7 @@
 
 #include <optional>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// The context's executor; without one, a pool of `Options::threads` that lives as long as the call.
 class Threads {
@@ -24,4 +25,4 @@ class Threads {
     ExecutorRef executor_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

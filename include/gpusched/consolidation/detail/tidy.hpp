@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tidying: fewer nodes that are nearly full, see Switches::gather_fractions and fill_gaps.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// Gathers fractions on fewer GPUs: least used first, a GPU is cleared if all that it holds fits on other partly used
 /// ones.
@@ -91,4 +92,4 @@ void fill_gaps(Workspace& work, OpenMoves<Policies>& moves, Budget& budget, std:
         }
 }
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

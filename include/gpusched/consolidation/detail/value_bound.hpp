@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value bounds: what no plan can be worth at a price.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/budget.hpp>
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// By price: the most that any plan's value can be, in thousandths; see `frontier`. Every task of a vacated node that is at home
 /// there moves, so that a node is worth at most its weight less the cost of these moves; what must stay for lack of room
@@ -24,8 +24,4 @@ namespace GPUSCHED_NAMESPACE::consolidation::detail {
                                                        const LpSolver* lp, Budget& budget,
                                                        ExecutorRef executor);
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/consolidation/impl/value_bound.ipp>
-#endif
+}  // namespace gpusched::consolidation::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workspace: a group's private copy of the cluster, and moves on it that can be taken back.
 #pragma once
 
@@ -20,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::consolidation::detail {
+namespace gpusched::consolidation::detail {
 
 /// What a search works on: its own copy of the snapshot and the indices over it.
 struct Workspace {
@@ -264,4 +265,4 @@ class OpenMoves {
     std::vector<Step> steps_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::consolidation::detail
+}  // namespace gpusched::consolidation::detail

@@ -1,14 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // HashIndex: ids by a hash of what they stand for.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// A hash table with linear probing, whose slots hold ids and hashes, so that few of the values, which live elsewhere, are read.
 /// Nothing is allocated while the number of ids does not grow.
@@ -67,4 +66,4 @@ class HashIndex {
     std::size_t used_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

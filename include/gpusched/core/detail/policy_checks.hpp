@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the checks of policies share: whether a number is whole, and who checks what a registry is given.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -12,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// A cost, key or weight: converts to a whole number without rounding.
 template <class T>
@@ -49,4 +48,4 @@ template <class P, class Policy>
 concept CheckedAs =
     std::is_class_v<P> && !std::derived_from<P, Policy> && requires { Policy::template check<P>(); };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // boost::container::small_vector without the false warning of g++ 12 and 13, which take its move for a read beyond its own
 // buffer. Included before every other header of Boost.Container.
 #pragma once

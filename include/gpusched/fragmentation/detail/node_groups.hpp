@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes a metric counts, and how it groups them.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace GPUSCHED_NAMESPACE::fragmentation::detail {
+namespace gpusched::fragmentation::detail {
 
 /// True for nodes with GPUs, but not too many of them, that are not cordoned (unless those count too).
 inline bool counts(const NodeTable& nodes, NodeId node, bool include_cordoned,
@@ -45,4 +46,4 @@ inline Level checked_level(const Inventory& inventory, std::optional<Level> leve
     return *level;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail
+}  // namespace gpusched::fragmentation::detail

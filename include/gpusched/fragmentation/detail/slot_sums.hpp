@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slots (GPUs that a large job could use) added up per GPU model, over clusters and over switches.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/fragmentation/accounting.hpp>
 #include <gpusched/model/cluster.hpp>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::fragmentation::detail {
+namespace gpusched::fragmentation::detail {
 
 /// The common part of metrics on slots: one cell per (model, domain) that has GPUs, models alone and together,
 /// domains at the top level ("across" switches) and at the switches' level ("within" one).
@@ -78,8 +78,4 @@ class SlotSums {
     std::vector<std::array<std::uint32_t, 4>> cells_of_node_;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::fragmentation::detail
-
-#ifdef GPUSCHED_HEADER_ONLY
-#include <gpusched/fragmentation/impl/slot_sums.ipp>
-#endif
+}  // namespace gpusched::fragmentation::detail

@@ -1,7 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptor: an open file, pipe or socket of this process, which is closed at the end.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cerrno>
 #include <string>
@@ -11,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace GPUSCHED_NAMESPACE::host::detail {
+namespace gpusched::host::detail {
 
 class Descriptor {
   public:
@@ -67,4 +66,4 @@ inline int write_all(const Descriptor& file, std::string_view text) noexcept {
     return 0;
 }
 
-}  // namespace GPUSCHED_NAMESPACE::host::detail
+}  // namespace gpusched::host::detail

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which devices of a node are of which class, and which of them a task takes.
 #pragma once
 
 #include <gpusched/model/inventory.hpp>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// The node's devices of a class.
 [[nodiscard]] inline GpuMask devices_of_class(const Inventory& inventory, NodeId node,
@@ -30,4 +31,4 @@ namespace GPUSCHED_NAMESPACE::detail {
            (devices == 0 || choose_devices(inventory, extras, node, devices) == devices);
 }
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -1,14 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // DomainCounts: how many members each group constraint has in each domain, in one flat, copyable array.
 #pragma once
 
-#include <gpusched/config.hpp>
 #include <gpusched/core/ids.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// One small open-addressing table (domain -> count) per set, all in one array. A table holds as many domains as three
 /// copies of every member can touch. O(1) expected per call; room that is given back is used again.
@@ -59,4 +59,4 @@ class DomainCounts {
         free_cells_;  // by the logarithm of their number: where they begin
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

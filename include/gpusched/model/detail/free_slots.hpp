@@ -1,13 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // FreeSlots: the slots of a table that nobody has, first in, first out.
 #pragma once
-
-#include <gpusched/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace GPUSCHED_NAMESPACE::detail {
+namespace gpusched::detail {
 
 /// A queue in one array; amortised O(1) per call.
 class FreeSlots {
@@ -30,4 +29,4 @@ class FreeSlots {
     std::size_t first_ = 0;
 };
 
-}  // namespace GPUSCHED_NAMESPACE::detail
+}  // namespace gpusched::detail

@@ -2,9 +2,9 @@
 // Jobs of Slurm: what each node gives, where they may run, who may evict them.
 #include "records.hpp"
 
+#include "io/slurm/features.hpp"
+#include "io/slurm/values.hpp"
 #include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/detail/slurm/features.hpp>
-#include <gpusched/io/detail/slurm/values.hpp>
 
 using namespace slurm_text;
 

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/search.hpp"
+#include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
+
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/allocation/concepts.hpp>
+#include <gpusched/allocation/gpu_pickers.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::admission {
+namespace detail {
+
+/// The cost of a plan by parts.
+static Cost cost_of(const Cluster& cluster, const Plan& plan, const Options& options) {
+    const auto& inv = cluster.inventory();
+    const auto now = options.now.value_or(inv.now);
+    Cost cost;
+    for (const auto& move : plan.moves) {
+        const auto size = size_milli(cluster, move.task);
+        cost.moves += product(product(size, options.move_price_s), inv.tasks.move_cost[index(move.task)]);
+    }
+    std::vector<std::int64_t> down(inv.budgets.size());
+    for (const auto task : plan.evictions) {
+        const auto size = size_milli(cluster, task);
+        if (options.work) cost.lost_work += product(size, preemption::unsaved_s(cluster, task, now));
+        const bool again = std::any_of(plan.placements.begin(), plan.placements.end(),
+                                       [&](const Placement& p) { return p.task == task; });
+        (again ? cost.restarts : cost.losses) += product(size, again ? options.restart_s : options.loss_s);
+        for (const auto b : inv.budgets_of(task))
+            if (++down[b] > inv.budgets[b].allows() && options.budget_price_s)
+                cost.budgets += *options.budget_price_s * 1000;
+    }
+    cost.tasks =
+        options.task_price_s * 1000 * static_cast<std::int64_t>(plan.moves.size() + plan.evictions.size());
+    return cost;
+}
+
+/// Puts `task` there, with other GPUs where it must.
+static bool take_place(Cluster& cluster, TaskId task, NodeId node, GpuMask& gpus) {
+    if (find_obstacle(cluster, task, node) != Obstacle::none) return false;
+    if (!gpus_fit(cluster, task, node, gpus))
+        gpus = allocation::pick_gpus(allocation::ByWish{}, cluster, task, node);
+    cluster.assign(task, node, gpus);
+    return true;
+}
+
+/// The way as a plan; false where its moves cannot be made in waves.
+static bool make_plan(const Cluster& cluster, const Way& way, const consolidation::Scope& scope,
+                      const Options& options, Admission& made) {
+    Plan plan;
+    plan.evictions = way.evictions;
+    Cluster after;
+    if (way.moves.empty()) {
+        after = cluster;
+        after.commit();
+        for (const auto task : way.evictions) after.remove(task);
+    } else {
+        std::vector<std::uint8_t> closed(cluster.node_slots());
+        for (std::size_t n = 0; n < closed.size(); ++n) closed[n] = !scope.may_receive[n];
+        consolidation::Options limits;
+        limits.max_disrupted = options.max_disrupted;
+        limits.max_moves_per_wave = options.max_moves_per_wave;
+        limits.max_moves_per_node = options.max_moves_per_node;
+        auto order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
+        if (order.dropped_chains > 0 || order.hops > 0) {  // one at a time, as they were found
+            limits.max_moves_per_wave = 1;
+            order = consolidation::order_into_waves(cluster, way.moves, closed, limits, {}, way.evictions);
+            if (order.dropped_chains > 0 || order.hops > 0) return false;
+        }
+        plan.waves = order.waves;
+        plan.moves = std::move(order.moves);
+        after = std::move(order.after);
+        after.commit();
+    }
+    auto placements = way.placements;
+    std::int64_t borrowed = 0;
+    for (const auto& move : plan.moves) {
+        // As it was when the task came is not known any more; what it takes beyond firm capacity in the end is.
+        const auto before = after.checkpoint();
+        after.remove(move.task);
+        borrowed += Prices::borrowed_milli(after, move.task, move.to, move.gpus);
+        after.rollback(before);
+    }
+    const auto waiting = gpusched::detail::place_in_some_order(placements.size(), [&](std::size_t i) {
+        auto& p = placements[i];
+        if (find_obstacle(after, p.task, p.node) != Obstacle::none) return false;
+        auto gpus = p.gpus;
+        const auto before = after.checkpoint();
+        if (!take_place(after, p.task, p.node, gpus)) return false;
+        after.rollback(before);
+        borrowed += Prices::borrowed_milli(after, p.task, p.node, gpus);
+        after.assign(p.task, p.node, gpus);
+        p.gpus = gpus;
+        return true;
+    });
+    if (!waiting.empty()) return false;
+    plan.placements = std::move(placements);
+    // Only nodes that somebody left can be empty.
+    const auto note = [&](NodeId node) {
+        if (cluster.occupants(node) > 0 && after.occupants(node) == 0) plan.vacated_nodes.push_back(node);
+    };
+    for (const auto task : plan.evictions) note(cluster.node_of(task));
+    for (const auto& move : plan.moves) note(move.from);
+    std::sort(plan.vacated_nodes.begin(), plan.vacated_nodes.end());
+    plan.vacated_nodes.erase(std::unique(plan.vacated_nodes.begin(), plan.vacated_nodes.end()),
+                             plan.vacated_nodes.end());
+    made.cost = cost_of(cluster, plan, options);
+    made.cost.recalls = borrowed * options.recall_price_s;
+    made.plan = std::move(plan);
+    return true;
+}
+
+/// Fills in what follows from the plan.
+static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admission& made) {
+    made.admitted = true;
+    std::map<TaskId, Placement> at;
+    for (const auto& p : made.plan.placements) at[p.task] = p;
+    for (const auto pod : pods) made.pods.push_back(at.at(pod));
+    for (const auto task : made.plan.evictions)
+        if (!at.contains(task)) made.lost.push_back(task);
+    const auto& inv = cluster.inventory();
+    std::map<std::uint32_t, std::int64_t> down;
+    for (const auto task : made.plan.evictions)
+        for (const auto b : inv.budgets_of(task)) ++down[b];
+    for (const auto& [budget, count] : down)
+        if (count > inv.budgets[budget].allows())
+            made.broken_budgets.push_back({budget, count - inv.budgets[budget].allows()});
+}
+
+/// Why there is no way: the first pod that fits nowhere with everybody gone who may leave, or else that those find no place.
+static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
+                    const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
+    Cluster work(cluster);
+    work.commit();
+    std::int64_t fewest = INT64_MAX;
+    for (const auto pod : pods) {
+        std::int64_t roomy = 0, filtered = 0;
+        // The obstacle that is looked at last comes closest; ties: the most idle GPUs, then the first node.
+        std::tuple<int, int, std::uint32_t> closest{-1, -1, 0};
+        NodeId where = none<NodeId>;
+        Obstacle what = Obstacle::none;
+        for (const auto node : work.nodes()) {
+            if (!passes(pod, node)) {
+                ++filtered;
+                continue;
+            }
+            const auto before = work.checkpoint();
+            std::vector<TaskId> leave;
+            for (const auto task : work.tasks_on(node))
+                if (prices[task].least < never) leave.push_back(task);
+            for (const auto task : leave) work.remove(task);
+            const auto obstacle = find_obstacle(work, pod, node);
+            const auto idle = gpu_count(work.idle_gpus(node, work.lent_to(pod)));
+            work.rollback(before);
+            if (obstacle == Obstacle::none) {
+                ++roomy;
+                continue;
+            }
+            const std::tuple key(static_cast<int>(obstacle), idle, ~static_cast<std::uint32_t>(index(node)));
+            if (where != none<NodeId> && key <= closest) continue;
+            closest = key;
+            where = node;
+            what = obstacle;
+        }
+        if (roomy == 0) {
+            made.obstacle = what;
+            made.reason = "task " + gpusched::quoted(cluster.name(pod)) + " fits on no node";
+            if (filtered > 0)
+                made.reason +=
+                    ": the filter refuses " + number_text(filtered) + " of " + number_text(work.node_count());
+            if (where == none<NodeId>) {
+                if (filtered == 0) made.reason += ": there is none";
+                return;
+            }
+            for (const auto task : cluster.tasks_on(where))
+                if (prices[task].least < never) work.remove(task);
+            made.reason += ", even with everybody gone who may leave; closest is node " +
+                           gpusched::quoted(cluster.name(where)) + ": " + describe_obstacle(work, pod, where);
+            return;
+        }
+        fewest = std::min(fewest, roomy);
+    }
+    made.obstacle = as_it_is.obstacle;
+    made.reason =
+        number_text(fewest) + (fewest == 1 ? " node" : " nodes") +
+        " would have room for a pod with everybody gone who may leave, but not for all pods together "
+        "with a place for those who must have one";
+    if (passes) made.reason += ", where the filter lets them go";
+    if (!as_it_is.reason.empty()) made.reason += "; as it is: " + as_it_is.reason;
+    if (!made.proven) made.reason += " (the search ended before all was tried)";
+}
+
+/// Which limits keep the job out, by a way that is found without them; empty where none is found. That search gets what is left
+/// of the time limit, and its steps are added to `stats`.
+static std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
+                                   const Options& options, const Context& context, double elapsed_s,
+                                   Statistics& stats) {
+    auto without = options;
+    if (without.time_limit) without.time_limit = std::max(0.0, *without.time_limit - elapsed_s);
+    without.max_moves = without.max_evictions = without.max_cost_s = without.max_disrupted = {};
+    without.max_moves_per_wave = without.max_moves_per_node = {};
+    without.standby = true;
+    if (!without.budget_price_s) without.budget_price_s = highest_price_s;
+    const auto other = admit(cluster, pods, without, context);
+    stats.steps += other.stats.steps;
+    stats.sets_checked += other.stats.sets_checked;
+    if (!other.admitted) return {};
+    const auto moves = static_cast<std::int64_t>(other.plan.moves.size());
+    const auto evictions = static_cast<std::int64_t>(other.plan.evictions.size());
+    std::string text;
+    const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
+    const auto over = [&](const char* name, const std::optional<std::int64_t>& limit, std::int64_t found) {
+        if (limit && found > *limit)
+            add(std::string(name) + " is " + number_text(*limit) + ", and it takes " + number_text(found));
+    };
+    over("max_moves", options.max_moves, moves);
+    over("max_evictions", options.max_evictions, evictions);
+    if (options.max_cost_s && other.cost.total() - other.cost.budgets > *options.max_cost_s * 1000)
+        add("max_cost_s is " + number_text(*options.max_cost_s) + ", and it costs " +
+            number_text(static_cast<double>(other.cost.total() - other.cost.budgets) / 1000));
+    if (!options.standby && other.cost.recalls > 0) add("standby is off, and it borrows from Standby tasks");
+    for (const auto& broken : other.broken_budgets)
+        if (!options.budget_price_s)
+            add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
+                " allows too few of its tasks to be down, by " + number_text(broken.over));
+    if (text.empty() && moves > 0 &&
+        (options.max_disrupted || options.max_moves_per_wave || options.max_moves_per_node))
+        add("limits on the moves of a wave");
+    return text;
+}
+
+/// Where all pods must be, or might be, together, and a lower bound on what it costs there.
+struct Region {
+    std::int64_t least = 0;
+    std::vector<NodeId> nodes{};  ///< empty = all
+};
+
+/// The domains of the level with enough GPUs for all pods, the cheapest by their bounds first.
+static std::vector<Region> regions_of(const Cluster& cluster, std::span<const TaskId> pods, Level level,
+                                      NodeBounds& bounds) {
+    const auto& inv = cluster.inventory();
+    std::int64_t needed = 0;
+    for (const auto pod : pods) needed += cluster.gpu_milli(pod);
+    struct Domain {
+        std::int64_t gpu_milli = 0, least_of_pod = never;
+        Region region{};
+    };
+    std::map<DomainId, Domain> domains;
+    for (const auto node : cluster.nodes())
+        if (inv.nodes.receives(node)) {
+            auto& domain = domains[inv.domain(level, node)];
+            domain.gpu_milli += std::int64_t{whole_gpu_milli} * gpu_count(cluster.healthy_gpus(node));
+            domain.region.nodes.push_back(node);
+        }
+    std::erase_if(domains, [&](const auto& d) { return d.second.gpu_milli < needed; });
+    TaskId last = none<TaskId>;
+    for (const auto pod : pods) {
+        if (domains.empty()) break;
+        if (last != none<TaskId> && request_key(cluster, pod) == request_key(cluster, last)) continue;
+        last = pod;
+        for (auto& [id, domain] : domains) domain.least_of_pod = never;
+        for (const auto& entry : bounds.ranking(cluster, pod).unsorted())
+            if (const auto at = domains.find(inv.domain(level, entry.node)); at != domains.end())
+                at->second.least_of_pod = std::min(at->second.least_of_pod, entry.bound);
+        for (auto& [id, domain] : domains)
+            domain.region.least = std::max(domain.region.least, domain.least_of_pod);
+    }
+    std::vector<Region> regions;
+    for (auto& [id, domain] : domains)
+        if (domain.region.least < never) regions.push_back(std::move(domain.region));
+    std::stable_sort(regions.begin(), regions.end(),
+                     [](const Region& a, const Region& b) { return a.least < b.least; });
+    return regions;
+}
+
+/// Pods that are in several domains of the level that their job prefers go into one of them where that costs no more: the domains where
+/// it may cost least are tried, with as many steps in all as there are for one pod.
+static void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
+                           NodeBounds& bounds, const Options& options) {
+    constexpr std::size_t most_domains = 8;
+    const auto pods = gang.pods;
+    if (gang.region || pods.size() < 2 || search.ways().empty()) return;
+    const auto& inv = cluster.inventory();
+    std::vector<DomainId> used;
+    for (const auto& p : search.ways().back().placements)
+        if (std::find(pods.begin(), pods.end(), p.task) != pods.end())
+            used.push_back(inv.domain(gang.level, p.node));
+    if (std::all_of(used.begin(), used.end(), [&](DomainId d) { return d == used.front(); })) return;
+    const auto regions = regions_of(cluster, pods, gang.level, bounds);
+    const auto share = std::max<std::int64_t>(1, options.search_limit / std::int64_t{most_domains});
+    for (std::size_t r = 0; r < std::min(most_domains, regions.size()); ++r)
+        if (regions[r].least > search.best() || search.match(regions[r].nodes, share)) return;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& given,
+                                const Context& context) {
+    validate(given, cluster);
+    Admission made;
+    auto options = given;
+    if (options.max_moves == 0) options.moves = false;
+    if (options.max_evictions == 0) options.evictions = false;
+    Budget budget(context, options.time_limit);
+    budget.report("admission", 0, 0);
+    allocation::AllocateOptions as_it_is;
+    as_it_is.level = options.level;
+    as_it_is.mode = options.mode;
+    Cluster work(cluster);
+    work.commit();
+    const allocation::detail::Gang gang(work, pods, as_it_is, &budget);
+    if (auto breach = find_quota_breach(cluster, pods, options.quotas)) {
+        made.obstacle = breach->obstacle;
+        made.reason = std::move(breach->reason);
+        made.proven = true;
+        return made;
+    }
+    const auto placed = gang.place();
+    work.rollback(0);
+    detail::Way known{.cost = 0, .evictions = {}, .moves = {}, .placements = placed.pods};
+    const detail::FilterAnswers passes(cluster, options.filter);
+    const bool allowed = std::all_of(placed.pods.begin(), placed.pods.end(),
+                                     [&](const Placement& p) { return passes(p.task, p.node); });
+    if (placed.placed && allowed) {
+        std::int64_t borrowed = 0;
+        for (const auto& p : placed.pods) {
+            borrowed += detail::Prices::borrowed_milli(work, p.task, p.node, p.gpus);
+            work.assign(p.task, p.node, p.gpus);
+        }
+        work.rollback(0);
+        known.cost = borrowed * options.recall_price_s;
+        if (borrowed == 0 || (options.standby && known.cost == 0)) {
+            made.plan.placements = placed.pods;
+            made.bound = 0;
+            made.proven = true;
+            made.stop_reason = budget.reason();
+            detail::describe(cluster, pods, made);
+            return made;
+        }
+        if (!options.standby) known.cost = detail::never;
+    } else {
+        known.cost = detail::never;
+    }
+    consolidation::Options who;
+    who.max_disrupted = options.max_disrupted;
+    who.exempt = options.exempt;
+    const auto scope = consolidation::make_scope(cluster, who);
+    preemption::detail::GangTable gangs;
+    gangs.read(cluster);
+    const detail::Prices prices(cluster, pods, options, scope, gangs);
+    std::int64_t needed_milli = 0;
+    for (const auto pod : pods) needed_milli += cluster.gpu_milli(pod);
+    detail::NodeBounds bounds(cluster, prices, needed_milli);
+    detail::Search search(cluster, std::move(work), pods, options, passes, scope, prices, gangs, bounds,
+                          budget, made.stats);
+    search.offer(std::move(known));
+    const auto regions = gang.region ? detail::regions_of(cluster, pods, *gang.region, bounds)
+                                     : std::vector<detail::Region>(1);
+    for (const auto& region : regions) {
+        if (region.least >= search.best()) break;
+        search.run(region.nodes);
+    }
+    detail::bring_together(cluster, gang, search, bounds, options);
+    for (auto way = search.ways().rbegin(); way != search.ways().rend(); ++way)
+        if (detail::make_plan(cluster, *way, scope, options, made)) {
+            detail::describe(cluster, pods, made);
+            break;
+        }
+    made.stop_reason = budget.reason();
+    auto lower = search.lower_bound();
+    // The search left out what costs more than the cheapest way that it knows, whether or not that became a plan.
+    if (!search.ways().empty()) lower = std::min(lower, search.ways().back().cost);
+    if (made.admitted) lower = std::min(lower, made.cost.total());
+    made.proven =
+        made.admitted ? lower == made.cost.total() : lower >= detail::never && search.ways().empty();
+    if (lower < detail::never) made.bound = lower;
+    if (!made.admitted) {
+        detail::explain(cluster, pods, passes, prices, placed, made);
+        const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
+                                !given.standby || given.max_disrupted || given.max_moves_per_wave ||
+                                given.max_moves_per_node ||
+                                (!given.budget_price_s && !cluster.inventory().tasks.budgets.empty());
+        if (is_limited && made.stop_reason == StopReason::completed)
+            if (const auto limits =
+                    detail::describe_limits(cluster, pods, given, context, budget.elapsed_s(), made.stats);
+                !limits.empty())
+                made.reason = "a way that is known goes beyond the limits: " + limits;
+    }
+    return made;
+}
+
+}  // namespace gpusched::admission

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sets of tasks would have to leave a node for another: all minimal ones, cheapest first.
+#include "admission/covers.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <tuple>
+
+namespace gpusched::admission::detail {
+
+bool CoverFinder::free_alike(TaskId a, TaskId b) const {
+    const auto x = snapshot_.gpus_of(a), y = snapshot_.gpus_of(b);
+    const auto as_many = [&](GpuMask kind) { return gpu_count(x & kind) == gpu_count(y & kind); };
+    if (((x | y) & shared_) != 0 || !as_many(snapshot_.healthy_gpus(on_))) return false;
+    const auto& devices = inv_.node_devices[inv_.nodes.devices[index(on_)]];
+    return std::all_of(devices.classes.begin(), devices.classes.end(), [&](const auto& one) {
+        return as_many(one.devices) && as_many(one.devices & inv_.nodes.failed_gpus[index(on_)]);
+    });
+}
+
+bool CoverFinder::alike(TaskId a, TaskId b) const {
+    if (passes_ || inv_.nodes.hardware[index(on_)] != NodeTable::no_hardware) return false;
+    const auto& t = inv_.tasks;
+    const auto& x = prices_[a];
+    const auto& y = prices_[b];
+    return t.job[index(a)] == none<JobId> && t.job[index(b)] == none<JobId> && !snapshot_.is_fraction(a) &&
+           request_key(snapshot_, a) == request_key(snapshot_, b) &&
+           t.traits[index(a)] == t.traits[index(b)] && t.profile[index(a)] == t.profile[index(b)] &&
+           t.gpu_memory_mib[index(a)] == t.gpu_memory_mib[index(b)] && inv_.budgets_of(a).empty() &&
+           inv_.budgets_of(b).empty() && x.move == y.move && x.replace == y.replace && x.lose == y.lose &&
+           free_alike(a, b);
+}
+
+std::int64_t CoverFinder::hardness(TaskId task) const {
+    const auto& price = prices_[task];
+    const auto place = price.move < never ? bounds_.elsewhere(snapshot_, task) : never;
+    return std::min({place < never ? price.move + place : never, price.replace, price.lose}) - price.least;
+}
+
+GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t most_cost,
+                                       std::vector<Cover>& covers) {
+    constexpr std::int64_t most_sets = 2000;
+    for_ = task;
+    on_ = node;
+    most_cost_ = most_cost;
+    sets_left_ = most_sets;
+    covers_ = &covers;
+    covers.clear();
+    candidates_.clear();
+    chosen_.clear();
+    GpuMask held = 0;
+    shared_ = 0;
+    for (const auto other : state_.work.tasks_on(node)) {
+        const auto gpus = state_.work.gpus_of(other);
+        shared_ |= held & gpus;
+        held |= gpus;
+        if (state_.fate[index(other)] == SearchState::untouched && prices_[other].least <= most_cost)
+            candidates_.push_back(other);
+    }
+    const auto& t = inv_.tasks;
+    const auto key = [&](TaskId x) {
+        return std::tuple(-snapshot_.gpu_milli(x), prices_[x].least, -t.cpu_milli[index(x)],
+                          -t.memory_mib[index(x)], prices_[x].lose, x);
+    };
+    std::sort(candidates_.begin(), candidates_.end(), [&](TaskId a, TaskId b) { return key(a) < key(b); });
+    rest_.assign(candidates_.size() + 1, {0, 0, 0});
+    for (auto i = candidates_.size(); i-- > 0;) {
+        const auto x = candidates_[i];
+        rest_[i] = rest_[i + 1];
+        rest_[i].gpus += gpu_count(state_.work.gpus_of(x) & ~state_.work.devices(node));
+        rest_[i].cpu += t.cpu_milli[index(x)];
+        rest_[i].memory += t.memory_mib[index(x)];
+    }
+    find(0, 0);
+    const bool all = sets_left_ > 0;
+    if (!all) find_one();
+    for (auto& cover : covers) {
+        for (const auto x : cover.tasks) {
+            const auto more = hardness(x);
+            cover.estimate = std::min(
+                never, cover.estimate + std::max(prices_[x].least + more, bounds_.estimate(snapshot_, x)));
+            cover.most = std::max(cover.most, more);
+        }
+    }
+    std::stable_sort(covers.begin(), covers.end(), [](const Cover& a, const Cover& b) {
+        return std::tuple(a.estimate, a.least, a.tasks.size()) <
+               std::tuple(b.estimate, b.least, b.tasks.size());
+    });
+    return all;
+}
+
+/// All leave, and then come back, the dearest first, as long as the task still fits.
+void CoverFinder::find_one() {
+    const auto before = state_.work.checkpoint();
+    for (const auto x : candidates_) state_.work.remove(x);
+    if (find_obstacle(state_.work, for_, on_) == Obstacle::none) {
+        auto order = candidates_;
+        std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
+            return std::pair(-prices_[a].least, a) < std::pair(-prices_[b].least, b);
+        });
+        Cover cover;
+        for (const auto x : order) {
+            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            if (find_obstacle(state_.work, for_, on_) == Obstacle::none) continue;
+            state_.work.remove(x);
+            cover.tasks.push_back(x);
+            cover.least = std::min(never, cover.least + prices_[x].least);
+        }
+        if (!cover.tasks.empty() && cover.least <= most_cost_) covers_->push_back(std::move(cover));
+    }
+    state_.work.rollback(before);
+}
+
+void CoverFinder::find(std::size_t next, std::int64_t cost) {
+    if (--sets_left_ <= 0) return;
+    ++stats_.sets_checked;
+    const auto& t = inv_.tasks;
+    const auto i = index(for_);
+    const auto lent = state_.work.lent_to(for_);
+    const bool whole = t.gpu_count[i] > 0 && !state_.work.is_fraction(for_);
+    const auto idle = whole ? gpu_count(state_.work.idle_gpus(on_, lent)) : 0;
+    if ((!whole || idle >= t.gpu_count[i]) && !chosen_.empty() &&
+        find_obstacle(state_.work, for_, on_) == Obstacle::none) {
+        // Minimal: without any one of them it does not fit.
+        for (const auto x : chosen_) {
+            if (chosen_.size() == 1) break;
+            const auto before = state_.work.checkpoint();
+            state_.work.assign(x, on_, snapshot_.gpus_of(x));
+            const bool fits = find_obstacle(state_.work, for_, on_) == Obstacle::none;
+            state_.work.rollback(before);
+            if (fits) return;
+        }
+        covers_->push_back({cost, 0, 0, chosen_});
+        return;
+    }
+    if (next == candidates_.size()) return;
+    if (whole && idle + rest_[next].gpus < t.gpu_count[i]) return;
+    if (state_.work.cpu_free_milli(on_, Lent::yes) + rest_[next].cpu < t.cpu_milli[i]) return;
+    if (state_.work.memory_free_mib(on_) + rest_[next].memory < t.memory_mib[i]) return;
+    const auto x = candidates_[next];
+    if (cost + prices_[x].least <= most_cost_) {
+        const auto before = state_.work.checkpoint();
+        state_.work.remove(x);
+        chosen_.push_back(x);
+        find(next + 1, cost + prices_[x].least);
+        chosen_.pop_back();
+        state_.work.rollback(before);
+    }
+    do ++next;
+    while (next < candidates_.size() && alike(x, candidates_[next]));
+    find(next, cost);
+}
+
+}  // namespace gpusched::admission::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "admission/prices.hpp"
+#include "preemption/request.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/preemption/options.hpp>
+
+#include <algorithm>
+
+namespace gpusched::admission::detail {
+
+std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept {
+    const auto gpus = cluster.gpu_milli(task);
+    if (gpus > 0) return gpus;
+    return std::max<std::int64_t>(100, cluster.inventory().tasks.cpu_milli[index(task)] / 16);
+}
+
+GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
+                               const consolidation::Scope& scope, const preemption::detail::GangTable& gangs)
+    : of(cluster.task_slots()) {
+    const auto& inv = cluster.inventory();
+    unbroken.assign(inv.job_names.size(), 0);
+    // Who may be evicted for one pod, and has a lower priority than every pod.
+    preemption::Options who;
+    who.now = options.now;
+    who.break_budgets = options.budget_price_s.has_value();
+    auto least_important = pods.front();
+    for (const auto pod : pods) {
+        if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)])
+            least_important = pod;
+        if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) unbroken[index(job)] = 1;
+    }
+    const preemption::detail::Request request(cluster, least_important, who);
+    const auto now = options.now.value_or(inv.now);
+    // Gangs that hold somebody who may not be evicted stay.
+    if (options.evictions && gangs.any())
+        for (const auto task : cluster.tasks())
+            if (const auto job = inv.tasks.job[index(task)];
+                job != none<JobId> && cluster.is_placed(task) &&
+                !preemption::detail::is_potential_victim(cluster, request, task))
+                unbroken[index(job)] = 1;
+    std::vector<std::uint8_t> spared(options.spare.empty() ? 0 : cluster.task_slots());
+    for (const auto task : options.spare) spared[index(task)] = 1;
+    std::vector<std::uint8_t> exempt(options.exempt.empty() ? 0 : cluster.node_slots());
+    for (const auto node : options.exempt) exempt[index(node)] = 1;
+    if (options.evictions)
+        for (const auto task : cluster.tasks())
+            if (const auto job = inv.tasks.job[index(task)];
+                job != none<JobId> && cluster.is_placed(task) &&
+                ((!spared.empty() && spared[index(task)]) ||
+                 (!exempt.empty() && exempt[index(cluster.node_of(task))])))
+                unbroken[index(job)] = 1;
+    const auto per_task = options.task_price_s * 1000;
+    for (const auto task : cluster.tasks()) {
+        if (!cluster.is_placed(task)) continue;
+        if (!spared.empty() && spared[index(task)]) continue;
+        if (!exempt.empty() && exempt[index(cluster.node_of(task))]) continue;
+        auto& price = of[index(task)];
+        const auto size = size_milli(cluster, task);
+        if (options.moves && scope.movable[index(task)])
+            price.move =
+                sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
+        if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
+            const auto job = inv.tasks.job[index(task)];
+            const bool stays =
+                job != none<JobId> && unbroken[index(job)] && gangs.surplus_beside(inv, task) == 0;
+            if (!stays) {
+                const auto work =
+                    options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
+                const auto gone = sum(work, per_task);
+                // Plans cannot be judged by local cores.
+                const bool judged = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
+                if (options.replace && judged) price.replace = sum(gone, product(size, options.restart_s));
+                price.lose = sum(gone, product(size, options.loss_s));
+            }
+        }
+        price.least = std::min({price.move, price.replace, price.lose});
+    }
+}
+
+std::int64_t Prices::borrowed_milli(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
+    if (!cluster.may_borrow(task)) return 0;
+    const auto& t = cluster.inventory().tasks;
+    if (t.gpu_count[index(task)] == 0) {
+        const auto beyond =
+            t.cpu_milli[index(task)] - std::max<std::int64_t>(0, cluster.cpu_free_milli(node));
+        return std::max<std::int64_t>(0, beyond) / 16;
+    }
+    std::int64_t borrowed = 0;
+    for_each_gpu(gpus & ~cluster.devices(node), [&](int g) {
+        const auto share = std::int64_t{t.gpu_share_milli[index(task)]};
+        borrowed += std::max<std::int64_t>(0, share - cluster.gpu_free_milli(node, g));
+    });
+    return borrowed;
+}
+
+}  // namespace gpusched::admission::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
+
+#include <gpusched/allocation/allocate.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+
+#include <optional>
+#include <string>
+
+namespace gpusched::allocation {
+
+namespace detail {
+
+/// A limit that is none is for `Gang` to refuse, with all else that is wrong.
+static std::optional<double> limit_of(const AllocateOptions& options) {
+    return options.time_limit && *options.time_limit >= 0 ? options.time_limit : std::nullopt;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Allocation place_gang(Cluster& cluster, std::span<const TaskId> pods,
+                                      const AllocateOptions& options, const Context& context) {
+    Budget budget(context, detail::limit_of(options));
+    budget.report("allocation", 0, 0);
+    return detail::Gang(cluster, pods, options, &budget).place();
+}
+
+GPUSCHED_EXPORT Allocation allocate(const Cluster& cluster, std::span<const TaskId> pods,
+                                    const AllocateOptions& options, const Context& context) {
+    Budget budget(context, detail::limit_of(options));
+    budget.report("allocation", 0, 0);
+    Cluster copy(cluster);
+    copy.commit();
+    return detail::Gang(copy, pods, options, &budget).place();
+}
+
+GPUSCHED_EXPORT std::vector<TaskId> pending_pods(const Cluster& cluster, std::string_view job) {
+    const auto id = cluster.inventory().job_names.find(job);
+    std::vector<TaskId> pods;
+    if (!id) {
+        const auto task = cluster.inventory().tasks.names.find(job);
+        if (!task)
+            throw InvalidInput(bad_value("job", gpusched::quoted(job), "a job or a task of the cluster"));
+        if (!cluster.is_placed(make_id<TaskId>(*task))) pods.push_back(make_id<TaskId>(*task));
+        return pods;
+    }
+    for (const auto task : cluster.tasks())
+        if (cluster.inventory().tasks.job[index(task)] == make_id<JobId>(*id) && !cluster.is_placed(task))
+            pods.push_back(task);
+    return pods;
+}
+
+GPUSCHED_EXPORT Plan to_plan(const Allocation& allocation) {
+    Plan plan;
+    plan.placements = allocation.pods;
+    return plan;
+}
+
+}  // namespace gpusched::allocation

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation/gang.hpp"
+#include "model/placement_order.hpp"
+#include "model/pod_room.hpp"
+
+#include <gpusched/allocation/switch_counts.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/fragmentation/entropy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace gpusched::allocation::detail {
+
+/// The kind of the first group that others select and the task is bound by; `network` where there is none.
+static Obstacle selection_obstacle(const Inventory& inv, TaskId task) {
+    const auto sets = inv.selection_memberships(task);
+    if (sets.empty()) return Obstacle::network;
+    const auto kind = inv.group_sets[sets.front().set].kind;
+    return kind == GroupKind::avoid  ? Obstacle::avoid
+           : kind == GroupKind::near ? Obstacle::near
+                                     : Obstacle::spread;
+}
+
+/// Can the pods come one after the other, each where it is? The search may have moved some after others had come.
+static bool holds_in_some_order(const Cluster& cluster, std::span<const TaskId> pods,
+                                std::span<const Placement> placements) {
+    const auto& inv = cluster.inventory();
+    if (std::all_of(pods.begin(), pods.end(),
+                    [&](TaskId pod) { return inv.selection_memberships(pod).empty(); }))
+        return true;
+    Cluster bare(cluster);
+    for (const auto pod : pods)
+        if (bare.is_placed(pod)) bare.remove(pod);
+    return gpusched::detail::can_be_placed(bare, placements);
+}
+
+Allocation Gang::place() const {
+    Allocation result;
+    result.level = level;
+    if (classes.size() == 1)
+        place_alike(result);
+    else
+        place_groups(*this, result);
+    if (result.placed && !holds_in_some_order(cluster, pods, result.pods)) {
+        result = {};
+        result.level = level;
+        result.obstacle = Obstacle::spread;
+        result.reason = "spread: the pods found room, but in no order in which each is possible";
+        result.proven = false;
+    }
+    if (budget != nullptr && !result.proven) result.stop_reason = budget->reason();
+    return result;
+}
+
+std::vector<std::vector<std::uint32_t>> Gang::preferred_groups(AllocatePolicy policy) const {
+    std::vector<std::vector<std::uint32_t>> groups;
+    if (policy == AllocatePolicy::exact)
+        for (const auto l : preferred)
+            if (!region || depth_of(*region) < depth_of(l)) groups.push_back(groups_at(l));
+    return groups;
+}
+
+/// The region (domains of the required level) of the best spread, ties to the tightest; Algorithm 2: the first.
+std::optional<std::vector<std::int64_t>> Gang::spread(std::span<const std::int64_t> room, std::int64_t count,
+                                                      AllocatePolicy policy) const {
+    const bool literal = policy == AllocatePolicy::entropy;
+    const auto groups = preferred_groups(policy);
+    if (!region) return literal ? entropy_greedy(room, count) : least_entropy(room, count, groups);
+    if (*region == fine) {  // one domain for all
+        std::size_t best = room.size();
+        for (std::size_t d = 0; d < room.size(); ++d)
+            if (room[d] >= count && (best == room.size() || (!literal && room[d] < room[best]))) best = d;
+        if (best == room.size()) return std::nullopt;
+        std::vector<std::int64_t> counts(room.size(), 0);
+        counts[best] = count;
+        return counts;
+    }
+    const auto region_of = groups_at(*region);
+    const auto regions = inv.domain_count(*region);
+    std::vector<std::vector<std::uint32_t>> members(regions);
+    for (std::size_t d = 0; d < room.size(); ++d)
+        if (room[d] > 0) members[region_of[d]].push_back(static_cast<std::uint32_t>(d));
+    std::optional<std::vector<std::int64_t>> best;
+    std::pair<std::vector<double>, std::int64_t> least;
+    for (const auto& domains : members) {
+        std::vector<std::int64_t> here;
+        for (const auto d : domains) here.push_back(room[d]);
+        const auto total = std::accumulate(here.begin(), here.end(), std::int64_t{0});
+        if (total < count) continue;
+        std::vector<std::vector<std::uint32_t>> groups_here(groups.size());
+        for (std::size_t l = 0; l < groups.size(); ++l)
+            for (const auto d : domains) groups_here[l].push_back(groups[l][d]);
+        const auto counts = literal ? entropy_greedy(here, count) : least_entropy(here, count, groups_here);
+        // Compared in steps of 1e-9, so that equal spreads are equal.
+        const auto rounded = [](std::vector<std::int64_t> parts) {
+            std::sort(parts.begin(), parts.end());
+            return std::round(fragmentation::entropy(parts) * 1e9);
+        };
+        std::pair<std::vector<double>, std::int64_t> key{{rounded(*counts)}, total};
+        for (const auto& level_groups : groups_here) {
+            std::vector<std::int64_t> parts(
+                level_groups.empty()
+                    ? 0
+                    : *std::max_element(level_groups.begin(), level_groups.end()) + std::size_t{1});
+            for (std::size_t i = 0; i < counts->size(); ++i) parts[level_groups[i]] += (*counts)[i];
+            key.first.push_back(rounded(std::move(parts)));
+        }
+        if (literal) key.second = 0;
+        if (best && !(key < least)) continue;
+        least = std::move(key);
+        best.emplace(room.size(), 0);
+        for (std::size_t i = 0; i < domains.size(); ++i) (*best)[domains[i]] = (*counts)[i];
+    }
+    return best;
+}
+
+/// Places the pods by these counts; where a domain holds fewer, says so in `room` and places none.
+bool Gang::put_counts(const std::vector<std::int64_t>& counts, std::span<const std::int32_t> node_room,
+                      std::vector<std::int64_t>& room) const {
+    const auto& c = classes.front();
+    // The nodes of the domains that are used, domain by domain.
+    std::vector<std::pair<std::uint32_t, NodeId>> nodes;
+    for (const auto node : cluster.nodes())
+        if (node_room[index(node)] > 0)
+            if (const auto d = domain(node); counts[d] > 0)
+                nodes.emplace_back(static_cast<std::uint32_t>(d), node);
+    std::sort(nodes.begin(), nodes.end());
+    const auto start = cluster.checkpoint();
+    std::size_t next = 0;
+    std::vector<NodeId> here;
+    for (std::size_t i = 0; i < nodes.size();) {
+        const auto d = nodes[i].first;
+        for (here.clear(); i < nodes.size() && nodes[i].first == d; ++i) here.push_back(nodes[i].second);
+        const auto put = fill(c, next, counts[d], here, node_room);
+        if (put < counts[d]) {
+            cluster.rollback(start);
+            room[d] = put;
+            return false;
+        }
+        next += static_cast<std::size_t>(put);
+    }
+    return true;
+}
+
+void Gang::place_alike(Allocation& result) const {
+    const auto& c = classes.front();
+    const auto count = static_cast<std::int64_t>(c.pods.size());
+    auto room = rooms(c);
+    // Where pods avoid, want near or spread others, how many pods a domain can hold depends on what the other domains hold, so
+    // `room` proves nothing.
+    const bool selected = !inv.selection_memberships(c.sample).empty();
+    bool sure = !selected;  // and no domain held less than it could alone
+    while (const auto counts = spread(room.domain, count, options.policy)) {
+        if (!put_counts(*counts, room.node, room.domain)) {
+            sure = false;  // a group constraint across domains: try again with what was learnt
+            if (out_of_time()) break;
+            continue;
+        }
+        describe(result);
+        result.proven = sure;
+        if (options.policy == AllocatePolicy::entropy && sure && result.entropy > 0) {
+            // Least all the same?
+            const auto least = spread(room.domain, count, AllocatePolicy::exact);
+            result.proven = result.entropy <= fragmentation::entropy(*least) + 1e-9;
+        }
+        return;
+    }
+    result.proven = sure;
+    explain(c, 0, result);
+    if (selected && explains)
+        result.reason += "; the pods were tried in one order, so a placement may exist (not proven)";
+    else if (!sure && budget != nullptr && budget->reason() != StopReason::completed)
+        say_unproven(result);
+}
+
+void Gang::say_unproven(Allocation& result) const {
+    if (!explains) return;
+    const auto end = budget != nullptr ? budget->reason() : StopReason::completed;
+    result.reason += "; the search ended ";
+    result.reason += end == StopReason::completed    ? "at its limit of steps"
+                     : end == StopReason::time_limit ? "at its time limit"
+                                                     : "when it was cancelled";
+    result.reason += ", so a placement may exist (not proven)";
+}
+
+void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) const {
+    if (!explains) return;
+    const auto task = c.sample;
+    const auto& t = inv.tasks;
+    const auto i = index(task);
+    const auto count = static_cast<std::int64_t>(c.pods.size() - next);
+    const auto lent = cluster.lent_to(task);
+    // How many pods the nodes hold with the constraints up to each of these, one after the other.
+    std::array<RoomStage, 12> stages{};
+    static constexpr Obstacle order[] = {
+        Obstacle::gpu,           Obstacle::cordoned, Obstacle::gpu_model,  Obstacle::node_selector,
+        Obstacle::node_affinity, Obstacle::taint,    Obstacle::gpu_memory, Obstacle::hardware,
+        Obstacle::cpu,           Obstacle::memory,   Obstacle::resource,   Obstacle::device};
+    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].binding = order[s];
+    for (const auto node : cluster.nodes()) {
+        auto here = count;
+        const auto stage = [&](std::size_t s, std::int64_t holds) {
+            here = std::min(here, std::max<std::int64_t>(holds, 0));
+            stages[s].room += here;
+        };
+        const auto unless = [&](std::size_t s, bool refused) { stage(s, refused ? 0 : count); };
+        const int each = t.gpu_count[i];
+        std::int64_t gpus = count, memory = count, local = count;
+        if (each > 0 && !cluster.is_fraction(task)) {
+            gpus = gpusched::gpu_count(cluster.idle_gpus(node, lent)) / each;
+            memory = gpusched::gpu_count(candidate_gpus(cluster, task, node)) / each;
+            if (const auto l = guaranteed_localities(cluster, task, node); l.unknown || !l.masks.empty()) {
+                local = 0;
+                for (const auto mask : l.masks)
+                    local += gpusched::gpu_count(
+                                 static_cast<GpuMask>(mask & candidate_gpus(cluster, task, node))) /
+                             each;
+            }
+        } else if (each > 0) {
+            gpus = 0;
+            for (int g = 0; g < cluster.gpu_count(node); ++g)
+                gpus += cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
+            if (inv.nodes.gpu_memory_mib[index(node)] >= 0 && t.gpu_memory_mib[i] > 0) {
+                memory = 0;
+                for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+                    memory +=
+                        std::min<std::int64_t>(cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i],
+                                               cluster.gpu_memory_free_mib(node, g) / t.gpu_memory_mib[i]);
+                });
+            }
+        }
+        stage(0, gpus);
+        unless(1, !inv.nodes.receives(node));
+        const auto refused = find_eligibility_obstacle(cluster, task, node);
+        unless(2, refused == Obstacle::gpu_model);
+        unless(3, refused == Obstacle::node_selector);
+        unless(4, refused == Obstacle::node_affinity);
+        unless(5, refused == Obstacle::taint);
+        stage(6, memory);
+        stage(7, local);
+        stage(8, t.cpu_milli[i] > 0 ? cluster.cpu_free_milli(node, lent) / t.cpu_milli[i] : count);
+        stage(9, t.memory_mib[i] > 0 ? cluster.memory_free_mib(node) / t.memory_mib[i] : count);
+        const auto& extras = inv.extras[t.extras[i]];
+        stage(10, gpusched::detail::resource_room(cluster, extras, node, count));
+        stage(11, gpusched::detail::device_room(cluster, extras, node, count));
+    }
+    const auto of_pods = " of the " + std::to_string(count) + (next > 0 ? " remaining pods" : " pods") +
+                         " like " + gpusched::quoted(cluster.name(task));
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        if (stages[s].room >= count) continue;
+        result.obstacle = stages[s].binding;
+        const auto held = stages.back().room;  // with the constraints that come after this one, too
+        result.reason =
+            std::string(enum_name(result.obstacle)) + ": the nodes hold " + std::to_string(held) + of_pods;
+        if (s > 0)
+            result.reason += "; without this constraint at least " + std::to_string(stages[s - 1].room);
+        else if (stages[s].room != held)
+            result.reason += "; " + std::to_string(stages[s].room) + " if only GPUs counted";
+        return;
+    }
+    const auto kind = classes.size() == 1 && c.by_trial ? binding_groups() : Obstacle::none;
+    const auto room = rooms(c, next);
+    const auto all = std::accumulate(room.domain.begin(), room.domain.end(), std::int64_t{0});
+    const auto of_region = region_is_affinity ? Obstacle::affinity : Obstacle::network;
+    if (region && all >= count && (kind == Obstacle::none || kind == of_region)) {
+        std::vector<std::int64_t> holds(inv.domain_count(*region), 0);
+        for (const auto node : cluster.nodes())
+            holds[index(inv.domain(*region, node))] += room.node[index(node)];
+        const auto best =
+            static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
+        result.obstacle = of_region;
+        result.reason = std::string(enum_name(result.obstacle)) +
+                        ": all pods must be in one domain of level " + std::to_string(*region) + "; ";
+        if (holds[best] >= count)  // only not beside the others
+            result.reason += "the one in which the others were tried does not hold all" + of_pods;
+        else
+            result.reason += gpusched::quoted(inv.domain_name(*region, make_id<DomainId>(best))) +
+                             " comes closest and holds " + std::to_string(holds[best]) + of_pods +
+                             ", all domains " + std::to_string(all);
+        return;
+    }
+    // Only groups are left: say which by a pod that still finds nothing.
+    const auto groups = inv.affinity_memberships(task);
+    const bool only_network = std::all_of(groups.begin(), groups.end(), [&](const Membership& m) {
+        return inv.group_sets[m.set].kind == GroupKind::network;
+    });
+    result.obstacle = kind != Obstacle::none                         ? kind
+                      : !inv.anti_affinity_memberships(task).empty() ? Obstacle::anti_affinity
+                      : !only_network                                ? Obstacle::affinity
+                      : groups.empty()                               ? selection_obstacle(inv, task)
+                                                                     : Obstacle::network;
+    result.reason = std::string(enum_name(result.obstacle)) +
+                    ": with the constraints of its groups, the nodes hold " +
+                    (all < count ? std::to_string(all) : "fewer than all") + of_pods;
+}
+
+}  // namespace gpusched::allocation::detail

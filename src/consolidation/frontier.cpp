@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consolidation/even_steps.hpp"
+#include "consolidation/price_ladder.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/detail/value_bound.hpp>
+#include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/presets.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gpusched::consolidation {
+
+namespace detail {
+
+/// Goes down the prices, and appends the plans that it passes.
+/// @param scope of these options
+/// @return why it ended
+template <class Policies>
+StopReason search_frontier(const Cluster& cluster, const Scope& scope, const Policies& policies,
+                           const FrontierOptions& options, std::span<const std::int64_t> prices,
+                           ExecutorRef executor, Budget& budget, std::vector<FrontierPoint>& points) {
+    Options at = options;
+    Rounds rounds(cluster, scope, at, executor, budget);
+    const auto& joined = rounds.joined();
+    struct Cut {
+        std::size_t chains;
+        std::int64_t price;
+    };
+    std::vector<Cut> levels;
+    for (std::size_t level = 0; level < prices.size() && !budget.exhausted(); ++level) {
+        at.price = prices[level];
+        auto now = with_limits(policies, at);
+        now.switches.exchange_steps = now.switches.exchange_steps / static_cast<std::int64_t>(prices.size());
+        if (level + 1 < prices.size()) {
+            now.switches.most_rounds = 1;
+            now.switches.deepest = std::min(now.switches.deepest, 2);
+        }
+        rounds.run(now, true);
+        rounds.exchange(now, level);
+        levels.push_back({joined.chains(), at.price});
+    }
+    // Where a price is that of many nodes, what was found on the way to the last of them counts as well.
+    std::vector<Cut> cuts;
+    const auto gain = [&](std::size_t chains) {
+        return value_milli(joined.weight(chains), 0, 0) - joined.opening(chains);
+    };
+    const auto total = levels.empty() ? 0 : joined.cost(levels.back().chains);
+    std::size_t from = 0;
+    std::int64_t next = 0, best = 0;
+    for (const auto& level : levels) {
+        for (auto chains = from + 1; chains < level.chains; ++chains) {
+            if (joined.cost(chains) < next || gain(chains) <= best) continue;
+            best = gain(chains);
+            next = joined.cost(chains) + total / static_cast<std::int64_t>(options.points);
+            cuts.push_back({chains, level.price});
+        }
+        if (level.chains > from) {
+            cuts.push_back(level);
+            best = std::max(best, gain(level.chains));
+            next = joined.cost(level.chains) + total / static_cast<std::int64_t>(options.points);
+        }
+        from = level.chains;
+    }
+
+    const auto known = points.size();
+    points.resize(known + cuts.size());
+    auto order = [&](std::size_t i) {
+        auto& result = points[known + i].result;
+        result = joined.plan(budget, cuts[i].chains);
+        appraise(cluster, policies, cuts[i].price, options.open_price, result);
+    };
+    auto watch = [&] { (void)budget.exhausted(); };
+    executor.run(cuts.size(), IndexTask(order), WaitTask(watch));
+    return joined.stop_reason(budget);
+}
+
+/// Of the points at most so many, spread evenly over what their moves cost.
+static std::vector<FrontierPoint> thinned(std::vector<FrontierPoint> points, std::size_t most) {
+    std::vector<std::int64_t> costs;
+    for (const auto& point : points) costs.push_back(point.result.stats.relocation_cost);
+    std::vector<FrontierPoint> kept;
+    for (const auto i : even_steps(costs, most)) kept.push_back(std::move(points[i]));
+    return kept;
+}
+
+template <class Policies>
+Frontier frontier(const Cluster& cluster, const Policies& policies, const FrontierOptions& options,
+                  const Context& context) {
+    Budget budget(context, options.time_limit);
+    const Threads threads(options, context);
+    const auto executor = threads.executor();
+    Frontier result;
+    std::vector<FrontierPoint> points;
+    std::vector<std::int64_t> prices;  // of all searches
+    const auto search = [&](const FrontierOptions& with, const Scope& scope) {
+        const auto most = bound(cluster, scope, BoundMethod::counting, nullptr, budget, executor);
+        const auto room =
+            with.objective == Objective::gpus ? most.vacated_gpus_at_most : most.vacated_nodes_at_most;
+        const auto steps = ladder(cluster, scope, policies, room, with.points, with.price);
+        const auto reason = search_frontier(cluster, scope, policies, with, steps, executor, budget, points);
+        if (reason != StopReason::completed) result.stop_reason = reason;
+        prices.insert(prices.end(), steps.begin(), steps.end());
+        // The last plan is worth no less than that of `consolidate`, which starts in several ways.
+        if (!budget.exhausted())
+            points.push_back({.result = detail::search(cluster, scope, with_limits(policies, with), with,
+                                                       executor, budget)});
+    };
+    const auto scope = make_scope(cluster, options);
+    // What is opened early may be in the way later, so that plans which open nothing are looked for as well.
+    if (options.open_price) {
+        auto without = options;
+        without.open_price.reset();
+        search(without, make_scope(cluster, without));
+        for (auto& point : points) point.result.stats.open_price = *options.open_price;
+    }
+    search(options, scope);
+    std::sort(prices.begin(), prices.end(), std::greater{});
+    prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
+
+    const auto gained = [](const FrontierPoint& point) {  // the value at a price of 0
+        const auto& stats = point.result.stats;
+        return value_milli(stats.vacated_weight, 0, 0) - opening_milli(stats.opened_weight, stats.open_price);
+    };
+    std::stable_sort(points.begin(), points.end(), [&](const FrontierPoint& a, const FrontierPoint& b) {
+        return std::pair(a.result.stats.relocation_cost, -gained(a)) <
+               std::pair(b.result.stats.relocation_cost, -gained(b));
+    });
+    for (auto& point : points)
+        if (gained(point) > (result.points.empty() ? 0 : gained(result.points.back())))
+            result.points.push_back(std::move(point));
+    result.points = thinned(std::move(result.points), options.points);
+
+    if (options.bound_method != BoundMethod::none) {
+        const auto at_most =
+            values_at_most(cluster, scope, options.objective, prices,
+                           options.bound_method == BoundMethod::lp ? context.lp : nullptr, budget, executor);
+        for (auto& point : result.points) {
+            const auto& stats = point.result.stats;
+            point.weight_at_most = std::numeric_limits<std::int64_t>::max();
+            for (std::size_t p = 0; p < prices.size(); ++p) {
+                if (prices[p] == stats.price) point.value_at_most_milli = at_most[p];
+                // L(p) + p C, as what the value of nothing falls short of
+                const auto weight = (at_most[p] - value_milli(0, stats.relocation_cost, prices[p]) +
+                                     opening_milli(stats.opened_weight, stats.open_price)) /
+                                    milli;
+                point.weight_at_most = std::min(point.weight_at_most, weight);
+            }
+        }
+        result.bound_method =
+            enum_name(options.bound_method == BoundMethod::lp && budget.exhausted() ? BoundMethod::counting
+                                                                                    : options.bound_method);
+    }
+    if (budget.reason() != StopReason::completed) result.stop_reason = budget.reason();  // in the bounds
+    return result;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Frontier frontier(const Cluster& cluster, const FrontierOptions& options,
+                                  const Context& context) {
+    validate(options, cluster);
+    Problems problems;
+    check_fields(problems, options);
+    if (options.polish_time)
+        problems.add(
+            bad_value("polish_time", number_text(*options.polish_time), "none: a frontier is one search"));
+    if (options.goal) problems.add("goal: a frontier has none; expected none");
+    problems.throw_if_any();
+    detail::require_lp(options.bound_method, context);
+    return presets::visit(options.preset, options.objective, [&](const auto& policies) {
+        return detail::frontier(cluster, policies, options, context);
+    });
+}
+
+}  // namespace gpusched::consolidation

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
+#include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/presets.hpp>
+
+namespace gpusched::consolidation {
+
+GPUSCHED_EXPORT const Registry<AnyPartitioner>& partitioners() {
+    static const auto all = [] {
+        Registry<AnyPartitioner> r("partitioner");
+        r.add<RandomGroups>("random_groups");
+        r.add<ByGpuModel>("by_gpu_model");
+        r.add<BySwitch>("by_switch");
+        r.add<ByLocality>("by_locality");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyNodeOrder>& node_orders() {
+    static const auto all = [] {
+        Registry<AnyNodeOrder> r("node_order");
+        r.add<FewestPods>("fewest_pods");
+        r.add<LeastDemand>("least_demand");
+        r.add<LeastDemandForSize>("least_demand_for_size");
+        r.add<LowestUtilisation>("lowest_utilisation");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyDestinationRanking>& destination_rankings() {
+    static const auto all = [] {
+        Registry<AnyDestinationRanking> r("destination_ranking");
+        r.add<GroupOrder>("group_order");
+        r.add<TightestFit>("tightest_fit");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyEjectionRule>& ejection_rules() {
+    static const auto all = [] {
+        Registry<AnyEjectionRule> r("ejection_rule");
+        r.add<FirstVictims>("first_victims");
+        r.add<EasierVictims>("easier_victims");
+        r.add<CheapestVictims>("cheapest_victims");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyAcceptance>& acceptances() {
+    static const auto all = [] {
+        Registry<AnyAcceptance> r("acceptance");
+        r.add<AcceptAll>("accept_all");
+        r.add("price_limit", [] { return presets::best().acceptance; });
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyNodeWeight>& node_weights() {
+    static const auto all = [] {
+        Registry<AnyNodeWeight> r("node_weight");
+        r.add<GpuWeight>("gpus");
+        r.add<UnitWeight>("unit");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registry<AnyPurePicker>& gpu_pickers() {
+    static const auto all = [] {
+        Registry<AnyPurePicker> r("gpu_picker");
+        r.add<allocation::TightestGpu>("tightest_gpu");
+        r.add<allocation::FewestCrossings>("fewest_crossings");
+        r.add<allocation::LeastHarm>("least_harm");
+        r.add<allocation::ByWish>("by_wish");
+        return r;
+    }();
+    return all;
+}
+
+GPUSCHED_EXPORT const Registries& registries() {
+    static const Registries all;
+    return all;
+}
+
+namespace detail {
+
+/// Calls `f` for every kind of policy: its name, and where the names, the registry and the policy of that kind are.
+template <class F>
+void for_each_kind(F&& f) {
+    using N = PolicyNames;
+    using R = Registries;
+    using P = AnyPolicies;
+    f("partitioner", &N::partitioner, &R::partitioners, &P::partitioner);
+    f("node_order", &N::node_order, &R::node_orders, &P::node_order);
+    f("destination_ranking", &N::destination_ranking, &R::destination_rankings, &P::destination_ranking);
+    f("ejection_rule", &N::ejection_rule, &R::ejection_rules, &P::ejection_rule);
+    f("acceptance", &N::acceptance, &R::acceptances, &P::acceptance);
+    f("node_weight", &N::node_weight, &R::node_weights, &P::node_weight);
+    f("gpu_picker", &N::gpu_picker, &R::gpu_pickers, &P::gpu_picker);
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT const std::vector<std::string>& policy_names(std::string_view kind, const Registries& known) {
+    const std::vector<std::string>* found = nullptr;
+    std::vector<std::string> kinds;
+    detail::for_each_kind([&](const char* name, auto, auto registry, auto) {
+        if (kind == name) found = &(known.*registry).names();
+        kinds.emplace_back(name);
+    });
+    if (found == nullptr) throw InvalidInput(bad_name("kind of policy", kind, kinds));
+    return *found;
+}
+
+GPUSCHED_EXPORT AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
+                                          const Registries& known) {
+    auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
+    detail::for_each_kind([&](const char*, auto name, auto registry, auto policy) {
+        if (names.*name) policies.*policy = (known.*registry).make(*(names.*name));
+    });
+    return policies;
+}
+
+GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
+                                   const Context& context, const Registries& known) {
+    validate(options, cluster);
+    const auto policies = make_policies(options.preset, names, options.objective, known);
+    auto beside = options;  // the preset and the objective have had their effect
+    beside.preset = Options{}.preset;
+    beside.objective = Options{}.objective;
+    return consolidate(cluster, policies, beside, context);
+}
+
+}  // namespace gpusched::consolidation

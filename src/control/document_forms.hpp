@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON forms of what the controller's documents share: sets of cores, configurations of tenants, and what is said by tenant.
+#pragma once
+
+#include <gpusched/control/carryover.hpp>
+#include <gpusched/control/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gpusched::control::detail {
+
+/// How the controller's documents look: options and their hash depend on every byte.
+inline json::Style document_style(int indent) {
+    return {.indent = indent, .line_per_value = true, .point = true, .mend_text = true};
+}
+
+/// What messages say where a list of cores is none.
+inline std::string cores_expected() {
+    return "cores from 0 to " + number_text(most_cores - 1) + ", such as 0-3,8";
+}
+
+/// A configuration as documents have it: with the key of the instance's profile.
+/// `{"gpu": 0, "profile": "2g", "slice": 0, "quota_percent": 100, "cpus": "0-3"}`
+struct ConfigurationDocument {
+    std::int32_t gpu = 0;
+    std::string profile{};
+    std::int32_t slice = 0;
+    std::int32_t quota_percent = 100;
+    CpuSet cpus{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ConfigurationDocument>, F&& field) {
+    field("gpu", &ConfigurationDocument::gpu);
+    field("profile", &ConfigurationDocument::profile, Required{});
+    field("slice", &ConfigurationDocument::slice, within(0, 7));
+    field("quota_percent", &ConfigurationDocument::quota_percent, within(50, 100));
+    field("cpus", &ConfigurationDocument::cpus);
+}
+
+inline ConfigurationDocument document_of(const Configuration& value, const Host& host) {
+    const auto& device = mig_device(host.gpus[static_cast<std::size_t>(value.gpu)].device);
+    return {value.gpu, std::string(device.profiles[value.instance.profile].key), value.instance.start,
+            value.quota_percent, value.cpus};
+}
+
+/// The configuration that a document gives at `at`. What the host does not have is reported, and `out` keeps its instance.
+inline void settle(json::Reader& reader, std::uint32_t at, const ConfigurationDocument& given,
+                   const Host& host, Configuration& out) {
+    out.quota_percent = given.quota_percent;
+    out.cpus = given.cpus;
+    if (given.gpu < 0 || static_cast<std::size_t>(given.gpu) >= host.gpus.size())
+        return reader.expected(reader.place_of(at, "gpu"), "an index into the host's gpus");
+    out.gpu = given.gpu;
+    int profile = -1;
+    try {
+        profile = mig_device(host.gpus[static_cast<std::size_t>(given.gpu)].device).find(given.profile);
+    } catch (const InvalidInput&) {
+        return;  // the device's name is reported where it stands
+    }
+    if (profile >= 0)
+        out.instance = {static_cast<std::uint8_t>(profile), static_cast<std::uint8_t>(given.slice)};
+    else if (const auto place = reader.document().find(at, "profile"))
+        reader.expected(*place, "the key of a profile of the GPU, such as 2g");
+}
+
+/// Values of some of the host's tenants.
+template <class T>
+struct ByTenant {
+    std::vector<std::pair<std::size_t, T>> values{};
+};
+
+/// Adds a problem for each list element that names no protected tenant.
+/// @param at where the list stands
+template <class Named>
+void check_protected(json::Reader& reader, std::uint32_t at, const std::vector<Named>& list,
+                     const Host& host) {
+    if (reader.kind(at) != json::Kind::array) return;  // which is reported already
+    auto element = list.begin();
+    reader.each_element(at, [&](std::uint32_t place) {
+        if (element == list.end()) return;  // documents of another format are not read
+        const auto& name = (element++)->name;
+        if (reader.kind(place) != json::Kind::object) return;
+        const auto is = [&](const HostTenant& t) { return t.is_protected && t.name == name; };
+        if (std::none_of(host.tenants.begin(), host.tenants.end(), is))
+            reader.report(reader.place_of(place, "name"),
+                          "expected the name of a protected tenant, found " + gpusched::quoted(name));
+    });
+}
+
+}  // namespace gpusched::control::detail
+
+namespace gpusched::json {
+
+/// A list as the kernel writes it, such as `0-3,8`.
+template <>
+struct Form<control::CpuSet> {
+    static void read(Reader& reader, std::uint32_t at, control::CpuSet& out) {
+        try {
+            if (reader.kind(at) != Kind::string)
+                return reader.expected(at, control::detail::cores_expected());
+            out = control::parse_cpus(reader.document().string(reader.document()[at]));
+        } catch (const InvalidInput&) {
+            reader.expected(at, control::detail::cores_expected());
+        }
+    }
+    static void write(Writer& writer, const control::CpuSet& cpus) { writer.write(control::cpus_text(cpus)); }
+};
+
+/// On the host that surrounds the document.
+template <>
+struct Form<control::Configuration> {
+    static void read(Reader& reader, std::uint32_t at, control::Configuration& out) {
+        control::detail::ConfigurationDocument given;
+        reader.read(at, given);
+        if (reader.kind(at) == Kind::object)
+            control::detail::settle(reader, at, given, reader.surroundings().get<control::Host>(), out);
+    }
+    static void write(Writer& writer, const control::Configuration& value) {
+        writer.write(control::detail::document_of(value, writer.surroundings().get<control::Host>()));
+    }
+};
+
+/// An object by name, of the host that surrounds the document.
+template <class T>
+struct Form<control::detail::ByTenant<T>> {
+    static void read(Reader& reader, std::uint32_t at, control::detail::ByTenant<T>& out) {
+        const auto& tenants = reader.surroundings().get<control::Host>().tenants;
+        reader.each_member(at, [&](std::string_view name, std::uint32_t child) {
+            const auto is = [&](const control::HostTenant& t) { return t.name == name; };
+            const auto found = std::find_if(tenants.begin(), tenants.end(), is);
+            if (found == tenants.end()) return reader.report(child, "expected the name of a tenant");
+            reader.read(
+                child,
+                out.values.emplace_back(static_cast<std::size_t>(found - tenants.begin()), T{}).second);
+        });
+    }
+};
+
+}  // namespace gpusched::json

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/hardware_parts.hpp"
+
+#include <gpusched/core/checks.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace gpusched::io::detail {
+
+HardwareParts::Vertex HardwareParts::add(Kind kind, int id) {
+    vertices_.push_back({.kind = kind, .id = id});
+    return vertices_.size() - 1;
+}
+
+void HardwareParts::join(Vertex a, Vertex b, Relation relation, double gb_s) {
+    links_.push_back({a, b, {relation, gb_s}});
+}
+
+void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids, int group_size) {
+    if (core_ids.empty()) join(socket, numa, Relation::hosts);
+    Vertex group = 0;
+    for (std::size_t i = 0; i < core_ids.size(); ++i) {
+        if (i % static_cast<std::size_t>(group_size) == 0) {
+            group = add(Kind::core_group, next_group_++);
+            join(socket, group, Relation::hosts);
+            join(group, numa, Relation::localized);
+        }
+        join(group, add(Kind::core, core_ids[i]), Relation::contains);
+    }
+}
+
+/// How many ranges of CPUs are threads of the same cores: Linux numbers first threads first, so that every NUMA node
+/// has equally long ranges, the second ones all above the first ones.
+static int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
+    std::size_t ranges = 0;
+    for (const auto& [id, numa] : numa_nodes) {
+        if (numa.cpus.empty() || numa.cores) continue;
+        const auto& all = numa.cpus.ranges;
+        const auto length = [](const std::pair<int, int>& r) { return r.second - r.first; };
+        if (all.size() < 2 || (ranges != 0 && all.size() != ranges)) return 1;
+        ranges = all.size();
+        for (const auto& range : all)
+            if (length(range) != length(all.front())) return 1;
+    }
+    for (std::size_t r = 1; r < ranges; ++r) {
+        int below = -1, above = largest_cpu + 1;
+        for (const auto& [id, numa] : numa_nodes) {
+            if (numa.cpus.empty() || numa.cores) continue;
+            below = std::max(below, numa.cpus.ranges[r - 1].second);
+            above = std::min(above, numa.cpus.ranges[r].first);
+        }
+        if (below >= above) return 1;
+    }
+    return ranges == 0 ? 1 : static_cast<int>(ranges);
+}
+
+std::map<int, HardwareParts::Vertex>
+HardwareParts::add_processors(const std::map<int, NumaReading>& numa_nodes,
+                              const HardwareReadOptions& options, const std::string& source,
+                              Problems& problems, std::vector<std::string>& notes) {
+    std::map<int, Vertex> out;
+    if (numa_nodes.empty()) return out;
+    std::map<int, int> numa_of_cpu;
+    for (const auto& [id, numa] : numa_nodes)
+        for (const auto& [first, last] : numa.cpus.ranges)
+            for (int cpu = first; cpu <= last; ++cpu)
+                if (const auto [other, added] = numa_of_cpu.emplace(cpu, id); !added)
+                    problems.add(problems.full()
+                                     ? std::string()
+                                     : source + ": CPU " + std::to_string(cpu) + " is near NUMA nodes " +
+                                           std::to_string(other->second) + " and " + std::to_string(id) +
+                                           "; expected one");
+    const int inferred = inferred_threads(numa_nodes);
+    const int threads = options.threads_per_core == 0 ? inferred : options.threads_per_core;
+    if (options.threads_per_core == 0 && inferred > 1)
+        notes.push_back("cores: " + std::to_string(inferred) +
+                        " threads per core, told from how the CPUs are numbered");
+
+    std::map<int, Vertex> sockets;
+    bool guessed = false;
+    int position = 0;
+    std::map<int, int> socket_of;
+    for (const auto& [id, numa] : numa_nodes) {
+        guessed = guessed || !numa.socket;
+        socket_of[id] = numa.socket ? *numa.socket : position / options.numa_nodes_per_socket;
+        ++position;
+    }
+    for (const auto& [id, socket] : socket_of)
+        if (!sockets.contains(socket)) sockets[socket] = add(Kind::socket, socket);
+    for (auto i = sockets.begin(); i != sockets.end(); ++i)
+        for (auto j = std::next(i); j != sockets.end(); ++j)
+            join(i->second, j->second, Relation::interconnect, options.interconnect_gb_s);
+    if (guessed)
+        notes.push_back("sockets: not in the text; " +
+                        (options.numa_nodes_per_socket == 1
+                             ? std::string("every NUMA node counts as one")
+                             : "each " + std::to_string(options.numa_nodes_per_socket) +
+                                   " NUMA nodes, by ascending id, count as one"));
+    for (const auto& [id, numa] : numa_nodes) {
+        const auto vertex = out[id] = add(Kind::numa_node, id);
+        // The first threads of the cores: what remains when the later ranges are taken as their siblings.
+        std::vector<int> cores;
+        const int wanted = numa.cores ? 0 : numa.cpus.count() / threads;
+        for (const auto& [first, last] : numa.cpus.ranges)
+            for (int cpu = first; cpu <= last && static_cast<int>(cores.size()) < wanted; ++cpu)
+                cores.push_back(cpu);
+        add_cores(sockets.at(socket_of.at(id)), vertex, numa.cores.value_or(cores), options.core_group_size);
+    }
+    return out;
+}
+
+void check_options(const HardwareReadOptions& options, Problems& problems) {
+    check_fields(problems, options);
+}
+
+topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source) {
+    try {
+        return topology::HardwareGraph::from_graph(parts);
+    } catch (const InvalidInput& error) {
+        Problems problems;
+        for (const auto& problem : error.problems()) problems.add(source + ": " + problem);
+        problems.throw_if_any();
+        throw;
+    }
+}
+
+}  // namespace gpusched::io::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine while it is read: vertices and edges that become a HardwareGraph.
+#pragma once
+
+#include <gpusched/core/cpu_ranges.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/topology/hardware_concepts.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail {
+
+/// A NUMA node as far as a text tells.
+struct NumaReading {
+    CpuRanges cpus{};
+    std::optional<int> socket{};
+    std::optional<std::vector<int>> cores{};  ///< ids; absent = to be told from the CPUs
+};
+
+/// Collects vertices and edges. Models topology::HardwareTopology.
+class HardwareParts {
+  public:
+    using Vertex = std::size_t;
+    using Edge = std::size_t;
+    using Kind = topology::HardwareKind;
+    using Relation = topology::HardwareRelation;
+
+    Vertex add(Kind kind, int id);
+    void join(Vertex a, Vertex b, Relation relation, double gb_s = std::numeric_limits<double>::infinity());
+
+    /// Adds the cores of a NUMA node in groups; without cores, the edge from its socket to it.
+    void add_cores(Vertex socket, Vertex numa, const std::vector<int>& core_ids, int group_size);
+    /// Adds sockets, all connected, NUMA nodes and cores, and says in `notes` what had to be inferred.
+    /// Problems: CPUs that are near two NUMA nodes.
+    /// @return the vertices of the NUMA nodes, by id
+    std::map<int, Vertex> add_processors(const std::map<int, NumaReading>& numa_nodes,
+                                         const HardwareReadOptions& options, const std::string& source,
+                                         Problems& problems, std::vector<std::string>& notes);
+
+    [[nodiscard]] topology::HardwareVertex& at(Vertex v) { return vertices_[v]; }
+
+    // HardwareTopology
+    [[nodiscard]] auto vertices() const { return std::views::iota(Vertex{0}, vertices_.size()); }
+    [[nodiscard]] auto edges() const { return std::views::iota(Edge{0}, links_.size()); }
+    [[nodiscard]] const topology::HardwareVertex& vertex(Vertex v) const { return vertices_[v]; }
+    [[nodiscard]] const topology::HardwareEdge& edge(Edge e) const { return links_[e].edge; }
+    [[nodiscard]] Vertex source(Edge e) const { return links_[e].a; }
+    [[nodiscard]] Vertex target(Edge e) const { return links_[e].b; }
+
+  private:
+    struct Link {
+        Vertex a, b;
+        topology::HardwareEdge edge;
+    };
+    std::vector<topology::HardwareVertex> vertices_;
+    std::vector<Link> links_;
+    int next_group_ = 0;
+};
+
+/// Adds a problem for each option out of range.
+void check_options(const HardwareReadOptions& options, Problems& problems);
+
+/// The machine, with the source before what does not fit together.
+[[nodiscard]] topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source);
+
+}  // namespace gpusched::io::detail

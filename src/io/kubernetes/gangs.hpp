@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gangs: which pods are a job, and how many of them must run. Pods that one controller makes are a job, but no gang: any one of them may run.
+#pragma once
+
+#include "io/kubernetes/gang_needs.hpp"
+#include "io/kubernetes/owners.hpp"
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpusched::io::detail::kubernetes {
+
+class Gangs {
+  public:
+    /// @param kai_topology topology constraints of KAI's PodGroups are read elsewhere
+    Gangs(const Objects& objects, ReportBuilder& report, bool kai_topology = false)
+        : report_(report), kai_topology_(kai_topology) {
+        for (std::size_t i = 0; i < objects.of(Kind::pod_group).size(); ++i)
+            read_group(objects.of(Kind::pod_group)[i], objects.version_of(Kind::pod_group, i));
+        for (std::size_t i = 0; i < objects.of(Kind::workload).size(); ++i)
+            read_workload(objects.of(Kind::workload)[i], objects.version_of(Kind::workload, i));
+        for (const auto& object : objects.of(Kind::job_set)) {
+            try {
+                std::int64_t pods = 0;
+                for (const auto& part : object["spec"]["replicatedJobs"].items())
+                    pods =
+                        limited(pods + limited(integer_at(part, "replicas", 1)) *
+                                           limited(integer_at(part["template"]["spec"], "parallelism", 1)));
+                job_sets_[identity_of(object, true).full()] = pods;
+                report_.exact("JobSet", "least number of pods");
+            } catch (const Unreadable& bad) {
+                report_.left_out("JobSet", "objects", "cannot be read", told(object, bad), Errs::too_lax);
+            }
+        }
+        for (const auto& object : objects.of(Kind::leader_worker_set))
+            report_.ignored("LeaderWorkerSet", "objects", Errs::neither,
+                            "its pods say the size of their group", described(object));
+    }
+
+    /// The job that the pod belongs to; all pods have been asked for before `jobs`.
+    void fill(const Pod& pod, const Owner& owner, TaskSpec& out) {
+        if (out.daemon) return;
+        const auto& space = pod.id.space;
+        const auto gang = [&](const std::string& name, const std::map<std::string, GangNeeds>& groups,
+                              const char* what, const std::string& subgroup = {}) {
+            const auto full = space + "/" + name;
+            const auto found = groups.find(full);
+            if (found == groups.end()) {
+                report_.approximated("Pod", what, Errs::too_lax,
+                                     "the group was not read: any number of its pods may run", out.name);
+                join(out, full, {}, false);
+                return;
+            }
+            report_.exact("Pod", what);
+            join(out, full, found->second, false);
+            if (found->second.lists(subgroup))
+                out.subgroup = subgroup;
+            else if (!subgroup.empty() && !found->second.subgroups.empty())
+                report_.approximated("Pod", "subgroup", Errs::too_lax,
+                                     "its PodGroup does not list it: it counts in the whole gang only",
+                                     out.name);
+        };
+        if (const auto group = name_of(pod.spec()["schedulingGroup"]["podGroupName"].text()); !group.empty())
+            return gang(group, upstream_, "PodGroup (scheduling.k8s.io)");
+        for (const char* const key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"})
+            if (const auto name = pod.annotation(key); !name.empty())
+                return gang(name, volcano_, "PodGroup (Volcano)", pod.annotation("volcano.sh/task-spec"));
+        if (const auto name = pod.annotation("pod-group-name"); !name.empty())
+            return gang(name, kai_, "PodGroup (KAI)", pod.label("kai.scheduler/subgroup-name"));
+        for (const char* const key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"})
+            if (const auto name = pod.label(key); !name.empty())
+                return gang(name, coscheduling_, "PodGroup (coscheduling)");
+        const auto of_known_size = [&](const std::string& name, const char* annotation, const char* what) {
+            std::int64_t size = 0;
+            const bool said = read_number(pod.annotation(annotation), size) && size > 0;
+            if (said)
+                report_.exact("Pod", what);
+            else
+                report_.approximated(
+                    "Pod", what, Errs::either,
+                    "the size of its group is not said: its pods that were read are the gang", out.name);
+            join(out, name, {said ? limited(size) : 0}, !said);
+        };
+        if (const auto name = pod.label("leaderworkerset.sigs.k8s.io/name"); !name.empty())
+            return of_known_size(space + "/" + name + "/" +
+                                     pod.label("leaderworkerset.sigs.k8s.io/group-index"),
+                                 "leaderworkerset.sigs.k8s.io/size", "LeaderWorkerSet");
+        if (const auto name = pod.label("jobset.sigs.k8s.io/jobset-name"); !name.empty()) {
+            const auto found = job_sets_.find(space + "/" + name);
+            if (found == job_sets_.end())
+                report_.approximated("Pod", "JobSet", Errs::either,
+                                     "the JobSet was not read: its pods that were read are the gang",
+                                     out.name);
+            else
+                report_.exact("Pod", "JobSet");
+            return join(out, space + "/" + name, {found == job_sets_.end() ? 0 : found->second},
+                        found == job_sets_.end());
+        }
+        if (const auto name = pod.label("kueue.x-k8s.io/pod-group-name"); !name.empty())
+            return of_known_size(space + "/" + name, "kueue.x-k8s.io/pod-group-total-count",
+                                 "pod group (Kueue)");
+        if (owner.kind.empty()) return;
+        const auto full = space + "/" + owner.name;
+        // Controllers of different kinds may share a name.
+        const auto [kind, first] = kinds_.try_emplace(full, owner.kind);
+        const auto name = first || kind->second == owner.kind ? full : full + " (" + owner.kind + ")";
+        const auto workload = workloads_.find(owner.kind + " " + full);
+        if (workload == workloads_.end()) return join(out, name, {}, false);
+        report_.approximated("Pod", "Workload (Kueue)", Errs::too_lax,
+                             "a gang of all its pods; quotas are not read", out.name);
+        join(out, name, {workload->second}, false);
+    }
+
+    /// All jobs. One that nothing makes a gang says so: one member suffices, where 0 would mean all of them.
+    void jobs(ClusterSpec& cluster) const {
+        for (const auto& [name, gang] : jobs_) {
+            auto least = gang.counted ? gang.pods : gang.needs.min_members;
+            std::int64_t sum = 0;  // groups of several schedulers may share a name
+            for (const auto& subgroup : gang.needs.subgroups) sum += subgroup.min_members;
+            least = std::max({std::int64_t{1}, least, sum});
+            cluster.jobs.push_back({.name = name, .min_members = least, .subgroups = gang.needs.subgroups});
+        }
+    }
+
+  private:
+    struct Gang {
+        GangNeeds needs{};
+        std::int64_t pods = 0;
+        bool counted = false;  // all its pods must run
+    };
+
+    void join(TaskSpec& task, const std::string& job, const GangNeeds& needs, bool count) {
+        task.job = job;
+        auto& gang = jobs_[job];
+        gang.needs.min_members = std::max(gang.needs.min_members, needs.min_members);
+        for (const auto& subgroup : needs.subgroups)
+            if (!gang.needs.lists(subgroup.name)) gang.needs.subgroups.push_back(subgroup);
+        gang.counted = gang.counted || count;
+        ++gang.pods;
+    }
+
+    void read_group(const Place& object, std::string_view api_version) {
+        try {
+            const auto group = api_group(api_version);
+            const auto name = identity_of(object, true).full();
+            const auto spec = object["spec"];
+            if (group == "scheduling.k8s.io")
+                upstream_[name] = {limited(integer_at(spec["schedulingPolicy"]["gang"], "minCount", 0))};
+            else if (group == "scheduling.volcano.sh")
+                volcano_[name] = volcano_needs(spec, report_);
+            else if (group == "scheduling.run.ai")
+                kai_[name] = kai_needs(spec, name, report_);
+            else
+                coscheduling_[name] = {limited(integer_at(spec, "minMember", 0))};
+            if ((spec["topologyConstraint"] && !(kai_topology_ && group == "scheduling.run.ai")) ||
+                spec["networkTopology"] || spec["schedulingConstraints"])
+                report_.ignored("PodGroup", "topology constraints", Errs::too_lax,
+                                "its pods may be in several domains", name);
+            if (spec["minResources"])
+                report_.ignored("PodGroup", "minResources", Errs::neither,
+                                "what its pods ask for is known from them", name);
+            report_.exact("PodGroup", "least number of pods");
+        } catch (const Unreadable& bad) {
+            report_.left_out("PodGroup", "objects", "cannot be read", told(object, bad), Errs::too_lax);
+        }
+    }
+
+    void read_workload(const Place& object, std::string_view api_version) {
+        try {
+            const auto id = identity_of(object, true);
+            if (api_group(api_version) != "kueue.x-k8s.io")
+                return report_.ignored("Workload", "objects (scheduling.k8s.io)", Errs::neither,
+                                       "templates of PodGroups, which are read themselves", id.full());
+            std::int64_t pods = 0;
+            for (const auto& set : object["spec"]["podSets"].items())
+                pods += limited(integer_at(set, "minCount", integer_at(set, "count", 1)));
+            for (const auto& owner : object["metadata"]["ownerReferences"].items())
+                workloads_[text_at(owner, "kind") + " " + id.space + "/" + text_at(owner, "name")] =
+                    limited(pods);
+            report_.exact("Workload", "pod sets (Kueue)");
+        } catch (const Unreadable& bad) {
+            report_.left_out("Workload", "objects", "cannot be read", told(object, bad), Errs::too_lax);
+        }
+    }
+
+    ReportBuilder& report_;
+    bool kai_topology_;
+    std::map<std::string, GangNeeds> upstream_, volcano_, kai_, coscheduling_;
+    std::map<std::string, std::int64_t> workloads_, job_sets_;  // pods needed
+    std::map<std::string, std::string> kinds_;                  // of the owner that has a job's name
+    std::map<std::string, Gang> jobs_;
+};
+
+}  // namespace gpusched::io::detail::kubernetes

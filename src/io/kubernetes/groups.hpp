@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups: required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports as groups of tasks.
+#pragma once
+
+#include "io/kubernetes/selector.hpp"
+#include "io/report_builder.hpp"
+
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail::kubernetes {
+
+/// Labels of namespaces, where Namespaces were read; every one has the label kubernetes.io/metadata.name.
+class Namespaces {
+  public:
+    Namespaces(const Objects& objects, const PodIndex& pods, ReportBuilder& report)
+        : read_(objects.any(Kind::name_space)) {
+        for (const auto& [space, members] : pods.by_space()) labels_[space];
+        for (const auto& object : objects.of(Kind::name_space)) {
+            try {
+                labels_[text_at(object["metadata"], "name")] = texts_at(object["metadata"], "labels");
+                report.exact("Namespace", "labels");
+            } catch (const Unreadable& bad) {
+                report.left_out("Namespace", "objects", "cannot be read", told(object, bad), Errs::either);
+            }
+        }
+        for (auto& [space, labels] : labels_) labels["kubernetes.io/metadata.name"] = space;
+    }
+    [[nodiscard]] bool read() const { return read_; }
+    [[nodiscard]] std::vector<std::string> selected(const Selector& selector) const {
+        std::vector<std::string> out;
+        for (const auto& [space, labels] : labels_)
+            if (selector.selects(labels)) out.push_back(space);
+        return out;
+    }
+
+  private:
+    bool read_;
+    std::map<std::string, Labels> labels_;
+};
+
+class Groups {
+  public:
+    Groups(const std::vector<Pod>& pods, const PodIndex& index, const Namespaces& namespaces,
+           ClusterSpec& cluster, ReportBuilder& report)
+        : pods_(pods), index_(index), namespaces_(namespaces), cluster_(cluster), report_(report) {
+        std::set<std::string_view> names;
+        hosts_differ_ = true;
+        for (const auto& node : cluster.nodes) {
+            const auto found = node.labels.find(hostname);
+            hosts_differ_ = hosts_differ_ && found != node.labels.end() && names.insert(found->second).second;
+        }
+    }
+
+    /// What the pod asks for by groups. @throws Unreadable
+    void fill(const Pod& pod, TaskSpec& out) {
+        const auto affinity = pod.spec()["affinity"];
+        constexpr std::string_view required = "requiredDuringSchedulingIgnoredDuringExecution",
+                                   preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+        for (const auto& term : affinity["podAffinity"][required].items()) {
+            const Near near{group(pod, term, out.name), level_of(term)};
+            if (std::find(out.near.begin(), out.near.end(), near) == out.near.end()) out.near.push_back(near);
+        }
+        for (const auto& term : affinity["podAntiAffinity"][required].items()) {
+            const Avoid avoid{group(pod, term, out.name), level_of(term)};
+            if (std::find(out.avoid.begin(), out.avoid.end(), avoid) == out.avoid.end())
+                out.avoid.push_back(avoid);
+        }
+        if (!out.near.empty()) report_.exact("Pod", "required pod affinity");
+        if (!out.avoid.empty()) report_.exact("Pod", "required pod anti-affinity");
+        if (affinity["podAffinity"][preferred] || affinity["podAntiAffinity"][preferred])
+            report_.ignored("Pod", "preferred pod affinity and anti-affinity", Errs::neither,
+                            "preferences forbid nothing", out.name);
+        for (const auto& constraint : pod.spec()["topologySpreadConstraints"].items())
+            spread(pod, constraint, out);
+        if (!out.spread.empty()) report_.exact("Pod", "topology spread with DoNotSchedule");
+        host_ports(pod, out);
+    }
+
+    /// Puts every task into the groups that it is a member of, after all have been filled.
+    void list_members() {
+        for (const auto& [name, members] : members_)
+            for (const auto i : members) cluster_.tasks[i].groups.push_back(name);
+        for (const auto& [port, users] : ports_)
+            for (const auto& [i, address] : users) {
+                auto& task = cluster_.tasks[i];
+                const auto name = port_group(port, address);
+                if (std::find(task.groups.begin(), task.groups.end(), name) == task.groups.end())
+                    task.groups.push_back(name);
+                const auto avoid = [&](const std::string& other) {
+                    const Avoid rule{port_group(port, other), node_level};
+                    if (std::find(task.avoid.begin(), task.avoid.end(), rule) == task.avoid.end())
+                        task.avoid.push_back(rule);
+                };
+                // Every address meets itself and the wildcard; the wildcard meets every address.
+                avoid(address);
+                if (address != any_address) {
+                    if (addresses_[port].contains(std::string(any_address))) avoid(std::string(any_address));
+                } else {
+                    for (const auto& other : addresses_[port]) avoid(other);
+                }
+            }
+    }
+
+    /// Tasks of which only one may run in the whole cluster: users of a claim with the access mode ReadWriteOncePod.
+    void keep_apart(const std::map<std::string, std::vector<std::size_t>>& users) {
+        for (const auto& [claim, tasks] : users) {
+            if (tasks.size() < 2) continue;
+            auto& keys = cluster_.label_levels;
+            if (std::find(keys.begin(), keys.end(), everywhere) == keys.end()) {
+                keys.emplace_back(everywhere);
+                for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
+            }
+            const auto level =
+                first_label_level +
+                static_cast<Level>(std::find(keys.begin(), keys.end(), everywhere) - keys.begin());
+            const auto name = "claim " + claim;
+            for (const auto i : tasks) {
+                cluster_.tasks[i].groups.push_back(name);
+                cluster_.tasks[i].avoid.push_back({name, level});
+            }
+            report_.exact("PersistentVolumeClaim", "access mode ReadWriteOncePod");
+        }
+    }
+
+  private:
+    /// A label that all nodes are given, so that the cluster is one domain.
+    static constexpr const char* everywhere = "gpusched/cluster";
+    static constexpr const char* hostname = "kubernetes.io/hostname";
+    static constexpr std::string_view any_address = "0.0.0.0";
+
+    Level level_of(const Place& term) {
+        const auto key = text_at(term, "topologyKey");
+        if (key.empty() || key == "node") throw Unreadable{term.where() + "expected a topologyKey"};
+        if (key == hostname && hosts_differ_) return node_level;
+        auto& keys = cluster_.label_levels;
+        auto found = std::find(keys.begin(), keys.end(), key);
+        if (found == keys.end()) found = keys.insert(keys.end(), key);
+        return first_label_level + static_cast<Level>(found - keys.begin());
+    }
+
+    /// The values of labels by which pods are told apart besides the selector.
+    static void match_label_keys(const Pod& pod, const Place& term, Selector& selector) {
+        for (const auto& [list, op] : {std::pair{"matchLabelKeys", MatchOperator::in},
+                                       std::pair{"mismatchLabelKeys", MatchOperator::not_in}})
+            for (const auto& key : term[list].items()) {
+                const auto name = key.text().value_or("");
+                const auto found = pod.labels.find(name);
+                if (found != pod.labels.end()) selector.require({name, op, {found->second}});
+            }
+    }
+
+    std::string group(const Pod& pod, const Place& term, const std::string& task) {
+        auto selector = read_selector(term["labelSelector"]);
+        if (!selector.nothing) match_label_keys(pod, term, selector);
+        Scope scope;
+        for (const auto& name : term["namespaces"].items())
+            if (auto text = name_of(name.text()); !text.empty()) scope.names.push_back(std::move(text));
+        if (const auto of_spaces = term["namespaceSelector"]) {
+            const auto spaces = read_selector(of_spaces);
+            scope.all = spaces.matches.empty();
+            const auto by_name = [](const NodeMatch& match) {
+                return match.key == "kubernetes.io/metadata.name";
+            };
+            if (!namespaces_.read() && !std::all_of(spaces.matches.begin(), spaces.matches.end(), by_name))
+                report_.approximated(
+                    "Pod", "namespaceSelector", Errs::either,
+                    "no Namespace was read: only the label kubernetes.io/metadata.name is known", task);
+            for (auto& name : namespaces_.selected(spaces)) scope.names.push_back(std::move(name));
+        } else if (scope.names.empty()) {
+            scope.names.push_back(pod.id.space);
+        }
+        std::sort(scope.names.begin(), scope.names.end());
+        scope.names.erase(std::unique(scope.names.begin(), scope.names.end()), scope.names.end());
+        if (scope.all) scope.names.clear();
+        return named(scope, selector, false);
+    }
+
+    /// The group of what a selector selects: made when first asked for.
+    std::string named(const Scope& scope, const Selector& selector, bool without_terminating) {
+        const auto key = scope.text() + "/" + selector.text();
+        auto name = key;
+        if (without_terminating) {
+            const auto selected = index_.selected(scope, selector);
+            if (std::none_of(selected.begin(), selected.end(),
+                             [&](std::size_t i) { return pods_[i].terminating; }))
+                return named(scope, selector, false);
+            name += " (not terminating)";
+        }
+        if (const auto [found, added] = members_.try_emplace(name); added) {
+            found->second = index_.selected(scope, selector);
+            if (without_terminating)
+                std::erase_if(found->second, [&](std::size_t i) { return pods_[i].terminating; });
+        }
+        return name;
+    }
+
+    void spread(const Pod& pod, const Place& constraint, TaskSpec& out) {
+        const auto when = text_at(constraint, "whenUnsatisfiable");
+        if (when == "ScheduleAnyway")
+            return report_.ignored("Pod", "topology spread with ScheduleAnyway", Errs::neither,
+                                   "preferences forbid nothing", out.name);
+        auto selector = read_selector(constraint["labelSelector"]);
+        if (!selector.nothing) match_label_keys(pod, constraint, selector);
+        // kube-scheduler counts nobody for a selector without conditions.
+        selector.nothing = selector.nothing || selector.matches.empty();
+        Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
+        rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
+        rule.min_domains =
+            std::clamp<std::int64_t>(integer_at(constraint, "minDomains", 1), 1, 1'000'000'000);
+        rule.honor_node_affinity = text_at(constraint, "nodeAffinityPolicy") != "Ignore";
+        rule.honor_taints = text_at(constraint, "nodeTaintsPolicy") == "Honor";
+        if (std::find(out.spread.begin(), out.spread.end(), rule) == out.spread.end())
+            out.spread.push_back(rule);
+    }
+
+    void host_ports(const Pod& pod, const TaskSpec& out) {
+        const auto i = static_cast<std::size_t>(&out - cluster_.tasks.data());
+        bool any = false;
+        const auto take = [&](const Place& container) {
+            for (const auto& port : container["ports"].items()) {
+                auto number = integer_at(port, "hostPort", 0);
+                // As the API server fills it in.
+                if (number == 0 && truth_at(pod.spec(), "hostNetwork"))
+                    number = integer_at(port, "containerPort", 0);
+                if (number <= 0) continue;
+                auto protocol = text_at(port, "protocol"), address = text_at(port, "hostIP");
+                if (protocol.empty()) protocol = "TCP";
+                if (address.empty()) address = any_address;
+                const auto name = protocol + "/" + std::to_string(number);
+                ports_[name].emplace(i, address);
+                addresses_[name].insert(address);
+                any = true;
+            }
+        };
+        for (const auto& container : pod.spec()["initContainers"].items())
+            if (is_sidecar(container)) take(container);
+        for (const auto& container : pod.spec()["containers"].items()) take(container);
+        if (any) report_.exact("Pod", "host ports");
+    }
+    static std::string port_group(const std::string& port, std::string_view address) {
+        return "host port " + port + (address == any_address ? "" : " of " + std::string(address));
+    }
+
+    const std::vector<Pod>& pods_;
+    const PodIndex& index_;
+    const Namespaces& namespaces_;
+    ClusterSpec& cluster_;
+    ReportBuilder& report_;
+    bool hosts_differ_ = false;
+    std::map<std::string, std::vector<std::size_t>> members_;                     // by group
+    std::map<std::string, std::set<std::pair<std::size_t, std::string>>> ports_;  // tasks and their addresses
+    std::map<std::string, std::set<std::string>> addresses_;                      // by port
+};
+
+}  // namespace gpusched::io::detail::kubernetes

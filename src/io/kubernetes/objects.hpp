@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects: what an input holds, sorted by kind, each object once.
+#pragma once
+
+#include "io/other_snapshots.hpp"
+#include "io/report_builder.hpp"
+#include "io/yaml_document.hpp"
+
+#include <gpusched/core/errors.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail::kubernetes {
+
+/// An object that cannot be read; it is left out and reported.
+struct Unreadable {
+    std::string why;
+};
+
+/// The text at `key` of an object; empty where there is none.
+/// @throws Unreadable where something else stands there
+inline std::string text_at(const Place& object, std::string_view key) {
+    const auto place = object[key];
+    if (!place) return {};
+    auto text = place.text();
+    if (!text) throw Unreadable{place.expected("text")};
+    if (text->find('\0') != text->npos)
+        throw Unreadable{place.where() + "expected text without a NUL character"};
+    return *std::move(text);
+}
+/// The integer at `key` of an object; `otherwise` where there is none.
+/// @throws Unreadable where something else stands there
+inline std::int64_t integer_at(const Place& object, std::string_view key, std::int64_t otherwise) {
+    const auto place = object[key];
+    if (!place) return otherwise;
+    const auto number = place.number();
+    if (!number || *number != std::trunc(*number) || !(std::abs(*number) < 1e15))
+        throw Unreadable{place.expected("an integer")};
+    return static_cast<std::int64_t>(*number);
+}
+/// A text, empty where there is none, or one with a NUL character, which no name has.
+inline std::string name_of(const std::optional<std::string>& text) {
+    return text && text->find('\0') == text->npos ? *text : std::string();
+}
+inline bool truth_at(const Place& object, std::string_view key) { return object[key].text() == "true"; }
+/// Texts by name, such as labels.
+/// @throws Unreadable where something else stands there
+inline std::map<std::string, std::string> texts_at(const Place& object, std::string_view key) {
+    std::map<std::string, std::string> out;
+    const auto place = object[key];
+    if (!place) return out;
+    if (!place.is(json::Kind::object)) throw Unreadable{place.expected("an object")};
+    for (const auto& item : place.items()) {
+        const auto value = item.kind() == json::Kind::null ? std::optional<std::string>("") : item.text();
+        const auto name = std::string(item.key());
+        if (!value || name.empty() || value->find('\0') != value->npos || name.find('\0') != name.npos)
+            throw Unreadable{item.expected("text with a name, without a NUL character")};
+        out.emplace(name, *value);
+    }
+    return out;
+}
+
+/// The group of an apiVersion: `policy` of policy/v1; empty of v1.
+inline std::string_view api_group(std::string_view version) {
+    const auto slash = version.find('/');
+    return slash == version.npos ? std::string_view{} : version.substr(0, slash);
+}
+
+/// The kinds that bear on placement. The others are counted and ignored.
+enum class Kind : std::uint8_t {
+    node,
+    pod,
+    budget,
+    priority_class,
+    name_space,
+    volume,
+    claim,
+    replica_set,
+    deployment,
+    stateful_set,
+    daemon_set,
+    job,
+    resource_slice,
+    resource_claim,
+    resource_claim_template,
+    device_class,
+    pod_group,
+    workload,
+    leader_worker_set,
+    job_set,
+    topology,
+    count,
+};
+
+struct KindName {
+    std::string_view group, name;
+    Kind kind;
+};
+inline constexpr KindName kind_names[] = {
+    {"", "Node", Kind::node},
+    {"", "Pod", Kind::pod},
+    {"policy", "PodDisruptionBudget", Kind::budget},
+    {"scheduling.k8s.io", "PriorityClass", Kind::priority_class},
+    {"", "Namespace", Kind::name_space},
+    {"", "PersistentVolume", Kind::volume},
+    {"", "PersistentVolumeClaim", Kind::claim},
+    {"apps", "ReplicaSet", Kind::replica_set},
+    {"apps", "Deployment", Kind::deployment},
+    {"apps", "StatefulSet", Kind::stateful_set},
+    {"apps", "DaemonSet", Kind::daemon_set},
+    {"batch", "Job", Kind::job},
+    {"resource.k8s.io", "ResourceSlice", Kind::resource_slice},
+    {"resource.k8s.io", "ResourceClaim", Kind::resource_claim},
+    {"resource.k8s.io", "ResourceClaimTemplate", Kind::resource_claim_template},
+    {"resource.k8s.io", "DeviceClass", Kind::device_class},
+    {"scheduling.volcano.sh", "PodGroup", Kind::pod_group},
+    {"scheduling.run.ai", "PodGroup", Kind::pod_group},
+    {"scheduling.x-k8s.io", "PodGroup", Kind::pod_group},
+    {"scheduling.sigs.k8s.io", "PodGroup", Kind::pod_group},
+    {"scheduling.k8s.io", "PodGroup", Kind::pod_group},
+    {"scheduling.k8s.io", "Workload", Kind::workload},
+    {"kueue.x-k8s.io", "Workload", Kind::workload},
+    {"leaderworkerset.x-k8s.io", "LeaderWorkerSet", Kind::leader_worker_set},
+    {"jobset.x-k8s.io", "JobSet", Kind::job_set},
+    {"kueue.x-k8s.io", "Topology", Kind::topology},
+    {"kai.scheduler", "Topology", Kind::topology},
+};
+
+/// An object's names. Namespaced kinds without a namespace belong to `default`.
+struct Identity {
+    std::string space, name;
+    /// As people write it: `namespace/name`.
+    [[nodiscard]] std::string full() const { return space.empty() ? name : space + "/" + name; }
+};
+inline Identity identity_of(const Place& object, bool namespaced) {
+    const auto metadata = object["metadata"];
+    Identity out{.space = namespaced ? text_at(metadata, "namespace") : "",
+                 .name = text_at(metadata, "name")};
+    if (namespaced && out.space.empty()) out.space = "default";
+    return out;
+}
+/// For messages: the name, or where the object stands.
+inline std::string described(const Place& object) {
+    const auto name = object["metadata"]["name"].text().value_or(""),
+               space = object["metadata"]["namespace"].text().value_or("");
+    return name.empty()    ? object.where() + "an object without a name"
+           : space.empty() ? name
+                           : space + "/" + name;
+}
+
+/// For messages: which object cannot be read, and why.
+inline std::string told(const Place& object, const Unreadable& bad) {
+    return described(object) + ": " + bad.why;
+}
+
+/// The controller among an object's owners; absent where there is none.
+inline Place controller_of(const Place& object) {
+    for (const auto& owner : object["metadata"]["ownerReferences"].items())
+        if (truth_at(owner, "controller")) return owner;
+    return {};
+}
+
+class Objects {
+  public:
+    /// Takes the objects of a document, those of Lists one by one.
+    /// @param problems what makes the whole document unreadable
+    void take(const json::Document& document, ReportBuilder& report, Problems& problems) {
+        const Place root(document, 0);
+        if (const auto format = root["format"].text(); format && format->starts_with("gpusched."))
+            return problems.add(root.where() + "expected objects of Kubernetes, found a document of format " +
+                                gpusched::quoted(printable(*format)) + ", which needs no import");
+        if (const auto found = found_snapshot(root); found.is_not_of(System::kubernetes))
+            return problems.add(root.where() + "expected objects of Kubernetes, found " + found.told);
+        if (root["kind"].text() == "Status")
+            return problems.add(root.where() +
+                                "expected objects of Kubernetes, found an error of the API server: " +
+                                gpusched::quoted(printable(root["message"].text().value_or(""))));
+        if (!root.is(json::Kind::object) || !root["kind"].text())
+            return problems.add(
+                root.where() +
+                "expected objects of Kubernetes (a List, or an object with apiVersion and kind), found " +
+                document.describe(0) + (root.is(json::Kind::object) ? " without a kind" : ""));
+        take_object(root, "", "", report, 0);
+    }
+
+    /// Takes the objects of an array of one kind, which need not repeat it.
+    void take_all(const Place& objects, std::string_view kind, std::string_view api_version,
+                  ReportBuilder& report) {
+        for (const auto& object : objects.items()) take_object(object, kind, api_version, report, 0);
+    }
+
+    [[nodiscard]] const std::vector<Place>& of(Kind kind) const {
+        return by_kind_[static_cast<std::size_t>(kind)];
+    }
+    [[nodiscard]] bool any(Kind kind) const { return !of(kind).empty(); }
+    /// The apiVersion of one of `of(kind)`, by its place there: its own, or that of its list.
+    [[nodiscard]] const std::string& version_of(Kind kind, std::size_t place) const {
+        return versions_[static_cast<std::size_t>(kind)][place];
+    }
+    /// How many objects were met, whatever their kind.
+    [[nodiscard]] std::size_t met() const { return met_; }
+    /// The kinds that were met and do not bear on placement, for a message.
+    [[nodiscard]] std::string other_kinds() const {
+        std::string out;
+        for (const auto& [kind, count] : others_)
+            out += (out.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
+        return out;
+    }
+
+  private:
+    void take_object(const Place& object, std::string_view list_kind, std::string_view list_version,
+                     ReportBuilder& report, int depth) {
+        if (!object.is(json::Kind::object)) {
+            ++met_;
+            return report.left_out("(none)", "objects", "not an object", object.where() + "not an object");
+        }
+        // Objects in a typed list, as the API answers, do not repeat their kind.
+        const auto kind = object["kind"].text().value_or(std::string(list_kind));
+        const auto version = object["apiVersion"].text().value_or(std::string(list_version));
+        if (kind.ends_with("List") && object["items"].is(json::Kind::array)) {
+            if (depth == 8)
+                return report.left_out("List", "objects", "Lists nested too deeply", object.where());
+            const auto of = std::string_view(kind).substr(0, kind.size() - 4);
+            for (const auto& item : object["items"].items())
+                take_object(item, of, of.empty() ? std::string_view{} : std::string_view(version), report,
+                            depth + 1);
+            return;
+        }
+        ++met_;
+        if (kind.empty()) return report.left_out("(none)", "objects", "no kind is said", described(object));
+        const auto group = api_group(version);
+        const auto* const known =
+            std::find_if(std::begin(kind_names), std::end(kind_names),
+                         [&](const KindName& name) { return name.name == kind && name.group == group; });
+        if (known == std::end(kind_names)) {
+            auto shown = printable(kind);
+            ++others_[shown];
+            return report.ignored(shown, "objects", Errs::neither, "does not bear on where pods may run",
+                                  kind == "Secret" ? "" : described(object));
+        }
+        try {
+            take_known(object, known->kind, kind, version, report);
+        } catch (const Unreadable& bad) {
+            report.left_out(kind, "objects", "cannot be read", told(object, bad));
+        }
+    }
+
+    void take_known(const Place& object, Kind kind, const std::string& kind_text,
+                    const std::string& api_version, ReportBuilder& report) {
+        const bool namespaced = kind != Kind::node && kind != Kind::priority_class &&
+                                kind != Kind::name_space && kind != Kind::volume &&
+                                kind != Kind::resource_slice && kind != Kind::device_class &&
+                                kind != Kind::topology;
+        const auto id = identity_of(object, namespaced);
+        if (id.name.empty())
+            return report.left_out(kind_text, "objects", "has no name",
+                                   object.where() + "metadata.name is missing");
+        const auto uid = text_at(object["metadata"], "uid");
+        const auto [found, added] = seen_.try_emplace(
+            {static_cast<std::uint8_t>(kind),
+             kind == Kind::pod_group || kind == Kind::workload ? api_version + " " + id.full() : id.full()},
+            uid);
+        if (added) {
+            by_kind_[static_cast<std::size_t>(kind)].push_back(object);
+            versions_[static_cast<std::size_t>(kind)].push_back(api_version);
+        } else if (uid == found->second && !uid.empty()) {
+            report.left_out(kind_text, "objects", "the same object occurs again", id.full());
+        } else {
+            report.left_out(kind_text, "objects", "another object has its name; the first is kept", id.full(),
+                            Errs::either);
+        }
+    }
+
+    std::array<std::vector<Place>, static_cast<std::size_t>(Kind::count)> by_kind_;
+    std::array<std::vector<std::string>, static_cast<std::size_t>(Kind::count)> versions_;  // as by_kind_
+    std::map<std::pair<std::uint8_t, std::string>, std::string> seen_;  // uid by kind and name
+    std::map<std::string, std::int64_t> others_;
+    std::size_t met_ = 0;
+};
+
+}  // namespace gpusched::io::detail::kubernetes

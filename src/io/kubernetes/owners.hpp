@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners: who makes a pod anew, and so how it can move, whether it may be evicted, and to which job it belongs.
+#pragma once
+
+#include "io/kubernetes/pod.hpp"
+#include "io/report_builder.hpp"
+
+#include <gpusched/io/kubernetes.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail::kubernetes {
+
+/// The controller that decides about a pod: the Deployment above its ReplicaSet.
+struct Owner {
+    std::string kind{};  ///< empty = nobody
+    std::string name{};
+};
+
+class Owners {
+  public:
+    Owners(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report)
+        : options_(options), report_(report), replica_sets_read_(objects.any(Kind::replica_set)) {
+        const auto read = [&](Kind kind, const std::string& name, const char* replicas) {
+            for (const auto& object : objects.of(kind)) {
+                try {
+                    const auto full = identity_of(object, true).full();
+                    replicas_[name + " " + full] = limited(integer_at(object["spec"], replicas, 1));
+                    if (kind == Kind::replica_set) {
+                        const auto above = controller_of(object);
+                        above_[full] =
+                            above ? Owner{text_at(above, "kind"), text_at(above, "name")} : Owner{};
+                    }
+                    report_.exact(name, "pods that it wants");
+                } catch (const Unreadable& bad) {
+                    report_.left_out(name, "objects", "cannot be read", told(object, bad));
+                }
+            }
+        };
+        read(Kind::replica_set, "ReplicaSet", "replicas");
+        read(Kind::deployment, "Deployment", "replicas");
+        read(Kind::stateful_set, "StatefulSet", "replicas");
+        read(Kind::job, "Job", "parallelism");
+        for (const auto& object : objects.of(Kind::daemon_set))
+            report_.ignored("DaemonSet", "objects", Errs::neither,
+                            "its pods say that they are of a DaemonSet", described(object));
+    }
+
+    [[nodiscard]] Owner of(const Pod& pod) const {
+        const auto controller = controller_of(pod.object);
+        if (!controller) return {};
+        Owner owner{text_at(controller, "kind"), text_at(controller, "name")};
+        if (owner.kind != "ReplicaSet") return owner;
+        const auto found = above_.find(pod.id.space + "/" + owner.name);
+        if (found != above_.end()) return found->second.kind.empty() ? owner : found->second;
+        const auto hash = "-" + pod.label("pod-template-hash");
+        if (hash.size() > 1 && owner.name.size() > hash.size() && owner.name.ends_with(hash))
+            return {"Deployment", owner.name.substr(0, owner.name.size() - hash.size())};
+        return owner;
+    }
+
+    /// How many pods the controller wants, where it was read.
+    [[nodiscard]] std::optional<std::int64_t> replicas(const std::string& space, const Owner& owner) const {
+        const auto found = replicas_.find(owner.kind + " " + space + "/" + owner.name);
+        if (found == replicas_.end()) return std::nullopt;
+        return found->second;
+    }
+
+    /// How the pod moves, and whether it may be evicted.
+    /// @param alone a second copy of it could not have its volumes
+    void fill(const Pod& pod, const Owner& owner, bool alone, TaskSpec& out) const {
+        const auto& kind = owner.kind;
+        out.preemptible = true;
+        if (kind == "DaemonSet" || kind == "Node" || !pod.annotation("kubernetes.io/config.mirror").empty()) {
+            out.daemon = true;
+            out.how = Mobility::none;
+            out.preemptible = false;
+            report_.exact("Pod", kind == "DaemonSet" ? "of a DaemonSet: stays" : "static: stays");
+        } else if (kind == "Deployment" || kind == "ReplicaSet" || kind == "ReplicationController") {
+            out.how = alone || options_.moves_by_eviction ? Mobility::restart : Mobility::copy;
+            report_.exact("Pod", alone ? "of a " + kind + " with a volume for one node: restarts"
+                                 : options_.moves_by_eviction
+                                     ? "of a " + kind + ": restarts, as the options say"
+                                     : "of a " + kind + ": moves by a copy");
+            if (kind == "Deployment" && !replica_sets_read_)
+                report_.approximated(
+                    "Pod", "Deployments", Errs::neither,
+                    "no ReplicaSet was read: a ReplicaSet named after its pod-template-hash counts as a "
+                    "Deployment's",
+                    out.name);
+        } else if (kind == "StatefulSet") {
+            out.how = Mobility::restart;
+            report_.exact("Pod", "of a StatefulSet: restarts");
+        } else if (kind == "Job") {
+            out.how = Mobility::suspend;
+            report_.exact("Pod", "of a Job: is suspended and resumed");
+        } else if (kind.empty()) {
+            out.how = Mobility::none;
+            out.preemptible = options_.evict_bare_pods;
+            report_.exact("Pod", options_.evict_bare_pods
+                                     ? "without an owner: does not move, may be evicted"
+                                     : "without an owner: does not move, is not evicted");
+        } else if (std::find(options_.recreating_owners.begin(), options_.recreating_owners.end(), kind) !=
+                   options_.recreating_owners.end()) {
+            out.how = Mobility::restart;
+            report_.exact("Pod", "of a " + printable(kind) + ": restarts, as the options say");
+        } else {
+            out.how = Mobility::none;
+            out.preemptible = false;
+            report_.approximated(
+                "Pod", "owners of other kinds", Errs::too_strict,
+                "whether a pod is made anew is not known: it does not move and is not evicted "
+                "(recreating_owners)",
+                out.name + " of " + kind + " " + owner.name);
+        }
+        if (out.daemon) return;
+        protect(pod, out);
+    }
+
+  private:
+    static std::int64_t limited(std::int64_t count) {
+        return std::clamp<std::int64_t>(count, 0, 1'000'000'000);
+    }
+
+    void protect(const Pod& pod, TaskSpec& out) const {
+        const auto stays = [&] {
+            out.how = Mobility::none;
+            out.preemptible = false;
+        };
+        const auto by = [&](const char* key, const char* value) {
+            if (pod.annotation(key) != value) return;
+            if (options_.ignore_protection)
+                return report_.ignored("Pod", key, Errs::too_lax, "as the options say", out.name);
+            stays();
+            report_.exact("Pod", std::string(key) + ": " + value);
+        };
+        by("cluster-autoscaler.kubernetes.io/safe-to-evict", "false");
+        by("karpenter.sh/do-not-disrupt", "true");
+        by("karpenter.sh/do-not-evict", "true");
+        auto scheduler = text_at(pod.spec(), "schedulerName");
+        if (scheduler.empty()) scheduler = "default-scheduler";
+        const auto& ours = options_.schedulers;
+        if (ours.empty() ? scheduler != "default-scheduler"
+                         : std::find(ours.begin(), ours.end(), scheduler) == ours.end()) {
+            stays();
+            report_.approximated(
+                "Pod", "other schedulers", Errs::too_strict,
+                "pods of a scheduler that is not among the options' do not move and are not evicted",
+                out.name + " of " + scheduler);
+        }
+        if (pod.terminating && pod.bound()) {
+            out.locked = true;
+            report_.exact_of("Pod", "terminating: holds its room until it is gone", out.name);
+        }
+    }
+
+    const KubernetesReadOptions& options_;
+    ReportBuilder& report_;
+    bool replica_sets_read_;
+    std::map<std::string, Owner> above_;            // of ReplicaSets
+    std::map<std::string, std::int64_t> replicas_;  // by kind and name
+};
+
+}  // namespace gpusched::io::detail::kubernetes

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes a job may use: partitions, features, reservations, and the nodes that it names.
+#pragma once
+
+#include "io/report_builder.hpp"
+#include "io/slurm/features.hpp"
+#include "io/slurm/values.hpp"
+
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::io::detail::slurm {
+
+inline constexpr std::string_view partition_label = "slurm/partition.";
+inline constexpr std::string_view feature_label = "slurm/feature.";
+inline constexpr std::string_view reservation_label = "slurm/reservation";
+inline constexpr std::string_view disk_label = "slurm/tmp-disk-mib";
+
+/// A text that may be the name of something in a snapshot.
+inline bool is_name(std::string_view text) { return !text.empty() && text.find('\0') == text.npos; }
+
+/// Labels and taints that say of a node what jobs ask of it.
+inline void label_node(const NodeRecord& node, NodeSpec& out) {
+    for (const auto& name : node.partitions)
+        if (is_name(name)) out.labels[std::string(partition_label) + name] = "true";
+    for (const auto& name : node.features)
+        if (is_name(name)) out.labels[std::string(feature_label) + name] = "true";
+    if (node.disk_mib.value_or(0) > 0) out.labels[std::string(disk_label)] = std::to_string(*node.disk_mib);
+    if (is_name(node.reservation)) {
+        out.labels[std::string(reservation_label)] = node.reservation;
+        out.taints.push_back({std::string(reservation_label), node.reservation, "NoSchedule"});
+    }
+}
+
+class Eligibility {
+  public:
+    /// @param nodes with their labels
+    Eligibility(const std::vector<NodeSpec>& nodes, HostBudget& hosts, ReportBuilder& report)
+        : hosts_(hosts), report_(report) {
+        for (const auto& node : nodes) {
+            names_.insert(node.name);
+            for (const auto& [key, value] : node.labels) {
+                labels_.insert(key);
+                if (key == reservation_label) reservations_.insert(value);
+            }
+        }
+    }
+
+    /// What holds for all tasks of a job; `of_task` adds what holds for one.
+    struct Rules {
+        std::vector<NodeTerm> terms{};
+        std::vector<Toleration> tolerations{};
+        std::vector<Constraint::Some> some{};
+        std::vector<std::string> wanted{};
+    };
+
+    Rules of_job(const JobRecord& job, std::size_t nodes) {
+        Rules out;
+        NodeTerm all;
+        reservation(job, all, out);
+        if (job.disk_mib.value_or(0) > 0) {
+            all.match_expressions.push_back(
+                {std::string(disk_label), MatchOperator::gt, {std::to_string(*job.disk_mib - 1)}});
+            report_.exact("Job", "temporary disk");
+        }
+        auto excluded = hosts(job.excluded_nodes, job, "ExcNodeList");
+        std::erase_if(excluded, [&](const std::string& name) { return !names_.contains(name); });
+        if (!excluded.empty()) {
+            all.match_fields.push_back({"metadata.name", MatchOperator::not_in, std::move(excluded)});
+            report_.exact("Job", "excluded nodes");
+        }
+        out.wanted = hosts(job.wanted_nodes, job, "ReqNodeList");
+        if (!out.wanted.empty()) report_.exact("Job", "required nodes");
+        const auto features = this->features(job, nodes);
+        out.some = features.some;
+        std::vector<NodeTerm> terms;
+        for (const auto& partition : partitions(job))
+            for (const auto& alternative : features.every) {
+                auto term = all;
+                if (!partition.empty()) must_have(partition_label, partition, term);
+                for (const auto& feature : alternative) must_have(feature_label, feature, term);
+                terms.push_back(std::move(term));
+            }
+        if (terms.size() > 1 || !terms[0].match_expressions.empty() || !terms[0].match_fields.empty())
+            out.terms = std::move(terms);
+        return out;
+    }
+
+    /// @param i the task's number among those of the job
+    static void of_task(const Rules& rules, std::size_t i, TaskSpec& out) {
+        out.tolerations = rules.tolerations;
+        out.node_affinity = rules.terms;
+        const auto narrow = [&](auto&& add) {
+            if (out.node_affinity.empty()) out.node_affinity.emplace_back();
+            for (auto& term : out.node_affinity) add(term);
+        };
+        if (i < rules.wanted.size())
+            narrow([&](NodeTerm& term) {
+                term.match_fields.push_back({"metadata.name", MatchOperator::in, {rules.wanted[i]}});
+            });
+        auto at = static_cast<std::int64_t>(i);
+        for (const auto& some : rules.some) {
+            if (at >= some.nodes) {
+                at -= some.nodes;
+                continue;
+            }
+            if (out.node_affinity.empty()) out.node_affinity.emplace_back();
+            std::vector<NodeTerm> both;
+            for (const auto& term : out.node_affinity)
+                for (const auto& alternative : some.features) {
+                    both.push_back(term);
+                    for (const auto& feature : alternative) must_have(feature_label, feature, both.back());
+                }
+            out.node_affinity = std::move(both);
+            break;
+        }
+        // A term without conditions holds nowhere; here it would mean any node.
+        if (std::any_of(out.node_affinity.begin(), out.node_affinity.end(), [](const NodeTerm& term) {
+                return term.match_expressions.empty() && term.match_fields.empty();
+            }))
+            out.node_affinity.clear();
+    }
+
+  private:
+    static void must_have(std::string_view label, const std::string& name, NodeTerm& term) {
+        term.match_expressions.push_back({std::string(label) + name, MatchOperator::exists, {}});
+    }
+
+    std::vector<std::string> hosts(const std::string& text, const JobRecord& job, const char* what) {
+        if (text.empty()) return {};
+        auto names = host_list(text, hosts_);
+        if (names) return *std::move(names);
+        report_.ignored("Job", what, Errs::too_lax,
+                        hosts_.exceeded ? "the lists of the input stand for more than a million names"
+                                        : "is no list of nodes such as gpu[01-04]",
+                        job.id + ": " + text);
+        return {};
+    }
+
+    void reservation(const JobRecord& job, NodeTerm& term, Rules& out) {
+        if (!is_name(job.reservation)) return;
+        if (!reservations_.contains(job.reservation)) {
+            report_.ignored("Job", "reservation", Errs::too_lax,
+                            "no node says that it is of this reservation", job.id + ": " + job.reservation);
+            return;
+        }
+        term.match_expressions.push_back(
+            {std::string(reservation_label), MatchOperator::in, {job.reservation}});
+        out.tolerations.push_back({std::string(reservation_label), "Equal", job.reservation, "NoSchedule"});
+        report_.exact("Job", "reservation");
+    }
+
+    /// The partitions that the job may use; one empty name = any node.
+    std::vector<std::string> partitions(const JobRecord& job) {
+        auto names = words_of(job.partition);
+        if (names.size() > 64) names.resize(64);
+        const bool known = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+            return labels_.contains(std::string(partition_label) + name);
+        });
+        if (known) {
+            report_.exact("Job", "partition");
+            return names;
+        }
+        report_.ignored("Job", "partition", Errs::too_lax, "no node says that it is in it: any node will do",
+                        job.id + ": " + (job.partition.empty() ? "none" : job.partition));
+        return {""};
+    }
+
+    Constraint features(const JobRecord& job, std::size_t nodes) {
+        if (job.features.empty()) return {};
+        auto read = ConstraintReader(job.features).read();
+        if (!read) {
+            report_.ignored("Job", "features", Errs::too_lax,
+                            "is no constraint that can be read, or too long", job.id + ": " + job.features);
+            return {};
+        }
+        if (!read->some.empty())
+            report_.approximated("Job", "features of some nodes", Errs::either,
+                                 "the first of its tasks need them, in the order of the constraint",
+                                 job.id + ": " + job.features);
+        else if (read->same_on_all && nodes > 1)
+            report_.approximated("Job", "features in brackets", Errs::too_lax,
+                                 "each node has one of them; Slurm wants the same one on all",
+                                 job.id + ": " + job.features);
+        else
+            report_.exact("Job", "features");
+        return *std::move(read);
+    }
+
+    HostBudget& hosts_;
+    ReportBuilder& report_;
+    std::set<std::string, std::less<>> names_, labels_, reservations_;
+};
+
+}  // namespace gpusched::io::detail::slurm

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values as Slurm writes them: amounts with units, generic resources, states, times, and lists.
+#pragma once
+
+#include "io/host_list.hpp"
+#include "io/kubernetes/time.hpp"
+#include "io/slurm/records.hpp"
+
+#include <gpusched/core/text.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::io::detail::slurm {
+
+/// Most of anything that is read; more is clipped to it, so that sums of a million stay in 64 bits.
+inline constexpr std::int64_t most_of_anything = 1'000'000'000'000;
+
+inline std::string upper_case(std::string_view text) {
+    std::string out(text);
+    for (auto& c : out)
+        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    return out;
+}
+
+/// The value of a field; empty for what Slurm writes where there is none.
+inline std::string_view value_of(std::string_view text) {
+    text = trimmed(text);
+    return text == "(null)" || text == "N/A" || text == "n/a" || text == "None" || text == "(none)"
+               ? std::string_view{}
+               : text;
+}
+
+/// A list with separators, without its empty words; separators within parentheses and brackets do not count.
+inline std::vector<std::string> words_of(std::string_view text, char separator = ',') {
+    std::vector<std::string> out(1);
+    int depth = 0;
+    for (const char c : text) {
+        depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+        if (c == separator && depth <= 0)
+            out.emplace_back();
+        else
+            out.back() += c;
+    }
+    std::erase_if(out, [](std::string& word) {
+        word = trimmed(word);
+        return word.empty();
+    });
+    return out;
+}
+
+/// A number, or one with a unit of 1024s: `4`, `1.50T`. In units of `unit`, one of none, K, M, G, T and P, rounded up.
+inline std::optional<std::int64_t> amount_of(std::string_view text, char unit = 0) {
+    constexpr std::string_view units = "KMGTPE";
+    double number = 0;
+    if (!take_number(text, number) || !(number >= 0) || !(number < 1e18)) return std::nullopt;
+    const auto power = [&](char c) { return static_cast<int>(units.find(c)) + 1; };
+    int steps = unit == 0 ? 0 : -power(unit);
+    if (!text.empty() && units.find(text.front()) != units.npos) {
+        steps += power(text.front());
+        text.remove_prefix(1);
+    } else {
+        steps = 0;  // a bare number is in the unit of the field
+    }
+    if (!text.empty() && text.front() == 'B') text.remove_prefix(1);
+    if (!text.empty() && (text == "c" || text == "n")) text.remove_prefix(1);  // per core, per node
+    if (!text.empty()) return std::nullopt;
+    for (; steps > 0; --steps) number *= 1024;
+    for (; steps < 0; ++steps) number /= 1024;
+    if (number >= static_cast<double>(most_of_anything)) return most_of_anything;
+    const auto whole = static_cast<std::int64_t>(number);
+    return whole + (static_cast<double>(whole) < number ? 1 : 0);
+}
+
+/// Seconds since 1970 of a time without a zone, read as if in UTC.
+inline std::optional<std::int64_t> time_of(std::string_view text) {
+    return text.size() == 19 ? kubernetes::read_seconds(std::string(text) + "Z") : std::nullopt;
+}
+
+/// Seconds of a duration: `1-02:03:04`, `02:03:04`, `03:04`.
+inline std::optional<std::int64_t> duration_of(std::string_view text) {
+    std::int64_t days = 0, seconds = 0;
+    if (const auto dash = text.find('-'); dash != text.npos) {
+        if (!read_number(text.substr(0, dash), days) || days < 0 || days > 1'000'000) return std::nullopt;
+        text.remove_prefix(dash + 1);
+    }
+    int parts = 0;
+    while (!text.empty()) {
+        std::int64_t part = 0;
+        if (!read_number(take_until(text, ':'), part) || part < 0 || part > 1'000'000'000)
+            return std::nullopt;
+        seconds = seconds * 60 + part;
+        if (++parts > 3) return std::nullopt;
+    }
+    return parts < 2 ? std::nullopt : std::optional(days * 86'400 + seconds);
+}
+
+/// States: `IDLE+DRAIN`, `MIXED*`, `RUNNING`. A sign at the end is the flag that it stands for.
+inline Words states_of(std::string_view text) {
+    Words out;
+    for (auto& word : words_of(text, '+')) {
+        struct Sign {
+            char sign;
+            const char* flag;
+        };
+        for (const Sign sign :
+             {Sign{'*', "NOT_RESPONDING"}, Sign{'~', "POWERED_DOWN"}, Sign{'#', "POWERING_UP"},
+              Sign{'%', "POWERING_DOWN"}, Sign{'!', "POWER_DOWN"}, Sign{'$', "MAINTENANCE"},
+              Sign{'@', "REBOOT_REQUESTED"}, Sign{'^', "REBOOT_ISSUED"}, Sign{'-', "PLANNED"}})
+            if (!word.empty() && word.back() == sign.sign) {
+                word.pop_back();
+                out.emplace_back(sign.flag);
+            }
+        auto name = upper_case(word);
+        if (name == "MAINT") name = "MAINTENANCE";
+        if (name == "DRAINED" || name == "DRAINING") name = "DRAIN";
+        if (!name.empty()) out.push_back(std::move(name));
+    }
+    return out;
+}
+
+/// Indices: `0-2,5`. None where it is no such list, or names one beyond 4095.
+inline std::optional<std::vector<int>> indices_of(std::string_view text) {
+    std::vector<int> out;
+    while (!text.empty()) {
+        auto part = take_until(text, ',');
+        int first = 0, last = 0;
+        const auto low = take_until(part, '-');
+        if (!read_number(low, first) || first < 0 || first > 4095) return std::nullopt;
+        last = first;
+        if (!part.empty() && (!read_number(part, last) || last < first || last > 4095)) return std::nullopt;
+        for (auto i = first; i <= last; ++i) out.push_back(i);
+        if (out.size() > 4096) return std::nullopt;
+    }
+    return out;
+}
+
+/// A generic resource: `gpu:h100:8(S:0-1)`.
+struct Gres {
+    std::string name{}, type{};
+    std::int64_t count = 0;
+    std::string detail{};  ///< what stands in the parentheses
+};
+
+/// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`, `gres/gpu:a100=2`.
+/// What is no generic resource, such as `cpu=4`, is passed over.
+/// @return none where a word cannot be read
+inline std::optional<std::vector<Gres>> gres_of(std::string_view text) {
+    std::vector<Gres> out;
+    std::string plain(text);
+    for (std::size_t at = 0; (at = plain.find("(null)", at)) != plain.npos;) plain.erase(at, 6);
+    for (const auto& word : words_of(plain)) {
+        Gres gres;
+        std::string_view rest = word;
+        const auto open = rest.find('(');
+        if (open != rest.npos) {
+            gres.detail = rest.substr(open + 1, rest.find(')', open) - open - 1);
+            rest = rest.substr(0, open);
+        }
+        bool marked = false;
+        for (const std::string_view prefix : {"gres/", "gres:"})
+            if (rest.starts_with(prefix)) {
+                rest.remove_prefix(prefix.size());
+                marked = true;
+                break;
+            }
+        if (!marked && (rest.find('/') != rest.npos || rest.starts_with("cpu=") || rest.starts_with("cpu:") ||
+                        rest.starts_with("mem=") || rest.starts_with("mem:") || rest.starts_with("node=") ||
+                        rest.starts_with("billing=") || rest.starts_with("energy=")))
+            continue;
+        gres.count = 1;
+        std::string_view count;
+        if (const auto equals = rest.find('='); equals != rest.npos) {
+            count = rest.substr(equals + 1);
+            rest = rest.substr(0, equals);
+        } else if (const auto colon = rest.rfind(':'); colon != rest.npos) {
+            const auto last = rest.substr(colon + 1);
+            if (last.empty() || amount_of(last)) {
+                count = last.empty() ? "0" : last;
+                rest = rest.substr(0, colon);
+            }
+        }
+        if (!count.empty()) {
+            const auto read = amount_of(count);
+            if (!read) return std::nullopt;
+            gres.count = *read;
+        }
+        const auto colon = std::min(rest.find(':'), rest.size());
+        gres.name = rest.substr(0, colon);
+        if (colon < rest.size()) gres.type = rest.substr(colon + 1);
+        while (gres.type.ends_with(':')) gres.type.pop_back();
+        if (gres.name.empty()) return std::nullopt;
+        // Older releases write `gpu(IDX:0-1)` for two.
+        if (count.empty() && gres.detail.starts_with("IDX:"))
+            if (const auto named = indices_of(std::string_view(gres.detail).substr(4)))
+                gres.count = static_cast<std::int64_t>(named->size());
+        out.push_back(std::move(gres));
+    }
+    return out;
+}
+
+/// The amount of one trackable resource in `cpu=4,mem=16G,node=1`.
+inline std::optional<std::int64_t> tres_of(std::string_view text, std::string_view name, char unit = 0) {
+    for (const auto& word : words_of(text)) {
+        const auto equals = word.find('=');
+        if (equals != word.npos && std::string_view(word).substr(0, equals) == name)
+            return amount_of(std::string_view(word).substr(equals + 1), unit);
+    }
+    return std::nullopt;
+}
+
+/// Which devices a generic resource names: those of `IDX:0-2`, or those of which something is used in `0/4,2/4`.
+inline std::vector<int> named_devices(const Gres& gres) {
+    std::string_view text = gres.detail;
+    if (text.starts_with("IDX:")) {
+        auto found = indices_of(text.substr(4));
+        return found ? *std::move(found) : std::vector<int>{};
+    }
+    std::vector<int> out;
+    if (text.find('/') == text.npos) return out;
+    for (int i = 0; !text.empty(); ++i) {
+        auto part = take_until(text, ',');
+        std::int64_t used = 0;
+        if (!read_number(take_until(part, '/'), used)) return {};
+        if (used > 0) out.push_back(i);
+    }
+    return out;
+}
+
+/// Types of GPUs that are instances of a card: `1g.10gb`, `nvidia_a100_3g.20gb`, `h100_1g.12gb.me`.
+inline bool is_mig_type(std::string_view type) {
+    for (auto at = type.find("g."); at != type.npos; at = type.find("g.", at + 1)) {
+        auto end = at + 2;
+        while (end < type.size() && type[end] >= '0' && type[end] <= '9') ++end;
+        if (at > 0 && type[at - 1] >= '0' && type[at - 1] <= '9' && end > at + 2 &&
+            type.substr(end).starts_with("gb"))
+            return true;
+    }
+    return false;
+}
+
+}  // namespace gpusched::io::detail::slurm

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/host_list.hpp"
+#include "io/yaml_document.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
+#include <gpusched/io/slurm_topology.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace gpusched::io {
+
+namespace detail {
+
+/// Switches and blocks while they are read. `where` is what messages begin with.
+class SlurmNetwork {
+  public:
+    static constexpr std::size_t most_levels = 16;
+
+    explicit SlurmNetwork(Problems& problems) : problems_(problems) {}
+
+    void add(const std::string& where, bool block, const std::string& name, std::string_view switches,
+             std::string_view nodes) {
+        if (name.empty()) return problems_.add(where + "expected a name");
+        if (!domains_.empty() && domains_.front().block != block)
+            problems_.add(where + "expected switches or blocks, found both");
+        if (!index_.emplace(name, domains_.size()).second)
+            problems_.add(where + gpusched::quoted(printable(name)) + " occurs twice");
+        Domain domain{.where = where, .name = name, .block = block};
+        list(where, "Switches", switches, domain.below);
+        list(where, "Nodes", nodes, domain.nodes);
+        domains_.push_back(std::move(domain));
+    }
+
+    void sizes(const std::string& where, const std::vector<std::string>& texts) {
+        for (const auto& text : texts) {
+            int size = 0;
+            if (!read_number(text, size) || size <= 0 ||
+                (!sizes_.empty() && (size % sizes_.front() != 0 || size <= sizes_.back())))
+                problems_.add(where + "BlockSizes: expected ascending multiples of the first one, found " +
+                              gpusched::quoted(printable(text)));
+            else
+                sizes_.push_back(size);
+        }
+    }
+
+    NetworkReading reading(const std::string& source) {
+        if (domains_.empty()) problems_.add(source + ": expected switches or blocks, found none");
+        problems_.throw_if_any();
+        for (std::size_t d = 0; d < domains_.size(); ++d)
+            for (const auto& name : domains_[d].below) {
+                const auto found = index_.find(name);
+                if (found == index_.end()) {
+                    problems_.add(domains_[d].where + "switch " + gpusched::quoted(printable(name)) +
+                                  " has no line");
+                } else if (domains_[found->second].above) {
+                    problems_.add(domains_[d].where + "switch " + gpusched::quoted(printable(name)) +
+                                  " is below " +
+                                  gpusched::quoted(printable(domains_[*domains_[found->second].above].name)) +
+                                  " already");
+                } else {
+                    domains_[found->second].above = d;
+                }
+            }
+        problems_.throw_if_any();
+        NetworkReading out;
+        std::map<std::string_view, std::string_view> seen;
+        for (std::size_t d = 0; d < domains_.size(); ++d) {
+            const auto path = path_to(d);
+            for (const auto& node : domains_[d].nodes) {
+                if (const auto [other, added] = seen.emplace(node, domains_[d].name); !added) {
+                    problems_.add(problems_.full()
+                                      ? std::string()
+                                      : domains_[d].where + "node " + gpusched::quoted(printable(node)) +
+                                            " is below " + gpusched::quoted(printable(other->second)) +
+                                            " already");
+                    continue;
+                }
+                out.nodes.push_back({node, path});
+            }
+        }
+        problems_.throw_if_any();
+        return out;
+    }
+
+  private:
+    struct Domain {
+        std::string where{}, name{};
+        bool block = false;
+        std::vector<std::string> below{}, nodes{};
+        std::optional<std::size_t> above{};
+    };
+
+    void list(const std::string& where, const char* key, std::string_view text,
+              std::vector<std::string>& out) {
+        if (text.empty() || left_.exceeded) return;  // of lists after that, nothing can be said
+        if (auto names = host_list(text, left_))
+            out = std::move(*names);
+        else
+            problems_.add(where + key + ": expected names such as node[01-04,7], " +
+                          (left_.exceeded
+                               ? "at most " + std::to_string(most_hosts) + " in all; beyond that with "
+                               : std::string("found ")) +
+                          gpusched::quoted(printable(text)));
+    }
+
+    /// From the root down to the domain.
+    std::vector<std::string> path_to(std::size_t domain) {
+        std::vector<std::string> path;
+        std::optional<std::size_t> here = domain;
+        for (; here && path.size() <= most_levels; here = domains_[*here].above)
+            path.push_back(domains_[*here].name);
+        // Joined blocks stand above; a size that joins no more than the one before it adds nothing.
+        auto width = std::size_t{1};
+        for (std::size_t s = 1; domains_[domain].block && s < sizes_.size(); ++s) {
+            const auto joined = static_cast<std::size_t>(sizes_[s] / sizes_.front());
+            if (width >= domains_.size()) break;
+            width = joined;
+            const auto first = domain / width * width, last = std::min(first + width, domains_.size()) - 1;
+            path.push_back(domains_[first].name + ".." + domains_[last].name + "/" +
+                           std::to_string(sizes_[s]));
+        }
+        if (path.size() > most_levels)
+            problems_.add(domains_[domain].where + "expected at most 16 levels; is a switch above itself?");
+        std::reverse(path.begin(), path.end());
+        return path;
+    }
+
+    Problems& problems_;
+    std::vector<Domain> domains_;
+    std::map<std::string, std::size_t> index_;
+    std::vector<int> sizes_;
+    HostBudget left_;
+};
+
+static std::string lower_case(std::string_view text) {
+    std::string out(text);
+    for (auto& c : out)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return out;
+}
+
+/// One line without comment, continuations joined: its words key=value.
+static void slurm_line(std::string_view line, const std::string& where, SlurmNetwork& network,
+                       Problems& problems) {
+    std::map<std::string, std::string> words;
+    while (true) {
+        const auto begin = line.find_first_not_of(" \t\r");
+        if (begin == line.npos) break;
+        line.remove_prefix(begin);
+        const auto end = std::min(line.find_first_of(" \t\r"), line.size());
+        const auto word = line.substr(0, end);
+        line.remove_prefix(end);
+        const auto equals = word.find('=');
+        const auto key = lower_case(word.substr(0, equals));
+        if (equals == word.npos || (key != "switchname" && key != "switches" && key != "nodes" &&
+                                    key != "blockname" && key != "blocksizes" && key != "linkspeed"))
+            return problems.add(
+                where +
+                "expected SwitchName=, Switches=, Nodes=, LinkSpeed=, BlockName= or BlockSizes=, found " +
+                gpusched::quoted(printable(word)));
+        if (!words.emplace(key, word.substr(equals + 1)).second)
+            return problems.add(where + gpusched::quoted(printable(word.substr(0, equals))) +
+                                " occurs twice");
+    }
+    if (words.empty()) return;
+    if (words.contains("blocksizes")) {
+        std::vector<std::string> sizes{""};
+        for (const char c : words["blocksizes"])
+            if (c == ',')
+                sizes.emplace_back();
+            else
+                sizes.back() += c;
+        if (words.size() != 1) problems.add(where + "expected BlockSizes alone in its line");
+        return network.sizes(where, sizes);
+    }
+    const bool block = words.contains("blockname");
+    if (block == words.contains("switchname") || (block && words.contains("switches")))
+        return problems.add(where + "expected either a SwitchName or a BlockName with its Nodes");
+    network.add(where, block, words[block ? "blockname" : "switchname"], words["switches"], words["nodes"]);
+}
+
+/// A host list in YAML: text, or an array of such.
+static std::string slurm_hosts(const Place& place, Problems& problems) {
+    if (!place) return {};
+    if (const auto text = place.text()) return *text;
+    std::string out;
+    for (const auto& item : place.items()) {
+        const auto text = item.text();
+        if (text) out += (out.empty() ? "" : ",") + *text;
+    }
+    if (!place.is(json::Kind::array) || out.empty()) problems.add(place.expected("a list of hosts"));
+    return out;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, std::string_view source_name) {
+    const std::string source(source_name);
+    if (text.size() > largest_document)
+        throw InvalidInput(source + ": expected at most " + std::to_string(largest_document) + " bytes");
+    Problems problems;
+    detail::SlurmNetwork network(problems);
+    std::string joined;
+    std::size_t first = 0;
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const auto end = std::min(text.find('\n'), text.size());
+        auto line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        line = line.substr(0, line.find('#'));
+        while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t'))
+            line.remove_suffix(1);
+        if (joined.empty()) first = number;
+        const bool more = line.ends_with('\\');
+        if (more) line.remove_suffix(1);
+        joined += line;
+        if (more && !text.empty()) {
+            joined += ' ';
+            continue;
+        }
+        detail::slurm_line(joined, source + ":" + std::to_string(first) + ": ", network, problems);
+        joined.clear();
+    }
+    return network.reading(source);
+}
+
+GPUSCHED_EXPORT NetworkReading slurm_topology_from_yaml(std::string_view text,
+                                                        const SlurmTopologyOptions& options,
+                                                        std::string_view source_name) {
+    const std::string source(source_name);
+    Problems problems;
+    const auto documents = detail::read_objects(text, source, problems);
+    problems.throw_if_any();
+    if (documents.size() != 1 || documents.front()[0].kind != json::Kind::array)
+        throw InvalidInput(source + ": expected a list of topologies, each with 'topology' and its kind");
+    std::vector<detail::Place> meant;
+    std::string names;
+    const auto all = detail::Place(documents.front(), 0).items();
+    for (const auto& item : all) {
+        const auto name = item["topology"].text();
+        if (!name) {
+            problems.add(item.where() + "expected an object with 'topology', its name");
+            continue;
+        }
+        names += (names.empty() ? "" : ", ") + printable(*name);
+        const bool by_default = item["cluster_default"].text() == "true";
+        if (options.topology.empty() ? by_default || all.size() == 1 : *name == options.topology)
+            meant.push_back(item);
+    }
+    problems.throw_if_any();
+    if (meant.size() != 1)
+        throw InvalidInput(source + ": topology: expected the name of one of " +
+                           (names.empty() ? "none" : names) +
+                           (options.topology.empty()
+                                ? "; " + std::to_string(meant.size()) + " are the default of the cluster"
+                                : ", found " + gpusched::quoted(printable(options.topology))));
+    const auto& topology = meant.front();
+    detail::SlurmNetwork network(problems);
+    std::vector<std::string> notes;
+    const auto each = [&](const detail::Place& list, const char* name, const char* below, bool block) {
+        if (!list.is(json::Kind::array)) problems.add(topology.where() + "expected an array of " + name);
+        for (const auto& item : list.items())
+            network.add(item.where(), block, item[name].text().value_or(""),
+                        block ? std::string() : detail::slurm_hosts(item[below], problems),
+                        detail::slurm_hosts(item["nodes"], problems));
+    };
+    if (topology["tree"]) {
+        each(topology["tree"]["switches"], "switch", "children", false);
+    } else if (topology["block"]) {
+        std::vector<std::string> sizes;
+        for (const auto& size : topology["block"]["block_sizes"].items())
+            sizes.push_back(size.text().value_or(""));
+        network.sizes(topology["block"].where(), sizes);
+        each(topology["block"]["blocks"], "block", "", true);
+    } else if (topology["ring"]) {
+        each(topology["ring"]["rings"], "ring", "", true);
+        notes.push_back("rings: each is a domain; a tree does not hold the order of its nodes");
+    } else if (topology["torus3d"]) {
+        each(topology["torus3d"]["toruses"], "name", "", true);
+        notes.push_back("tori: each is a domain; a tree does not hold the places in it");
+    } else {
+        problems.add(topology.where() + (topology["flat"] ? "is flat: it has no domains"
+                                                          : "expected tree, block, ring or torus3d"));
+    }
+    problems.throw_if_any();
+    auto reading = network.reading(source);
+    reading.notes = std::move(notes);
+    return reading;
+}
+
+GPUSCHED_EXPORT NetworkReading read_slurm_topology(const std::string& path,
+                                                   const SlurmTopologyOptions& options) {
+    const auto text = read_file(path);
+    if (path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json"))
+        return slurm_topology_from_yaml(text, options, path);
+    return slurm_topology_from_conf(text, path);
+}
+
+}  // namespace gpusched::io

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// XML text as pugixml reads it, with places for messages. Include in bodies only.
+#pragma once
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/text.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#ifdef GPUSCHED_HAS_PUGIXML
+#include <pugixml.hpp>
+
+namespace gpusched::io::detail {
+
+/// A parsed text and what it is called.
+class XmlText {
+  public:
+    /// Deepest nesting of elements that is looked at.
+    static constexpr int deepest = 128;
+
+    /// @throws InvalidInput with line and column when the text is not XML or has no element
+    XmlText(std::string_view text, std::string source, Problems& problems)
+        : source_(std::move(source)), problems_(problems) {
+        if (text.size() > largest_document)
+            throw InvalidInput(source_ + ": expected at most " + std::to_string(largest_document) + " bytes");
+        for (std::size_t at = 0; at < text.size(); ++at)
+            if (text[at] == '\n') line_ends_.push_back(at);
+        const auto result =
+            document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+        if (!result)
+            throw InvalidInput(source_ + ":" +
+                               std::to_string(line_at(static_cast<std::size_t>(result.offset))) +
+                               ": not an XML document: " + result.description());
+    }
+
+    [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
+    [[nodiscard]] const std::string& source() const noexcept { return source_; }
+    [[nodiscard]] std::string where(const pugi::xml_node& node) const {
+        const auto offset = node.offset_debug();
+        return source_ +
+               (offset < 0 ? std::string()
+                           : ":" + std::to_string(line_at(static_cast<std::size_t>(offset)))) +
+               ": <" + printable(node.name()) + ">: ";
+    }
+    void report(const pugi::xml_node& node, const std::string& what) {
+        problems_.add(problems_.full() ? std::string() : where(node) + what);
+    }
+    void expected(const pugi::xml_node& node, const char* attribute, const std::string& what) {
+        const auto found = node.attribute(attribute);
+        report(node, std::string(attribute) + ": expected " + what + ", found " +
+                         (found ? gpusched::quoted(printable(found.value())) : std::string("nothing")));
+    }
+    /// A number in digits alone.
+    std::optional<int> integer(const pugi::xml_node& node, const char* attribute, int low, int high) {
+        const std::string_view digits = node.attribute(attribute).value();
+        int value = 0;
+        if (read_number(digits, value) && value >= low && value <= high) return value;
+        expected(node, attribute, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+        return std::nullopt;
+    }
+
+  private:
+    [[nodiscard]] std::size_t line_at(std::size_t offset) const {
+        const auto found = std::lower_bound(line_ends_.begin(), line_ends_.end(), offset);
+        return 1 + static_cast<std::size_t>(found - line_ends_.begin());
+    }
+    std::string source_;
+    Problems& problems_;
+    std::vector<std::size_t> line_ends_;
+    pugi::xml_document document_;
+};
+
+/// The number that a text begins with.
+inline std::optional<double> leading_number(std::string_view text) {
+    double value = 0;
+    return take_number(text, value) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace gpusched::io::detail
+
+#else
+
+namespace gpusched::io::detail {
+
+[[noreturn]] inline void no_xml(const std::string& source) {
+    throw BackendError(source + ": this build of gpusched reads no XML: it was built without pugixml "
+                                "(Debian and Ubuntu: apt-get install libpugixml-dev)");
+}
+
+}  // namespace gpusched::io::detail
+
+#endif

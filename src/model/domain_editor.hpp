@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets single nodes join and leave the domains of the network.
+#pragma once
+
+#include "model/owner.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/inventory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpusched::detail {
+
+/// Keeps, per level, which domains there are, what each lies under and how many nodes it has. A domain that its last node
+/// leaves is gone, and its number is given away again.
+class DomainEditor {
+  public:
+    /// Takes over the domains of `inventory`.
+    explicit DomainEditor(Inventory& inventory) : out_(inventory), levels_(out_.domain_of_.size()) {
+        const auto nodes = out_.nodes.names.size();
+        for (std::size_t l = 0; l < levels_.size(); ++l)
+            levels_[l].nodes.assign(out_.domain_names_[l].size(), 0);
+        depths_.assign(levels_.size() + 1, 0);
+        for (std::size_t n = 0; n < nodes; ++n) {
+            if (out_.nodes.names[n].empty()) continue;
+            const auto depth = static_cast<std::size_t>(out_.network_depth_[n]);
+            ++depths_[depth];
+            std::uint32_t above = 0;
+            for (std::size_t l = 0; l < levels_.size(); ++l) {
+                const auto id = static_cast<std::uint32_t>(out_.domain_of_[l][n]);
+                if (levels_[l].nodes[id]++ == 0 && l < depth)
+                    add_name(l, out_.domain_names_[l][id], id, above);
+                above = id;
+            }
+        }
+        for (auto& level : levels_)
+            for (std::uint32_t id = 0; id < level.nodes.size(); ++id)
+                if (level.nodes[id] == 0) level.free.push_back(id);
+    }
+
+    /// Is that the path of the node now?
+    [[nodiscard]] bool is_on(NodeId node, const std::vector<std::string>& path) const {
+        const auto n = index(node);
+        if (static_cast<std::size_t>(out_.network_depth_[n]) != path.size()) return false;
+        for (std::size_t l = 0; l < path.size(); ++l)
+            if (out_.domain_names_[l][static_cast<std::uint32_t>(out_.domain_of_[l][n])] != path[l])
+                return false;
+        return true;
+    }
+
+    /// Reports where the path does not go with those of the other nodes.
+    /// @param self the node that has the path now; `none<NodeId>` for a new one
+    void check(const NodeSpec& node, NodeId self, Problems& problems) const {
+        if (self != none<NodeId> && is_on(self, node.network)) return;  // it was checked when it came
+        const Owner owner("node", node.name);
+        std::optional<std::uint32_t> above = 0;
+        for (std::size_t l = 0; l < node.network.size(); ++l) {
+            const auto& name = node.network[l];
+            for (std::size_t other = 0; other < levels_.size(); ++other)
+                if (other != l && find(other, name, self))
+                    problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
+                                 " appears at levels " + std::to_string(other) + " and " + std::to_string(l));
+            for (std::size_t other = 0; other < l; ++other)
+                if (node.network[other] == name)
+                    problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
+                                 " appears at levels " + std::to_string(other) + " and " + std::to_string(l));
+            const auto id = find(l, name, self);
+            if (id && l > 0 && above != levels_[l].parent[*id])
+                problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
+                             " lies under " +
+                             gpusched::quoted(out_.domain_names_[l - 1][levels_[l].parent[*id]]) +
+                             " and under " + gpusched::quoted(node.network[l - 1]));
+            above = id;
+        }
+    }
+
+    /// Makes every level below `count` one that can be asked for; true if that was new. O(nodes) then.
+    bool reach(std::size_t count) {
+        if (count <= levels_.size()) return false;
+        for (std::size_t l = levels_.size(); l < count; ++l) {
+            levels_.emplace_back();
+            depths_.push_back(0);
+            out_.domain_of_.emplace_back(out_.nodes.names.size(), none<DomainId>);
+            out_.domain_names_.emplace_back();
+            for (std::size_t n = 0; n < out_.nodes.names.size(); ++n)
+                if (!out_.nodes.names[n].empty())
+                    out_.domain_of_[l][n] = make_id<DomainId>(new_domain(l, out_.nodes.names[n]));
+        }
+        return true;
+    }
+
+    /// Puts the node, which belongs to no domain, on a path that `check` finds nothing wrong with.
+    void attach(NodeId node, const std::vector<std::string>& path) {
+        const auto n = index(node);
+        reach(path.size());
+        if (out_.network_depth_.size() <= n) out_.network_depth_.resize(n + 1);
+        std::uint32_t above = 0;
+        for (std::size_t l = 0; l < levels_.size(); ++l) {
+            auto& domain_of = out_.domain_of_[l];
+            if (domain_of.size() <= n) domain_of.resize(n + 1, none<DomainId>);
+            std::uint32_t id = 0;
+            if (l >= path.size()) {
+                id = new_domain(l, out_.nodes.names[n]);
+            } else if (const auto found = levels_[l].ids.find(path[l]); found != levels_[l].ids.end()) {
+                id = found->second;
+                ++levels_[l].nodes[id];
+            } else {
+                id = new_domain(l, path[l]);
+                add_name(l, path[l], id, above);
+            }
+            domain_of[n] = make_id<DomainId>(id);
+            above = id;
+        }
+        out_.network_depth_[n] = static_cast<std::int8_t>(path.size());
+        ++depths_[path.size()];
+        find_deepest();
+    }
+
+    /// Takes the node off its path.
+    void detach(NodeId node) {
+        const auto n = index(node);
+        const auto depth = static_cast<std::size_t>(out_.network_depth_[n]);
+        for (std::size_t l = 0; l < levels_.size(); ++l) {
+            auto& level = levels_[l];
+            const auto id = static_cast<std::uint32_t>(out_.domain_of_[l][n]);
+            out_.domain_of_[l][n] = none<DomainId>;
+            if (--level.nodes[id] > 0) continue;
+            if (l < depth) level.ids.erase(out_.domain_names_[l][id]);
+            out_.domain_names_[l][id].clear();
+            level.free.push_back(id);
+        }
+        --depths_[depth];
+        find_deepest();
+    }
+
+  private:
+    struct LevelDomains {
+        std::map<std::string, std::uint32_t, std::less<>> ids;  // without nodes that stand for themselves
+        std::vector<std::uint32_t> parent, nodes;               // by domain
+        std::deque<std::uint32_t> free;
+    };
+
+    // The domain of that name that some node other than `self` belongs to.
+    [[nodiscard]] std::optional<std::uint32_t> find(std::size_t level, const std::string& name,
+                                                    NodeId self) const {
+        if (level >= levels_.size()) return std::nullopt;
+        const auto found = levels_[level].ids.find(name);
+        if (found == levels_[level].ids.end()) return std::nullopt;
+        const bool only_self = self != none<NodeId> && levels_[level].nodes[found->second] == 1 &&
+                               out_.domain_of_[level][index(self)] == make_id<DomainId>(found->second);
+        return only_self ? std::nullopt : std::optional(found->second);
+    }
+
+    void add_name(std::size_t level, const std::string& name, std::uint32_t id, std::uint32_t parent) {
+        auto& here = levels_[level];
+        here.ids.emplace(name, id);
+        if (here.parent.size() <= id) here.parent.resize(id + 1);
+        here.parent[id] = parent;
+    }
+
+    std::uint32_t new_domain(std::size_t level, const std::string& name) {
+        auto& here = levels_[level];
+        auto& names = out_.domain_names_[level];
+        auto id = static_cast<std::uint32_t>(names.size());
+        if (here.free.empty()) {
+            names.push_back(name);
+            here.nodes.push_back(1);
+            return id;
+        }
+        id = here.free.front();
+        here.free.pop_front();
+        names[id] = name;
+        here.nodes[id] = 1;
+        return id;
+    }
+
+    void find_deepest() {
+        out_.network_levels_ = 0;
+        for (std::size_t depth = 0; depth < depths_.size(); ++depth)
+            if (depths_[depth] > 0) out_.network_levels_ = static_cast<int>(depth);
+    }
+
+    Inventory& out_;
+    std::vector<LevelDomains> levels_;
+    std::vector<std::uint32_t> depths_;  // how many nodes have a path of that length
+};
+
+}  // namespace gpusched::detail

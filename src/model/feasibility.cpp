@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/eligibility.hpp"
+#include "model/node_match.hpp"
+#include "model/selection_conflict.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+
+namespace gpusched {
+
+GPUSCHED_EXPORT Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    if (!inv.nodes.receives(node)) return Obstacle::cordoned;
+    if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
+        return Obstacle::not_eligible;
+    if (inv.tasks.is(TaskTrait::extras, task) && !inv.in_node_set(inv.tasks.extras[index(task)], node))
+        return Obstacle::not_eligible;
+    if (const auto found = find_resource_obstacle(cluster, task, node); found != Obstacle::none) return found;
+    return find_group_obstacle(cluster, task, node);
+}
+
+GPUSCHED_EXPORT Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto& requirement = inv.requirements[inv.tasks.requirement[index(task)]];
+    const auto& node_class = inv.node_classes[inv.nodes.node_class[index(node)]];
+    if (!detail::accepts_model(requirement, node_class)) return Obstacle::gpu_model;
+    const auto& labels = inv.node_attributes[inv.nodes.attributes[index(node)]].labels;
+    if (!detail::holds(inv.node_selector(task), labels)) return Obstacle::node_selector;
+    if (!detail::holds(inv.node_affinity(task), labels, cluster.name(node))) return Obstacle::node_affinity;
+    return detail::tolerates_taints(requirement, node_class) ? Obstacle::none : Obstacle::taint;
+}
+
+GPUSCHED_EXPORT GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    if (t.gpu_count[i] == 0) return 0;
+    const auto lent = cluster.lent_to(task);
+    GpuMask mask = 0;
+    if (!cluster.is_fraction(task)) {
+        mask = cluster.idle_gpus(node, lent);
+    } else {
+        for (int g = 0; g < cluster.gpu_count(node); ++g)
+            if (cluster.gpu_free_milli(node, g, lent) >= t.gpu_share_milli[i]) mask |= gpu_bit(g);
+    }
+    if (t.gpu_memory_mib[i] == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0) return mask;
+    GpuMask roomy = 0;
+    for_each_gpu(mask, [&](int g) {
+        if (cluster.gpu_memory_free_mib(node, g) >= t.gpu_memory_mib[i]) roomy |= gpu_bit(g);
+    });
+    return roomy;
+}
+
+namespace detail {
+
+Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
+    for (const auto& [resource, amount] : extras.resources)
+        if (amount > cluster.resource_free(node, resource)) return Obstacle::resource;
+    return extras.device_count > 0 && free_devices_for(cluster, task, node) == 0 ? Obstacle::device
+                                                                                 : Obstacle::none;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& inv = cluster.inventory();
+    if (inv.tasks.gpu_count[index(task)] < 2) return {};  // one GPU is always local to itself
+    const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
+    if (!level) return {};
+    const auto hardware = inv.nodes.hardware[index(node)];
+    if (hardware == NodeTable::no_hardware) return {{}, true};
+    const auto& masks =
+        *level == HardwareLevel::numa ? inv.hardware[hardware].numa : inv.hardware[hardware].socket;
+    return {{masks.data(), masks.data() + masks.size()}, false};
+}
+
+GPUSCHED_EXPORT Obstacle find_resource_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
+    const auto& t = cluster.inventory().tasks;
+    const auto i = index(task);
+    if (t.cpu_milli[i] > cluster.cpu_free_milli(node, cluster.lent_to(task))) return Obstacle::cpu;
+    if (t.memory_mib[i] > cluster.memory_free_mib(node)) return Obstacle::memory;
+    if (t.is(TaskTrait::extras, task))
+        if (const auto found = detail::find_extras_obstacle(cluster, task, node); found != Obstacle::none)
+            return found;
+    if (t.gpu_count[i] == 0) return Obstacle::none;
+    const auto candidates = candidate_gpus(cluster, task, node);
+    if (!holds_at_least(candidates, t.gpu_count[i])) {
+        if (t.gpu_memory_mib[i] == 0 || cluster.is_fraction(task)) return Obstacle::gpu;
+        return gpu_count(cluster.idle_gpus(node, cluster.lent_to(task))) < t.gpu_count[i]
+                   ? Obstacle::gpu
+                   : Obstacle::gpu_memory;
+    }
+    const auto local = guaranteed_localities(cluster, task, node);
+    if (local.unknown) return Obstacle::hardware;
+    if (local.masks.empty()) return Obstacle::none;
+    return std::any_of(local.masks.begin(), local.masks.end(),
+                       [&](GpuMask mask) { return holds_at_least(mask & candidates, t.gpu_count[i]); })
+               ? Obstacle::none
+               : Obstacle::hardware;
+}
+
+GPUSCHED_EXPORT Obstacle find_group_obstacle(const Cluster& cluster, TaskId task, NodeId node,
+                                             Obstacle ignored) noexcept {
+    return detail::find_group_conflict(cluster, task, node, ignored).obstacle;
+}
+
+namespace detail {
+
+GroupConflict find_group_conflict(const Cluster& cluster, TaskId task, NodeId node,
+                                  Obstacle ignored) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto own = cluster.node_of(task);
+    for (const auto& m : inv.anti_affinity_memberships(task)) {
+        if (ignored == Obstacle::anti_affinity) break;
+        const auto& set = inv.group_sets[m.set];
+        const auto domain = inv.domain_at(set.level, node);
+        if (set.level >= first_label_level && domain == none<DomainId>) continue;  // no limit there
+        const bool own_here = own != none<NodeId> && inv.domain_at(set.level, own) == domain;
+        const auto others = cluster.group_count(m.set, domain) - (own_here ? 1u : 0u);
+        if (others == 0) continue;
+        auto limit = m.limit;
+        if (!set.uniform) {
+            // Its own old copy cannot bring a limit below its own.
+            for (std::size_t l = 0; l < set.limits.size() && set.limits[l] < limit; ++l)
+                if (cluster.group_count(m.set, l, domain) > 0) limit = set.limits[l];
+        }
+        if (others + 1 > limit) return {Obstacle::anti_affinity, m.set, others + 1, limit};
+    }
+    for (const auto& m : inv.affinity_memberships(task)) {
+        const auto& set = inv.group_sets[m.set];
+        const bool is_network = set.kind == GroupKind::network;
+        const auto kind = is_network ? Obstacle::network : Obstacle::affinity;
+        if (kind == ignored) continue;
+        const auto domain = inv.domain_at(set.level, node);
+        if (set.level >= first_label_level && domain == none<DomainId>) return {kind, m.set, 0, 0};
+        const auto own_domain = own != none<NodeId> ? inv.domain_at(set.level, own) : none<DomainId>;
+        auto elsewhere = cluster.group_domains(m.set) - (cluster.group_count(m.set, domain) > 0 ? 1u : 0u);
+        // Its own old copy does not count against a group, but does against a gang's network domain.
+        if (!is_network && own_domain != none<DomainId> && own_domain != domain &&
+            cluster.group_count(m.set, own_domain) == 1)
+            --elsewhere;
+        if (elsewhere > 0) return {kind, m.set, 0, 0};
+    }
+    const auto selection = inv.selection_memberships(task);
+    return selection.empty() ? GroupConflict{} : find_selection_conflict(cluster, task, node, ignored);
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT bool gpus_fit(const Cluster& cluster, TaskId task, NodeId node, GpuMask gpus) noexcept {
+    const auto& inv = cluster.inventory();
+    if (inv.tasks.is(TaskTrait::extras, task)) {
+        const auto devices = gpus & cluster.devices(node);
+        if (!detail::are_of_one_class(inv, inv.extras[inv.tasks.extras[index(task)]], node, devices) ||
+            (devices & ~cluster.free_devices(node)) != 0)
+            return false;
+        gpus &= ~devices;
+    }
+    if (gpu_count(gpus) != inv.tasks.gpu_count[index(task)]) return false;
+    if ((gpus & ~candidate_gpus(cluster, task, node)) != 0) return false;
+    const auto local = guaranteed_localities(cluster, task, node);
+    if (local.unknown) return false;
+    return local.masks.empty() || std::any_of(local.masks.begin(), local.masks.end(),
+                                              [&](GpuMask mask) { return (gpus & ~mask) == 0; });
+}
+
+}  // namespace gpusched

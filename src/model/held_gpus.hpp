@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPUs and other devices a running task holds: as said, or assigned where that is not known.
+#pragma once
+
+#include "model/demand.hpp"
+#include "model/owner.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/detail/device_sets.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace gpusched::detail {
+
+/// The GPUs and other devices that the task says it holds on the node; nothing after a problem.
+inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
+                                        NodeId node, Problems& problems) {
+    const Owner owner("task", task.name);
+    const auto on_node = [&] { return " on node " + gpusched::quoted(cluster.name(node)); };
+    const int all = cluster.gpu_count(node) + gpu_count(cluster.devices(node));
+    bool good = true;
+    const auto mask = gpu_mask(
+        task.gpus, all,
+        [&](int gpu) {
+            problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
+                         gpusched::quoted(cluster.name(node)) + ", which has " + std::to_string(all));
+            good = false;
+        },
+        [&](int gpu) {
+            problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
+            good = false;
+        });
+    if (!good) return std::nullopt;
+    const auto devices = mask & cluster.devices(node);
+    if (const int whole = gpu_count(mask & ~devices); whole != demand.gpu_count) {
+        problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
+                     std::to_string(whole) + on_node());
+        good = false;
+    }
+    if (!are_of_one_class(cluster.inventory(), demand.extras, node, devices)) {
+        problems.add(owner + ": asks for " + std::to_string(demand.extras.device_count) + " devices" +
+                     (demand.extras.device_count == 0 ? "" : " of class " + either_of(task.device_classes)) +
+                     ", but holds " + (devices == 0 ? "none" : "others") + on_node());
+        good = false;
+    }
+    return good ? std::optional(mask) : std::nullopt;
+}
+
+/// The healthy GPUs with enough left for the task, and enough memory where the node models it.
+inline GpuMask roomy_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
+    GpuMask roomy = 0;
+    for (int g = 0; g < cluster.gpu_count(node); ++g)
+        if (cluster.gpu_free_milli(node, g, task.lp ? Lent::yes : Lent::no) >= task.gpu_share_milli &&
+            (task.gpu_memory_mib == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0 ||
+             cluster.gpu_memory_free_mib(node, g) >= task.gpu_memory_mib))
+            roomy |= gpu_bit(g);
+    return roomy;
+}
+
+/// GPUs and other devices for a task that runs on the node on such that nobody knows; nothing where not enough are left.
+inline std::optional<GpuMask> assigned_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    GpuMask held = 0;
+    for (const auto other : cluster.tasks_on(node)) held |= cluster.gpus_of(other);
+    const auto spare = inv.nodes.failed_gpus[index(node)] & ~held;
+    const auto take = [&](GpuMask healthy, GpuMask failed, int count) -> std::optional<GpuMask> {
+        const int sound = std::min(gpu_count(healthy), count);
+        if (gpu_count(failed) < count - sound) return std::nullopt;
+        return lowest_gpus(healthy, sound) | lowest_gpus(failed, count - sound);
+    };
+    const auto whole =
+        take(roomy_gpus(cluster, task, node), spare & first_gpus(cluster.gpu_count(node)), task.gpu_count);
+    if (!whole || task.extras.device_count == 0) return whole;
+    for (const auto device_class : task.extras.device_classes) {
+        const auto devices = devices_of_class(inv, node, device_class);
+        if (const auto found =
+                take(devices & cluster.free_devices(node), devices & spare, task.extras.device_count))
+            return *whole | *found;
+    }
+    return std::nullopt;
+}
+
+/// The GPUs and other devices that a task which runs on the node holds, as said or assigned; nothing after a problem.
+inline std::optional<GpuMask> held_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
+                                        NodeId node, Problems& problems) {
+    if (!task.assign_gpus) return said_gpus(cluster, demand, task, node, problems);
+    const Owner owner("task", task.name);
+    if (!task.gpus.empty()) problems.add(owner + ": lists GPUs, and is to be assigned some");
+    const auto assigned = assigned_gpus(cluster, demand, node);
+    if (!assigned)
+        problems.add(owner + ": node " + gpusched::quoted(cluster.name(node)) +
+                     " has not enough GPUs and other devices left to assign it some");
+    return assigned;
+}
+
+/// Reports devices that several tasks hold.
+inline void check_devices_held_once(const Cluster& cluster, NodeId node, Problems& problems) {
+    GpuMask held = 0, twice = 0;
+    for (const auto task : cluster.tasks_on(node)) {
+        const auto devices = cluster.gpus_of(task) & cluster.devices(node);
+        twice |= held & devices;
+        held |= devices;
+    }
+    for_each_gpu(twice, [&](int device) {
+        std::string holders;
+        for (const auto task : cluster.tasks_on(node))
+            if ((cluster.gpus_of(task) & gpu_bit(device)) != 0)
+                holders += (holders.empty() ? "" : ", ") + gpusched::quoted(cluster.name(task));
+        problems.add("node " + gpusched::quoted(cluster.name(node)) + ": device " + std::to_string(device) +
+                     " is held by several tasks: " + holders);
+    });
+}
+
+}  // namespace gpusched::detail

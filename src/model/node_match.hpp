@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a node satisfies a task's node affinity, as kube-scheduler evaluates it.
+#pragma once
+
+#include <gpusched/core/text.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusched::detail {
+
+/// An integer as Kubernetes reads it: a sign is allowed, white space is not.
+inline std::optional<std::int64_t> label_integer(std::string_view text) {
+    if (text.starts_with('+')) text = text.starts_with("+-") ? std::string_view{} : text.substr(1);
+    std::int64_t value = 0;
+    if (!read_number(text, value)) return std::nullopt;
+    return value;
+}
+
+/// @param has the label's value; nullptr = the node lacks it
+inline bool holds(const NodeMatch& match, const std::string* has) {
+    const auto listed = [&] {
+        return has != nullptr &&
+               std::find(match.values.begin(), match.values.end(), *has) != match.values.end();
+    };
+    switch (match.op) {
+    case MatchOperator::in:
+        return listed();
+    case MatchOperator::not_in:
+        return !listed();
+    case MatchOperator::exists:
+        return has != nullptr;
+    case MatchOperator::does_not_exist:
+        return has == nullptr;
+    case MatchOperator::gt:
+    case MatchOperator::lt:
+        break;
+    }
+    if (has == nullptr || match.values.size() != 1) return false;
+    const auto node = label_integer(*has), bound = label_integer(match.values.front());
+    if (!node || !bound) return false;
+    return match.op == MatchOperator::gt ? *node > *bound : *node < *bound;
+}
+
+inline bool holds(const NodeMatch& match, const Labels& labels) {
+    const auto found = labels.find(match.key);
+    return holds(match, found == labels.end() ? nullptr : &found->second);
+}
+
+inline bool holds(const NodeTerm& term, const Labels& labels, const std::string& name) {
+    if (term.match_expressions.empty() && term.match_fields.empty()) return false;
+    return std::all_of(term.match_expressions.begin(), term.match_expressions.end(),
+                       [&](const NodeMatch& match) { return holds(match, labels); }) &&
+           std::all_of(term.match_fields.begin(), term.match_fields.end(),
+                       [&](const NodeMatch& match) { return holds(match, &name); });
+}
+
+inline bool holds(const std::vector<NodeTerm>& affinity, const Labels& labels, const std::string& name) {
+    return affinity.empty() || std::any_of(affinity.begin(), affinity.end(),
+                                           [&](const NodeTerm& term) { return holds(term, labels, name); });
+}
+
+inline bool holds(const Labels& selector, const Labels& labels) {
+    return std::all_of(selector.begin(), selector.end(), [&](const auto& label) {
+        const auto found = labels.find(label.first);
+        return found != labels.end() && found->second == label.second;
+    });
+}
+
+}  // namespace gpusched::detail

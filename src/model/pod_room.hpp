@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many copies of a pod fit on a node, by arithmetic.
+#pragma once
+
+#include <gpusched/model/feasibility.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpusched::detail {
+
+/// For how many pods with these extras the node has named resources, at most `most`.
+inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, NodeId node,
+                                  std::int64_t most) {
+    for (const auto& [resource, amount] : extras.resources)
+        most = std::min(most, std::max<std::int64_t>(0, cluster.resource_free(node, resource)) / amount);
+    return most;
+}
+
+/// For how many it has devices beside whole GPUs, at most `most`.
+inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, NodeId node,
+                                std::int64_t most) {
+    if (extras.device_count == 0) return most;
+    std::int64_t room = 0;
+    for (const auto device_class : extras.device_classes)
+        room += gpu_count(cluster.free_devices(node) &
+                          devices_of_class(cluster.inventory(), node, device_class)) /
+                extras.device_count;
+    return std::min(most, room);
+}
+
+/// How many pods like `task` the node could take one after the other, at most `most`; group constraints apart.
+inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto i = index(task);
+    if (!inv.nodes.receives(node) || !inv.eligible(task, node)) return 0;
+    const auto at_most = [&](std::int64_t free, std::int64_t each) {
+        if (each > 0) most = std::min(most, std::max<std::int64_t>(0, free) / each);
+    };
+    const auto lent = cluster.lent_to(task);
+    const int gpus = t.gpu_count[i];
+    if (gpus > 0 && !cluster.is_fraction(task)) {
+        const auto candidates = candidate_gpus(cluster, task, node);
+        const auto local = guaranteed_localities(cluster, task, node);
+        std::int64_t room = 0;
+        if (local.masks.empty()) room = local.unknown ? 0 : gpu_count(candidates) / gpus;
+        for (const auto mask : local.masks) room += gpu_count(static_cast<GpuMask>(mask & candidates)) / gpus;
+        most = std::min(most, room);
+    } else if (gpus > 0) {
+        const auto memory = inv.nodes.gpu_memory_mib[index(node)] < 0 ? 0 : t.gpu_memory_mib[i];
+        std::int64_t room = 0;
+        for_each_gpu(candidate_gpus(cluster, task, node), [&](int g) {
+            std::int64_t here = cluster.gpu_free_milli(node, g, lent) / t.gpu_share_milli[i];
+            if (memory > 0) here = std::min(here, cluster.gpu_memory_free_mib(node, g) / memory);
+            room += here;
+        });
+        most = std::min(most, room);
+    }
+    if (most == 0) return 0;
+    at_most(cluster.cpu_free_milli(node, lent), t.cpu_milli[i]);
+    at_most(cluster.memory_free_mib(node), t.memory_mib[i]);
+    if (t.extras[i] != 0) {
+        const auto& extras = inv.extras[t.extras[i]];
+        most = device_room(cluster, extras, node, resource_room(cluster, extras, node, most));
+    }
+    return std::max<std::int64_t>(most, 0);
+}
+
+/// The pod has group constraints other than its gang's own network level: `pod_room` does not know them, and copies must be tried.
+inline bool needs_trial(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    const auto groups = inv.affinity_memberships(task);
+    return !inv.anti_affinity_memberships(task).empty() || !inv.selection_memberships(task).empty() ||
+           std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
+               return inv.group_sets[m.set].kind != GroupKind::network || cluster.group_domains(m.set) > 0;
+           });
+}
+
+}  // namespace gpusched::detail

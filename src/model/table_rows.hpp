@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the tables of nodes and tasks: what of a checked item goes where. Used when a whole snapshot is built and
+// when one node or task comes or changes.
+#pragma once
+
+#include "model/check_specs.hpp"
+#include "model/cordon_taint.hpp"
+
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/model/inventory.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpusched::detail {
+
+/// Label keys that some task selects on: the others make no difference between nodes.
+using LabelKeys = std::set<std::string, std::less<>>;
+
+[[nodiscard]] inline NodeAttributes attributes_of(const NodeSpec& node) { return {node.labels, node.taints}; }
+
+[[nodiscard]] inline NodeClass class_of(const NodeAttributes& attributes, GpuModelId model,
+                                        const LabelKeys& selected) {
+    NodeClass node_class{model, {}, {}};
+    for (const auto& [key, value] : attributes.labels)
+        if (selected.contains(key)) node_class.labels.emplace(key, value);
+    for (const auto& taint : attributes.taints)
+        if (taint.effect != "PreferNoSchedule") node_class.taints.push_back(taint);
+    return node_class;
+}
+
+/// The deepest network level that the task names; `node_level` where it names none.
+[[nodiscard]] inline Level deepest_level_named(const TaskSpec& task) {
+    auto deepest = node_level;
+    if (task.network_affinity) deepest = std::max(deepest, task.network_affinity->level);
+    const auto name = [&](Level level) {
+        if (level < first_label_level) deepest = std::max(deepest, level);
+    };
+    for (const auto& term : task.anti_affinity) name(term.level);
+    for (const auto& term : task.affinity) name(term.level);
+    for (const auto& term : task.avoid) name(term.level);
+    for (const auto& term : task.near) name(term.level);
+    for (const auto& term : task.spread) name(term.level);
+    return deepest;
+}
+
+[[nodiscard]] inline HardwareMasks masks_of(const Hardware& hardware) {
+    auto description = hardware.preset.empty() ? hardware : *hardware_preset(hardware.preset);
+    HardwareMasks masks{std::move(description), {}, {}};
+    masks.socket = masks.description.socket_gpus();
+    for (const auto& numa : masks.description.numa_nodes) masks.numa.push_back(numa.gpus);
+    return masks;
+}
+
+/// Makes `out` what a task asks of nodes. Models that no node has yet are given an id.
+inline void write_requirement(Requirement& out, const TaskSpec& task, NameTable& gpu_models) {
+    out.gpu_models.clear();
+    for (const auto& model : task.gpu_models)
+        out.gpu_models.push_back(make_id<GpuModelId>(gpu_models.intern(model).first));
+    std::sort(out.gpu_models.begin(), out.gpu_models.end());
+    out.node_selector = task.node_selector;
+    out.tolerations = task.tolerations;
+    out.node_affinity = task.node_affinity;
+}
+[[nodiscard]] inline Requirement requirement_of(const TaskSpec& task, NameTable& gpu_models) {
+    Requirement requirement;
+    write_requirement(requirement, task, gpu_models);
+    return requirement;
+}
+
+[[nodiscard]] inline bool has_group_terms(const TaskSpec& task) noexcept {
+    return !task.groups.empty() || !task.avoid.empty() || !task.near.empty() || !task.spread.empty();
+}
+[[nodiscard]] inline GroupTerms group_terms_of(const TaskSpec& task) {
+    auto groups = task.groups;
+    std::sort(groups.begin(), groups.end());  // a set: no answer depends on the order of a list
+    return {std::move(groups), task.avoid, task.near, task.spread};
+}
+
+[[nodiscard]] inline bool has_affinities(const TaskSpec& task) noexcept {
+    return !task.anti_affinity.empty() || !task.affinity.empty() || task.network_affinity ||
+           !task.hardware_affinity.empty() || task.cpu_local || task.cores || has_group_terms(task);
+}
+/// @param group_terms the index of what `group_terms_of` gives
+inline void write_affinities(TaskAffinities& out, const TaskSpec& task, std::uint32_t group_terms) {
+    out.anti_affinity = task.anti_affinity;
+    out.affinity = task.affinity;
+    out.network_affinity = task.network_affinity;
+    out.hardware_affinity = task.hardware_affinity;
+    out.cpu_local = task.cpu_local;
+    out.group_terms = group_terms;
+    out.cores = task.cores;
+}
+[[nodiscard]] inline TaskAffinities affinities_of(const TaskSpec& task, std::uint32_t group_terms) {
+    TaskAffinities affinities;
+    write_affinities(affinities, task, group_terms);
+    return affinities;
+}
+
+/// Makes room for rows 0 .. size - 1. Names, classes and the like are for the caller to fill in.
+inline void resize_rows(NodeTable& t, std::size_t size) {
+    t.gpu_model.resize(size, none<GpuModelId>);
+    t.gpu_count.resize(size);
+    t.cpu_milli.resize(size);
+    t.memory_mib.resize(size);
+    t.gpu_memory_mib.resize(size, -1);
+    t.eviction_count.resize(size);
+    t.cordon.resize(size, Cordon::closed);
+    t.failed_gpus.resize(size);
+    t.first_gpu.resize(size);
+    t.node_class.resize(size);
+    t.hardware.resize(size, NodeTable::no_hardware);
+    t.attributes.resize(size);
+    t.devices.resize(size);
+}
+
+[[nodiscard]] inline Cordon cordon_of(const NodeSpec& node) {
+    if (node.schedulable) return Cordon::none;
+    const bool tainted = std::any_of(node.taints.begin(), node.taints.end(), [](const Taint& taint) {
+        return taint.key == cordon_taint && taint.effect == "NoSchedule";
+    });
+    return tainted ? Cordon::by_taint : Cordon::closed;
+}
+
+/// The quantities of node `i`, each within its range.
+/// @param devices how many it has in all, whole GPUs and others
+inline void write_row(NodeTable& t, std::size_t i, const NodeSpec& node, int devices) {
+    t.gpu_count[i] = static_cast<std::uint8_t>(legal(node.gpu_count, 0, max_gpus_per_node));
+    t.cpu_milli[i] = legal(node.cpu_milli);
+    t.memory_mib[i] = legal(node.memory_mib);
+    t.gpu_memory_mib[i] = node.gpu_memory_mib ? legal(*node.gpu_memory_mib) : -1;
+    t.eviction_count[i] = legal(node.eviction_count);
+    t.cordon[i] = cordon_of(node);
+    t.failed_gpus[i] = gpu_mask(
+        node.failed_gpus, devices, [](int) {}, [](int) {});
+}
+
+inline void resize_rows(TaskTable& t, std::size_t size) {
+    t.job.resize(size, none<JobId>);
+    t.cpu_milli.resize(size);
+    t.memory_mib.resize(size);
+    t.gpu_count.resize(size);
+    t.gpu_share_milli.resize(size, whole_gpu_milli);
+    t.gpu_memory_mib.resize(size);
+    t.priority.resize(size);
+    t.priority_class.resize(size);
+    t.locked.resize(size);
+    t.preemptible.resize(size);
+    t.standby.resize(size);
+    t.daemon.resize(size);
+    t.requirement.resize(size);
+    t.affinities.resize(size);
+    t.extras.resize(size);
+    t.traits.resize(size);
+    t.profile.resize(size);
+    t.move_cost.resize(size);
+    t.start_time.resize(size);
+    t.last_checkpoint_time.resize(size);
+    t.checkpoint_interval.resize(size);
+    t.eviction_count.resize(size);
+}
+
+/// The quantities of task `i`, each within its range.
+inline void write_row(TaskTable& t, std::size_t i, const TaskSpec& task) {
+    t.cpu_milli[i] = legal(task.cpu_milli);
+    t.memory_mib[i] = legal(task.memory_mib);
+    t.gpu_count[i] = static_cast<std::uint8_t>(legal(task.gpu_count, 0, max_gpus_per_node));
+    t.gpu_share_milli[i] = static_cast<std::uint16_t>(legal(task.gpu_share_milli, 1, whole_gpu_milli));
+    t.gpu_memory_mib[i] = legal(task.gpu_memory_mib);
+    t.priority[i] = legal(task.priority, -largest_quantity);
+    t.priority_class[i] = task.priority_class;
+    t.locked[i] = task.locked;
+    t.preemptible[i] = task.preemptible.value_or(task.priority_class == PriorityClass::lp);
+    t.standby[i] = task.standby;
+    t.daemon[i] = task.daemon;
+    const auto if_so = [](bool holds, TaskTrait trait) { return holds ? static_cast<unsigned>(trait) : 0u; };
+    t.traits[i] = static_cast<std::uint8_t>(
+        if_so(task.standby, TaskTrait::lends) |
+        if_so(task.priority_class == PriorityClass::lp, TaskTrait::borrows) |
+        if_so(t.gpu_share_milli[i] < whole_gpu_milli, TaskTrait::fraction) |
+        if_so(task.daemon, TaskTrait::daemon) |
+        if_so(t.preemptible[i] && !task.locked && !task.standby && !task.daemon, TaskTrait::evictable) |
+        static_cast<unsigned>(task.how) << TaskTable::mobility_shift);
+    t.move_cost[i] = legal(task.move_cost);
+    t.start_time[i] = legal(task.start_time, -largest_quantity);
+    t.last_checkpoint_time[i] =
+        task.last_checkpoint_time ? legal(*task.last_checkpoint_time, -largest_quantity) : TaskTable::no_time;
+    t.checkpoint_interval[i] = legal(task.checkpoint_interval);
+    t.eviction_count[i] = legal(task.eviction_count);
+}
+
+/// Gives task `i`, whose other quantities are written, extras.
+inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
+    t.extras[i] = extras;
+    if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
+}
+
+}  // namespace gpusched::detail

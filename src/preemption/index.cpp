@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
+#include "preemption/placement_check.hpp"
+#include "preemption/replace_victims.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/natural_order.hpp>
+#include <gpusched/model/follower.hpp>
+#include <gpusched/preemption/index.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::preemption {
+namespace detail {
+
+// Everything about a preemptor that answers depend on, given the index's options.
+using ShapeKey =
+    std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
+               std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
+
+static ShapeKey shape_key(const Inventory& inventory, const Request& r) {
+    return {r.requirement,
+            Inventory::since(inventory.requirement_since, r.requirement),
+            r.extras,
+            Inventory::since(inventory.extras_since, r.extras),
+            r.gpus,
+            r.share_milli,
+            r.gpu_memory_mib,
+            r.cpu_milli,
+            r.memory_mib,
+            r.priority,
+            r.borrows,
+            r.cpu_local,
+            r.qos,
+            r.level ? static_cast<int>(*r.level) : -1,
+            r.job};
+}
+
+/// Order by name of ids that were there when it was made; of newcomers the names are compared.
+class NameRanks {
+  public:
+    static constexpr std::uint32_t unranked = 0xFFFFFFFFu;
+
+    template <class Ids, class Name>
+    void rebuild(const Ids& ids, std::size_t slots, Name&& name) {
+        std::vector<std::size_t> slot_of;
+        std::vector<std::string_view> names;
+        for (const auto id : ids) {
+            slot_of.push_back(index(id));
+            names.emplace_back(name(index(id)));
+        }
+        ranks_.assign(slots, unranked);
+        std::uint32_t rank = 0;
+        for (const auto at : natural_order(names)) ranks_[slot_of[at]] = rank++;
+        generations_.assign(slots, 0);
+    }
+    /// Takes in who has the slot now.
+    void renew(std::size_t slot, std::uint32_t generation) {
+        if (slot >= ranks_.size()) {
+            ranks_.resize(slot + 1, unranked);
+            generations_.resize(slot + 1, generation);
+        }
+        if (generations_[slot] == generation) return;
+        generations_[slot] = generation;
+        ranks_[slot] = unranked;
+    }
+    void set_generation(std::size_t slot, std::uint32_t generation) { generations_[slot] = generation; }
+    [[nodiscard]] std::uint32_t operator[](std::size_t slot) const { return ranks_[slot]; }
+    [[nodiscard]] const std::uint32_t* data() const { return ranks_.data(); }
+
+  private:
+    std::vector<std::uint32_t> ranks_, generations_;
+};
+
+// One shape: the candidate of every node, and who wins between any two halves.
+struct Shape {
+    Request request;
+    std::vector<Choice<VictimSet>> candidates;  // by node; count == 0 and found = fits as it is
+    std::map<std::uint32_t, ManyVictims> many;  // victims on nodes that may have more than 64
+    std::vector<std::uint32_t> winners;         // heap order; leaves are nodes
+    std::vector<NodeId> marked;
+    std::vector<std::uint8_t> is_marked;
+    bool must_fill = false;  // the tournament is not played
+    std::uint64_t last_asked = 0;
+};
+
+}  // namespace detail
+
+struct PreemptionIndex::State {
+    Options options;
+    std::size_t most_shapes;
+    detail::NameRanks rank, task_rank;  // of nodes and tasks
+    std::map<detail::ShapeKey, std::size_t> shape_of;
+    std::vector<std::unique_ptr<detail::Shape>> shapes;
+    detail::Shape everywhere;  // of a preemptor with group constraints
+    // The shape of each task, where it was asked before, its slot was not given away since, and it has not changed.
+    std::vector<std::uint32_t> shape_of_task;
+    std::vector<std::uint64_t> shape_birth_of_task;
+    std::vector<std::uint64_t> birth;  // of the shape in each slot
+    std::uint64_t clock = 0;
+    std::uint64_t hardware_since = 0;
+    detail::NodeQuestion problem;
+    detail::GangTable gangs;
+    Decision decision;
+    bool proven_before = true;  // answers of `preempt`
+    detail::Objective objective = detail::Objective::fewest;
+    std::size_t leaves = 1;
+    FollowerPosition position;
+
+    static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
+
+    // Following ------------------------------------------------------------------------------------------------
+    void rebuild(const Cluster& cluster) {
+        shape_of.clear();
+        shapes.clear();
+        birth.clear();
+        everywhere = {};
+        const auto nodes = cluster.node_slots(), tasks = cluster.task_slots();
+        rank.rebuild(cluster.nodes(), nodes,
+                     [&](std::size_t i) -> const std::string& { return cluster.name(make_id<NodeId>(i)); });
+        task_rank.rebuild(cluster.tasks(), tasks, [&](std::size_t i) -> const std::string& {
+            return cluster.name(make_id<TaskId>(i));
+        });
+        for (std::size_t i = 0; i < nodes; ++i)
+            rank.set_generation(i, cluster.handle(make_id<NodeId>(i)).generation);
+        for (std::size_t i = 0; i < tasks; ++i)
+            task_rank.set_generation(i, cluster.handle(make_id<TaskId>(i)).generation);
+        shape_of_task.assign(tasks, nobody);
+        shape_birth_of_task.assign(tasks, 0);
+        leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
+        gangs.read(cluster);
+        hardware_since = cluster.inventory().hardware_since;
+    }
+    void usage_changed(const Cluster&, NodeId node) { mark(node); }
+    void node_changed(const Cluster& cluster, NodeId node) {
+        if (hardware_since != cluster.inventory().hardware_since) {
+            // Shapes hold a table of all machines' localities.
+            hardware_since = cluster.inventory().hardware_since;
+            shape_of.clear();
+            shapes.clear();
+            birth.clear();
+        }
+        rank.renew(index(node), cluster.handle(node).generation);
+        make_room(cluster);
+        mark(node);
+    }
+    void task_changed(const Cluster& cluster, TaskId task) {
+        task_rank.renew(index(task), cluster.handle(task).generation);
+        if (shape_of_task.size() < cluster.task_slots()) {
+            shape_of_task.resize(cluster.task_slots(), nobody);
+            shape_birth_of_task.resize(cluster.task_slots(), 0);
+        }
+        shape_of_task[index(task)] = nobody;
+        // What a gang's members cost, and whether they may leave, depends on all of them.
+        const auto before = gangs.job_of(task);
+        gangs.update(cluster, task);
+        const auto now = gangs.job_of(task);
+        if (before != none<JobId> && before != now) mark_gang(cluster, before);
+        if (now != none<JobId>) mark_gang(cluster, now);
+    }
+    void job_changed(const Cluster& cluster, JobId job) { mark_gang(cluster, job); }
+    void budgets_changed(const Cluster& cluster) {
+        for (const auto node : cluster.nodes()) mark(node);
+    }
+    void mark_gang(const Cluster& cluster, JobId job) {
+        if (shapes.empty()) return;
+        gangs.for_each(job, [&](TaskId member) {
+            // It may have moved or left since; that is told later.
+            if (cluster.contains(member) && cluster.is_placed(member)) mark(cluster.node_of(member));
+        });
+    }
+    void time_changed(const Cluster& cluster) {
+        if (options.now) return;
+        for (auto& shape : shapes) shape->request.now = cluster.inventory().now;
+        for (const auto node : cluster.nodes()) mark(node);
+    }
+
+    void mark(NodeId node) {
+        for (auto& shape : shapes) {
+            auto& flag = shape->is_marked[index(node)];
+            if (flag != 0) continue;
+            flag = 1;
+            shape->marked.push_back(node);
+        }
+    }
+
+    // Makes room for nodes in new slots.
+    void make_room(const Cluster& cluster) {
+        const auto slots = cluster.node_slots();
+        if (!shapes.empty() && shapes[0]->candidates.size() >= slots) return;
+        leaves = std::max(leaves, std::bit_ceil(slots));
+        for (auto& shape : shapes) grow(*shape, slots);
+    }
+    void grow(detail::Shape& shape, std::size_t slots) {
+        const auto before = shape.candidates.size();
+        shape.candidates.resize(slots);
+        shape.is_marked.resize(slots, 0);
+        if (shape.winners.size() != 2 * leaves) {
+            shape.winners.assign(2 * leaves, nobody);
+            shape.must_fill = true;
+        }
+        for (std::size_t i = shape.must_fill ? 0 : before; i < slots; ++i)
+            shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
+    }
+
+    // Asking ---------------------------------------------------------------------------------------------------
+    // Does node a beat node b?
+    [[nodiscard]] bool beats(const Cluster& cluster, const detail::Shape& shape, std::uint32_t a,
+                             std::uint32_t b) const {
+        if (b == nobody || a == nobody) return a != nobody;
+        const auto& x = shape.candidates[a];
+        const auto& y = shape.candidates[b];
+        if (x.found() != y.found()) return x.found();
+        if (!x.found()) return a < b;
+        if ((x.count == 0) != (y.count == 0)) return x.count == 0;
+        int order = 0;
+        if (x.count == 0)
+            order = shape.request.qos == Qos::none ? 0 : int{x.locality} - int{y.locality};
+        else
+            order = detail::compare(x, y, objective, true);
+        if (order != 0) return order < 0;
+        if (rank[a] != detail::NameRanks::unranked && rank[b] != detail::NameRanks::unranked)
+            return rank[a] < rank[b];
+        return comes_before(cluster.name(make_id<NodeId>(a)), cluster.name(make_id<NodeId>(b)));
+    }
+
+    void ask(const Cluster& cluster, detail::Shape& shape, NodeId node) {
+        auto& candidate = shape.candidates[index(node)];
+        candidate = {};
+        const auto& inv = cluster.inventory();
+        if (!cluster.contains(node) || !inv.nodes.receives(node) || !shape.request.may_run_on(inv, node))
+            return;
+        problem.read(cluster, shape.request, options.cost, node, &gangs);
+        if (!shape.many.empty()) shape.many.erase(static_cast<std::uint32_t>(index(node)));
+        if (const auto found = problem.locality_now(); found != detail::infeasible)
+            candidate.locality = found;
+        else if (problem.size() > 0) {
+            auto answer = problem.best(options);
+            candidate = answer;
+            if (problem.has_many() && answer.found())
+                shape.many[static_cast<std::uint32_t>(index(node))] = std::move(answer.many);
+        }
+    }
+
+    // After the candidate of the leaf `at` changed. Above a match that another node has won as before nothing changes.
+    void replay(const Cluster& cluster, detail::Shape& shape, std::size_t at) const {
+        const auto changed = shape.winners[at];
+        for (at /= 2; at > 0; at /= 2) {
+            const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
+            const auto winner = beats(cluster, shape, a, b) ? a : b;
+            if (winner == shape.winners[at] && winner != changed) return;
+            shape.winners[at] = winner;
+        }
+    }
+
+    void fill(const Cluster& cluster, detail::Shape& shape) {
+        for (const auto node : cluster.nodes()) ask(cluster, shape, node);
+        for (const auto node : shape.marked)
+            if (!cluster.contains(node)) shape.candidates[index(node)] = {};
+        for (std::size_t at = leaves; at-- > 1;) {
+            const auto a = shape.winners[2 * at], b = shape.winners[2 * at + 1];
+            shape.winners[at] = beats(cluster, shape, a, b) ? a : b;
+        }
+        shape.must_fill = false;
+        for (const auto node : shape.marked) shape.is_marked[index(node)] = 0;
+        shape.marked.clear();
+    }
+
+    detail::Shape& shape_for(const Cluster& cluster, TaskId task) {
+        ++clock;
+        if (index(task) < shape_of_task.size()) {
+            const auto slot = shape_of_task[index(task)];
+            // Another task of its job may have brought it under a constraint of groups since.
+            if (slot < birth.size() && birth[slot] == shape_birth_of_task[index(task)] &&
+                !cluster.is_placed(task) && cluster.inventory().memberships(task).empty() &&
+                shapes[slot]->request.job == own_gang(cluster, task)) {
+                shapes[slot]->last_asked = clock;
+                return *shapes[slot];
+            }
+        }
+        detail::Request request(cluster, task, options);
+        request.name_rank = task_rank.data();
+        request.job = own_gang(cluster, task);
+        if (request.grouped) {  // answers depend on other nodes: never found again
+            start(cluster, everywhere, std::move(request));
+            return everywhere;
+        }
+        const auto key = detail::shape_key(cluster.inventory(), request);
+        auto found = shape_of.find(key);
+        if (found == shape_of.end()) {
+            // Where a cost function throws, nothing has changed.
+            auto fresh = std::make_unique<detail::Shape>();
+            start(cluster, *fresh, std::move(request));
+            std::size_t slot = shapes.size();
+            if (slot == most_shapes) {
+                slot = 0;
+                for (std::size_t i = 1; i < shapes.size(); ++i)
+                    if (shapes[i]->last_asked < shapes[slot]->last_asked) slot = i;
+                std::erase_if(shape_of, [&](const auto& entry) { return entry.second == slot; });
+                shapes[slot] = std::move(fresh);
+            } else {
+                shapes.push_back(std::move(fresh));
+                birth.push_back(0);
+            }
+            birth[slot] = clock;
+            found = shape_of.emplace(key, slot).first;
+        }
+        auto& shape = *shapes[found->second];
+        shape.last_asked = clock;
+        shape_of_task[index(task)] = static_cast<std::uint32_t>(found->second);
+        shape_birth_of_task[index(task)] = birth[found->second];
+        return shape;
+    }
+
+    /// The task's job where others of it run: answers depend on it only then.
+    [[nodiscard]] JobId own_gang(const Cluster& cluster, TaskId task) const {
+        const auto job = cluster.inventory().tasks.job[index(task)];
+        return job != none<JobId> && gangs.running(job) > 0 ? job : none<JobId>;
+    }
+
+    void start(const Cluster& cluster, detail::Shape& shape, detail::Request request) {
+        shape.request = std::move(request);
+        shape.candidates.assign(cluster.node_slots(), {});
+        shape.many.clear();
+        shape.winners.assign(2 * leaves, nobody);
+        for (std::size_t i = 0; i < cluster.node_slots(); ++i)
+            shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
+        shape.marked.clear();
+        shape.marked.reserve(cluster.node_slots());
+        shape.is_marked.assign(cluster.node_slots(), 0);
+        problem.forget();
+        fill(cluster, shape);
+    }
+};
+
+GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(Options options, std::size_t most_shapes) {
+    validate(options);
+    Problems problems;
+    if (!detail::traits_of(options.policy).indexed)
+        problems.add(bad_value("policy", options.policy.name(),
+                               detail::policies_with(&detail::PolicyTraits::indexed, "or")));
+    check_at_least(problems, "most_shapes", most_shapes, 1);
+    if (options.time_limit)
+        problems.add(
+            bad_value("time_limit", number_text(*options.time_limit), "none: the index keeps its answers"));
+    if (options.filter) problems.add(bad_value("filter", "one", "none: the index keeps its answers"));
+    problems.throw_if_any();
+    state_ = std::make_unique<State>();
+    auto& s = *state_;
+    s.options = std::move(options);
+    s.most_shapes = most_shapes;
+    s.objective = detail::traits_of(s.options.policy).objective;
+    s.decision.victims.reserve(detail::most_victims);
+}
+GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(PreemptionIndex&&) noexcept = default;
+GPUSCHED_EXPORT PreemptionIndex& PreemptionIndex::operator=(PreemptionIndex&&) noexcept = default;
+GPUSCHED_EXPORT PreemptionIndex::~PreemptionIndex() = default;
+
+GPUSCHED_EXPORT bool PreemptionIndex::proven() const noexcept {
+    return state_->problem.proven() && state_->proven_before;
+}
+GPUSCHED_EXPORT std::size_t PreemptionIndex::shapes() const noexcept { return state_->shapes.size(); }
+
+GPUSCHED_EXPORT void PreemptionIndex::catch_up(const Cluster& cluster) {
+    if (cluster.events() != nullptr) state_->position.catch_up(*state_, cluster);
+}
+
+GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, TaskId preemptor) {
+    auto& s = *state_;
+    if (cluster.events() == nullptr) {
+        auto result = preempt(cluster, preemptor, s.options);
+        s.proven_before = s.proven_before && result.proven;
+        if (!result.decision) return nullptr;
+        s.decision = std::move(*result.decision);
+        return &s.decision;
+    }
+    if (!cluster.contains(preemptor))
+        throw InvalidInput(bad_value("task", "#" + std::to_string(index(preemptor)),
+                                     "below " + std::to_string(cluster.task_slots())));
+    s.position.catch_up(s, cluster);
+    auto& shape = s.shape_for(cluster, preemptor);
+    shape.request.name_rank = s.task_rank.data();  // newcomers may have moved it
+    if (shape.must_fill || shape.marked.size() > s.leaves / 8) {
+        s.fill(cluster, shape);
+    } else {
+        for (const auto node : shape.marked) {
+            s.ask(cluster, shape, node);
+            shape.is_marked[index(node)] = 0;
+            s.replay(cluster, shape, s.leaves + index(node));
+        }
+        shape.marked.clear();
+    }
+    const auto winner = shape.winners[1];
+    if (winner == State::nobody || !shape.candidates[winner].found()) return nullptr;
+    const auto node = make_id<NodeId>(winner);
+    const struct Restore {
+        TaskId& at;
+        TaskId before;
+        ~Restore() { at = before; }
+    } restore{shape.request.task, shape.request.task};
+    shape.request.task = preemptor;
+    s.problem.read(cluster, shape.request, s.options.cost, node, &s.gangs);
+    detail::Answer answer{shape.candidates[winner], {}};
+    if (s.problem.has_many())
+        if (const auto many = shape.many.find(winner); many != shape.many.end()) answer.many = many->second;
+    s.problem.decide(answer, false, s.decision);
+    detail::require_placement(cluster, shape.request, s.decision, cluster.healthy_gpus(node), &s.gangs);
+    if (s.options.replace_victims) detail::replace_victims(cluster, preemptor, s.decision);
+    return &s.decision;
+}
+
+}  // namespace gpusched::preemption

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeProblem: one node as seen by one preemptor: potential victims as bits, and what the node offers without them.
+#pragma once
+
+#include "preemption/gang_table.hpp"
+#include "preemption/request.hpp"
+#include "preemption/victim_set.hpp"
+
+#include <gpusched/model/feasibility.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gpusched::preemption::detail {
+
+struct Victim {
+    TaskId task = none<TaskId>;
+    GpuMask gpus = 0;        ///< whole ones
+    bool claims = false;     ///< its resources are not lent ones only: whoever may not borrow gains them
+    std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = it may leave alone
+    std::int32_t share_milli = 0;
+    std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
+    std::int64_t priority = 0;
+    std::int64_t cost = 0;  ///< its own
+    GpuMask devices =
+        0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
+};
+
+/// Sums over a set of victims.
+struct Sums {
+    int count = 0;
+    std::int64_t priority = 0, max_priority = INT64_MIN, cost = 0;
+    PriorityWeight weight{};
+    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow, summed over budgets
+};
+
+/// A subgroup of a gang with more potential victims on the node than may leave it.
+template <class Set>
+struct TightSubgroup {
+    SubgroupId subgroup = none<SubgroupId>;
+    Set members{};             ///< on the node
+    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
+};
+
+/// A gang with more potential victims on the node than may leave it: when more of them leave, all of its running members do.
+template <class Set>
+struct Gang {
+    JobId job = none<JobId>;
+    Set members{};                             ///< on the node
+    std::int64_t surplus = 0;                  ///< that many of them may leave before the gang is broken
+    int first_subgroup = 0, end_subgroup = 0;  ///< in NodeProblem's tight subgroups
+    bool breakable = true;                     ///< all running members may be evicted, wherever they are
+    Sums elsewhere{};                          ///< of the members on other nodes
+    std::int64_t cost = 0;                     ///< of all running members
+};
+
+/// A disruption budget that victims of the node could break.
+template <class Set>
+struct TightBudget {
+    std::uint32_t budget = 0;
+    Set members{};             ///< on the node
+    std::int64_t allowed = 0;  ///< that many may leave
+    std::vector<std::pair<int, std::int64_t>>
+        elsewhere{};  ///< gangs, and how many of their other members are in it
+};
+
+/// What a preemptor lacks. For explanations.
+struct Shortage {
+    std::int64_t cpu_milli = 0, memory_mib = 0;
+    int gpus = 0;  ///< of the preemptor's GPUs, how many find none
+    bool locality = false;
+    Obstacle extras = Obstacle::none;          ///< a named resource, or devices
+    std::optional<Extras::Amount> resource{};  ///< the first named resource that is short, and by how much
+    Obstacle group = Obstacle::none;
+};
+
+/// @tparam Set VictimSet or ManyVictims
+template <class Set>
+class NodeProblem {
+  public:
+    using Argument = SetArgument<Set>;
+
+    /// Reads the node. With a VictimSet it allocates only where the preemptor has group constraints.
+    /// @param healthy GPUs that have not failed
+    /// @return false when there are more potential victims than the set can hold; nothing else may be asked then
+    [[nodiscard]] bool read(const Cluster& cluster, const Request& request, const CostFunction& cost,
+                            NodeId node, const GangTable* gangs, GpuMask healthy);
+
+    /// Forgets what it knows of the cluster; needed after a change of the cluster where the preemptor has groups.
+    void forget() noexcept { scratch_of_ = nullptr; }
+
+    [[nodiscard]] int size() const noexcept { return count_; }
+    [[nodiscard]] const Victim& victim(int i) const noexcept { return victims_[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] Set all() const { return first_victims<Set>(count_); }
+    [[nodiscard]] NodeId node() const noexcept { return node_; }
+
+    /// The best locality that the preemptor finds once the set has left, every other task staying on its own devices;
+    /// `infeasible` if it then does not fit. Never worse for a larger set. The set is closed.
+    [[nodiscard]] std::uint8_t locality(Argument leaving) const;
+    /// Of a closed set, and of the members elsewhere of the gangs that it breaks.
+    [[nodiscard]] Sums sums(Argument set) const;
+
+    /// Some set of victims is bound by gangs or by disruption budgets.
+    [[nodiscard]] bool is_bound() const noexcept { return gang_count_ > 0 || budget_count_ > 0; }
+    [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
+    /// Of one victim: whether it may leave depends on who else does.
+    [[nodiscard]] bool is_bound(int i) const noexcept {
+        return victim(i).gang >= 0 || std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
+                                                  [&](const auto& one) { return contains(one.members, i); });
+    }
+    /// The set with all members on the node of the gangs that it breaks.
+    [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
+    /// Does the closed set break only gangs that may be broken, and no budget that may not?
+    [[nodiscard]] bool allows(Argument set) const { return !is_bound() || allows_bound(set); }
+    /// Tasks that the closed set takes down beyond what disruption budgets allow.
+    [[nodiscard]] std::int64_t over_budget(Argument set) const;
+    /// The least sum of priorities that gangs could add by their members elsewhere, at most 0.
+    [[nodiscard]] std::int64_t least_priority_elsewhere() const noexcept {
+        std::int64_t sum = 0;
+        for (int g = 0; g < gang_count_; ++g)
+            sum += std::min<std::int64_t>(0, gangs_[static_cast<std::size_t>(g)].elsewhere.priority);
+        return sum;
+    }
+    /// Of victims in that order, those whose leaving would break a budget if all before them leave.
+    [[nodiscard]] Set beyond_budgets(const int* order, int count) const;
+    /// All potential victims, but of gangs that may not be broken only as many as may leave: those last in the order.
+    [[nodiscard]] Set all_that_may(const int* order, int count) const;
+    /// The closed set without the victim, and without as many other members of its gang as must stay with it: those that
+    /// `first` puts first.
+    template <class First>
+    [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
+    /// Members elsewhere of the gangs that the closed set breaks.
+    template <class Visit>
+    void for_each_elsewhere(Argument set, Visit&& visit) const;
+    /// Visits the budgets that the closed set breaks, and by how many tasks.
+    template <class Visit>
+    void for_each_broken_budget(Argument set, Visit&& visit) const;
+    /// What evicting it first would cost: the whole gang's work where it breaks its gang.
+    [[nodiscard]] std::int64_t first_cost(int i) const noexcept;
+    /// GPUs that could serve the preemptor once the set has left.
+    [[nodiscard]] GpuMask free_gpus(Argument leaving) const;
+    /// GPUs for the preemptor within the best locality; the set must be feasible.
+    [[nodiscard]] GpuMask choose_gpus(Argument leaving) const;
+    /// Does the first set come before the second, of the same size, by the sorted names of its tasks?
+    [[nodiscard]] bool names_before(Argument a, Argument b) const;
+    /// Are the two interchangeable for everything but cost and name?
+    [[nodiscard]] bool alike(int a, int b) const noexcept;
+    /// May the victim's leaving give the preemptor anything that it lacks?
+    [[nodiscard]] bool helps(int i) const noexcept;
+
+    /// Named resources and devices as well.
+    [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
+    /// CPU and memory suffice as it is, and where they are does not matter.
+    [[nodiscard]] bool only_gpus_lack() const noexcept {
+        return enough_without_ && !request_->cpu_local && !request_->grouped;
+    }
+    /// True where nothing but whole GPUs, CPU and memory decides, and a set frees the union of what its members hold.
+    [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }
+    [[nodiscard]] GpuMask idle() const noexcept { return idle_; }
+    /// GPUs that only victims keep from the preemptor.
+    [[nodiscard]] GpuMask contested() const noexcept { return contested_; }
+    /// GPUs that have not failed and whose memory could suffice.
+    [[nodiscard]] GpuMask usable() const noexcept { return usable_; }
+    [[nodiscard]] const std::uint8_t* table() const noexcept { return table_; }
+    [[nodiscard]] const HardwareMasks* hardware() const noexcept { return hardware_; }
+
+    /// What is missing even when the set has left.
+    [[nodiscard]] Shortage shortage(Argument leaving) const;
+
+  private:
+    /// What binds the victims together: gangs, and disruption budgets.
+    void bind(const CostFunction& cost);
+    void bind_gangs(const CostFunction& cost);
+    void bind_budgets();
+    [[nodiscard]] Set close(Argument set) const;
+    [[nodiscard]] bool breaks(Argument set, int gang) const {
+        const auto& one = gangs_[static_cast<std::size_t>(gang)];
+        return one.breakable && exceeds(set, one);
+    }
+    /// Visits the members of the gang that are bound together, and how many of them may leave: of its tight subgroups, then all.
+    template <class Visit>
+    void for_each_surplus(const Gang<Set>& gang, Visit&& visit) const {
+        for (int s = gang.first_subgroup; s < gang.end_subgroup; ++s) {
+            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            visit(one.members, one.surplus);
+        }
+        visit(gang.members, gang.surplus);
+    }
+    /// Are there more of the gang's members in the set than may leave?
+    [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
+        bool more = count_of(set & gang.members) > gang.surplus;
+        for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
+            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            more = count_of(set & one.members) > one.surplus;
+        }
+        return more;
+    }
+    void find_tight_subgroups(Gang<Set>& gang);
+    [[nodiscard]] bool breaks_as_it_may(Argument set) const;
+    // Out of the way of `allows`, which most clusters pass without.
+    [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
+        return breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0);
+    }
+    [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
+    [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
+    [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
+    [[nodiscard]] GpuMask free_devices(Argument leaving) const;
+    [[nodiscard]] std::optional<Extras::Amount> missing_resource(Argument leaving) const;
+    [[nodiscard]] Obstacle extras_obstacle(Argument leaving) const;
+
+    const Cluster* cluster_ = nullptr;
+    const Request* request_ = nullptr;
+    const HardwareMasks* hardware_ = nullptr;
+    const std::uint8_t* table_ = nullptr;
+    NodeId node_ = none<NodeId>;
+    int count_ = 0;
+    int gpu_count_ = 0;
+    int gang_count_ = 0, budget_count_ = 0;
+    const GangTable* table_of_gangs_ = nullptr;
+    std::vector<Gang<Set>> gangs_;  // the first `gang_count_`
+    std::vector<TightSubgroup<Set>> subgroups_;
+    std::vector<TightBudget<Set>> budgets_;  // the first `budget_count_`
+    bool only_gpus_ = false, enough_without_ = false;
+    bool has_low_ = false;  // some victim's priority is below 1
+    PerVictim<Set, Victim> victims_{};
+    // With all victims in place.
+    std::int64_t cpu_lendable_ = 0, cpu_firm_ = 0, memory_ = 0;
+    GpuMask idle_ = 0, contested_ = 0, usable_ = 0;
+    std::array<Set, max_gpus_per_node> holders_{};  // victims on each GPU
+    std::array<std::int32_t, max_gpus_per_node> lendable_{}, firm_{};
+    std::array<std::int64_t, max_gpus_per_node> gpu_memory_{};
+    const Extras* extras_ = nullptr;            // what the preemptor asks for beyond; nothing = no such
+    std::vector<std::int64_t> resources_;       // free of each that it asks for
+    GpuMask devices_ = 0;                       // healthy ones that nobody holds
+    mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
+    const Cluster* scratch_of_ = nullptr;
+};
+extern template class NodeProblem<VictimSet>;
+extern template class NodeProblem<ManyVictims>;
+
+}  // namespace gpusched::preemption::detail

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/placement_check.hpp"
+#include "preemption/gang_table.hpp"
+
+#include <gpusched/core/errors.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace gpusched::preemption::detail {
+
+/// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
+/// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
+/// @param first the number of its first core
+static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
+                               const Decision& decision, std::size_t numa, int first) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto& places = hardware.description.numa_nodes;
+    const auto list_of = [&](TaskId task) -> const auto& {
+        return inv.task_affinities[t.affinities[index(task)]].cores;
+    };
+    const auto each_holder = [&](const auto& visit) {
+        for (const auto task : cluster.tasks_on(decision.node)) {
+            const bool used = !t.standby[index(task)], claimed = !used || !cluster.may_borrow(task);
+            const auto gone = std::find(decision.victims.begin(), decision.victims.end(), task);
+            if (gone == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
+        }
+    };
+    std::int64_t left = 1000 * std::int64_t{places[numa].cores}, only_used = 0, only_claimed = 0;
+    for (int core = first; core < first + places[numa].cores; ++core) {
+        int uses = 0, claims = 0;
+        each_holder([&](TaskId task, bool used, bool claimed) {
+            const auto& list = list_of(task);
+            if (!list || std::find(list->begin(), list->end(), core) == list->end()) return;
+            uses += used;
+            claims += claimed;
+        });
+        left -= 1000 * std::max(uses, claims);
+        only_used += 1000 * std::max(0, uses - claims);
+        only_claimed += 1000 * std::max(0, claims - uses);
+    }
+    std::int64_t borrowed = 0, lent = 0;
+    each_holder([&](TaskId task, bool used, bool claimed) {
+        if (list_of(task)) return;
+        std::int64_t parts = 0, mine = -1;  // NUMA nodes it is spread over
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            const auto gpus = cluster.gpus_of(task) & ~cluster.devices(decision.node);
+            if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
+            if (i == numa) mine = parts;
+            ++parts;
+        }
+        if (mine < 0) return;
+        const auto cpu = t.cpu_milli[index(task)];
+        const auto amount = cpu / parts + (mine < cpu % parts ? 1 : 0);
+        if (used && claimed)
+            left -= amount;
+        else
+            (used ? borrowed : lent) += amount;
+    });
+    left -= std::max({std::int64_t{0}, borrowed - only_claimed, lent - only_used});
+    return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
+}
+
+/// Are the victims whole gangs or beyond `min_members`, their subgroups' too, none elsewhere but of whole gangs, no gang of the preemptors whole, and
+/// within the budgets?
+static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
+                              const GangTable* gangs) {
+    const auto& inv = cluster.inventory();
+    const auto& victims = decision.victims;  // ascending
+    const auto leaves = [&](TaskId task) { return std::binary_search(victims.begin(), victims.end(), task); };
+    for (auto at = victims.begin(); at != victims.end(); ++at) {
+        const auto victim = *at;
+        if (!is_potential_victim(cluster, request, victim)) return false;
+        const bool elsewhere = cluster.node_of(victim) != decision.node;
+        const auto job = inv.tasks.job[index(victim)];
+        if (job == none<JobId> || gangs == nullptr) {
+            if (elsewhere) return false;
+        } else if (std::none_of(victims.begin(), at,
+                                [&](TaskId other) { return inv.tasks.job[index(other)] == job; })) {
+            std::int64_t left = 0, gone = 0;
+            bool all_here = true;
+            gangs->for_each(job, [&](TaskId task) {
+                ++(leaves(task) ? gone : left);
+                all_here = all_here && (!leaves(task) || cluster.node_of(task) == decision.node);
+            });
+            const auto needed = inv.job_min_members[index(job)];
+            if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
+            for (const auto subgroup : inv.subgroups_of(job)) {
+                std::int64_t left_in = 0, gone_in = 0;
+                gangs->for_each(job, [&](TaskId task) {
+                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? gone_in : left_in);
+                });
+                if (left > 0 && gone_in > 0 && left_in < inv.subgroups[index(subgroup)].min_members)
+                    return false;
+            }
+            const bool whole = left == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
+            if (whole && (kept || (gone == 1 && !all_here))) return false;
+        }
+        for (const auto budget : inv.budgets_of(victim)) {
+            const auto holds = [&](TaskId task) {
+                const auto its = inv.budgets_of(task);
+                return std::find(its.begin(), its.end(), budget) != its.end();
+            };
+            if (std::any_of(victims.begin(), at, holds)) continue;  // it was counted
+            std::int64_t said = 0;
+            for (const auto& broken : decision.broken_budgets)
+                if (broken.budget == budget) said = broken.over;
+            const auto before = request.down == nullptr ? 0 : request.down[budget];
+            const auto allowed = std::max<std::int64_t>(0, inv.budgets[budget].allows() - before);
+            const auto over = std::count_if(at, victims.end(), holds) - allowed;
+            if (std::max<std::int64_t>(0, over) != said || (said > 0 && !request.break_budgets)) return false;
+        }
+    }
+    return true;
+}
+
+bool placement_holds(const Cluster& cluster, const Request& request, const Decision& decision,
+                     GpuMask healthy, const GangTable* gangs) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto node = decision.node;
+    const auto n = index(node);
+    const auto devices = decision.gpus & cluster.devices(node), whole = decision.gpus & ~devices;
+    if (gpu_count(whole) != request.gpus) return false;
+    if ((whole & ~healthy) != 0) return false;
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return false;
+    if (!victims_may_leave(cluster, request, decision, gangs)) return false;
+
+    const auto* const hardware =
+        inv.nodes.hardware[n] == NodeTable::no_hardware ? nullptr : &inv.hardware[inv.nodes.hardware[n]];
+    auto cpu = inv.nodes.cpu_milli[n], memory = inv.nodes.memory_mib[n];
+    auto cpu_claimed = cpu;
+    std::array<int, max_gpus_per_node> share{}, claimed{};
+    std::array<std::int64_t, max_gpus_per_node> gpu_memory{};
+    for (const auto task : cluster.tasks_on(node)) {
+        if (std::find(decision.victims.begin(), decision.victims.end(), task) != decision.victims.end())
+            continue;
+        const auto i = index(task);
+        memory -= t.memory_mib[i];
+        if (!t.standby[i]) cpu -= t.cpu_milli[i];
+        if (t.standby[i] || !cluster.may_borrow(task)) cpu_claimed -= t.cpu_milli[i];
+        for_each_gpu(cluster.gpus_of(task), [&](int g) {
+            const auto k = static_cast<std::size_t>(g);
+            if (!t.standby[i]) share[k] += t.gpu_share_milli[i];
+            if (t.standby[i] || !cluster.may_borrow(task)) claimed[k] += t.gpu_share_milli[i];
+            gpu_memory[k] += t.gpu_memory_mib[i];
+        });
+    }
+    if (memory < request.memory_mib || cpu < request.cpu_milli) return false;
+    if (!request.borrows && cpu_claimed < request.cpu_milli) return false;
+    bool good = true;
+    for_each_gpu(whole, [&](int g) {
+        const auto k = static_cast<std::size_t>(g);
+        const int room = whole_gpu_milli - request.share_milli;
+        good = good && share[k] <= room && (request.borrows || claimed[k] <= room);
+        const auto capacity = inv.nodes.gpu_memory_mib[n];
+        good = good && (capacity < 0 || capacity - gpu_memory[k] >= request.gpu_memory_mib);
+    });
+    if (!good) return false;
+    if (request.level) {
+        if (hardware == nullptr) return false;
+        const auto& places = *request.level == HardwareLevel::numa ? hardware->numa : hardware->socket;
+        if (std::none_of(places.begin(), places.end(), [&](GpuMask m) { return (whole & ~m) == 0; }))
+            return false;
+    }
+    if (request.cpu_local) {
+        if (hardware == nullptr) return false;
+        const auto& numa = hardware->description.numa_nodes;
+        std::int64_t local = 0;
+        for (std::size_t i = 0, first = 0; i < numa.size();
+             first += static_cast<std::size_t>(numa[i++].cores))
+            if ((numa[i].gpus & whole) != 0)
+                local += free_cores(cluster, *hardware, request, decision, i, static_cast<int>(first));
+        if (local < request.cpu_milli) return false;
+    }
+    if (request.extras != 0 || devices != 0) {
+        const auto& asked = inv.extras[request.extras];
+        auto held = inv.nodes.failed_gpus[n];
+        std::vector<std::int64_t> left;
+        for (const auto& [resource, amount] : asked.resources)
+            left.push_back(inv.node_resources[n * inv.resource_names.size() + resource] - amount);
+        for (const auto task : cluster.tasks_on(node)) {
+            if (std::find(decision.victims.begin(), decision.victims.end(), task) != decision.victims.end())
+                continue;
+            held |= cluster.gpus_of(task);
+            for (const auto& [resource, amount] : inv.extras[t.extras[index(task)]].resources)
+                for (std::size_t r = 0; r < left.size(); ++r)
+                    if (asked.resources[r].resource == resource) left[r] -= amount;
+        }
+        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, asked, node, devices) ||
+            std::any_of(left.begin(), left.end(), [](std::int64_t free) { return free < 0; }))
+            return false;
+    }
+    if (!request.grouped) return true;
+    Cluster after(cluster);
+    for (const auto victim : decision.victims) after.remove(victim);
+    return find_group_obstacle(after, request.task, node) == Obstacle::none;
+}
+
+void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
+                       GpuMask healthy, const GangTable* gangs) {
+    if (!placement_holds(cluster, request, decision, healthy, gangs))
+        throw InternalError("preemption: the placement of task " +
+                            gpusched::quoted(cluster.name(request.task)) + " on node " +
+                            gpusched::quoted(cluster.name(decision.node)) +
+                            " failed its last check; nobody is to be evicted for it. Unless a cost function "
+                            "changed the cluster, this is an error of gpusched: please report it");
+}
+
+}  // namespace gpusched::preemption::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/node_answer.hpp"
+#include "preemption/placement_check.hpp"
+#include "preemption/replace_victims.hpp"
+#include "preemption/spot_ranking.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/natural_order.hpp>
+#include <gpusched/preemption/preempt.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusched::preemption {
+namespace detail {
+
+// Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
+static auto importance(const NodeQuestion& node, const Answer& answer) {
+    // Kubernetes raises priorities, so that no victim more is an improvement.
+    constexpr auto raised = std::int64_t{1} << 31;
+    return std::tuple(answer.over_budget, answer.max_priority, answer.priority_sum + raised * answer.count,
+                      answer.count, -node.longest_running(answer));
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Options& options,
+                               const Context& context) {
+    validate(options);
+    Budget budget(context, options.time_limit);
+    const detail::Request request(cluster, task, options);
+    const auto& inv = cluster.inventory();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    Result result;
+
+    std::vector<bool> refused;
+    if (options.filter) {
+        refused.resize(cluster.node_slots());
+        for (const auto node : cluster.nodes())
+            refused[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+                                   !(*options.filter)(cluster, task, node);
+    }
+    const auto may_run = [&](NodeId node) {
+        return inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+               (refused.empty() || !refused[index(node)]);
+    };
+    const auto earlier = [&](NodeId a, NodeId b) {
+        return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
+    };
+
+    // Without evicting anybody.
+    NodeId best = none<NodeId>;
+    std::uint8_t closest = detail::infeasible;
+    for (const auto node : cluster.nodes()) {
+        if (!may_run(node)) continue;
+        ++result.stats.nodes_considered;
+        problem->read(cluster, request, options.cost, node);
+        auto found = problem->locality_now();
+        if (found == detail::infeasible) continue;
+        if (request.qos == Qos::none) found = 0;
+        const auto is_better = [&] {
+            if (best == none<NodeId> || found != closest) return found < closest;
+            if (request.spot) {
+                const auto mine = detail::spot_rank(cluster, request.borrows, node);
+                const auto other = detail::spot_rank(cluster, request.borrows, best);
+                if (mine != other) return mine > other;
+            }
+            return earlier(node, best);
+        };
+        if (is_better()) best = node, closest = found;
+    }
+    detail::Answer chosen;
+    if (best != none<NodeId>) {
+        problem->read(cluster, request, options.cost, best);
+        chosen.locality = problem->locality_now();
+        problem->decide(chosen, request.spot, result.decision.emplace());
+        detail::require_placement(cluster, request, *result.decision, cluster.healthy_gpus(best));
+        return result;
+    }
+    if (request.spot && request.borrows) return result;  // new spot tasks never preempt
+
+    detail::GangTable gangs;
+    if (inv.job_names.size() > 0) gangs.read(cluster);
+    const auto& policy = detail::traits_of(options.policy);
+    problem->watch(&budget);
+    std::int64_t asked = 0;
+    for (const auto node : cluster.nodes()) {
+        if (!may_run(node)) continue;
+        if (asked % 16 == 0) budget.report("preemption", asked, result.stats.nodes_considered);
+        if (asked++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
+        problem->read(cluster, request, options.cost, node, &gangs);
+        if (problem->size() == 0) continue;
+        auto candidate = problem->best(options);
+        if (!candidate.found()) continue;
+        ++result.stats.candidate_nodes;
+        if (chosen.found()) {
+            if (policy.nodes == detail::NodeChoice::least_important) {
+                const auto now = detail::importance(*problem, candidate);
+                problem->read(cluster, request, options.cost, best, &gangs);
+                const auto before = detail::importance(*problem, chosen);
+                if (now > before || (now == before && !earlier(node, best))) continue;
+            } else if (policy.nodes == detail::NodeChoice::first) {
+                if (candidate.over_budget >= chosen.over_budget) continue;
+            } else {
+                const int order = detail::compare(candidate, chosen, policy.objective, true);
+                if (order > 0 || (order == 0 && !earlier(node, best))) continue;
+            }
+        }
+        best = node;
+        chosen = std::move(candidate);
+        if (policy.nodes == detail::NodeChoice::first && chosen.over_budget == 0) break;
+    }
+    result.stats.sets_checked = problem->steps();
+    result.stop_reason = budget.reason();
+    result.proven = problem->proven() && result.stop_reason == StopReason::completed;
+    if (!chosen.found()) return result;
+    problem->read(cluster, request, options.cost, best, &gangs);
+    Decision decision;
+    problem->decide(chosen, request.spot, decision);
+    detail::require_placement(cluster, request, decision, cluster.healthy_gpus(best), &gangs);
+    if (options.replace_victims) detail::replace_victims(cluster, task, decision);
+    result.decision = std::move(decision);
+    return result;
+}
+
+GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
+                                                const MinimalSetsOptions& looked_at, const Context& context) {
+    const Options options{.policy = looked_at.policy,
+                          .qos = looked_at.qos,
+                          .break_budgets = looked_at.break_budgets,
+                          .search_limit = looked_at.search_limit,
+                          .time_limit = looked_at.time_limit};
+    validate(options);
+    Budget budget(context, options.time_limit);
+    const detail::Request request(cluster, task, options);
+    if (!cluster.contains(node))
+        throw InvalidInput(bad_value("node", "#" + std::to_string(index(node)),
+                                     "below " + std::to_string(cluster.node_slots())));
+    MinimalSets result;
+    const auto& inv = cluster.inventory();
+    if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
+    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    detail::GangTable gangs;
+    if (inv.job_names.size() > 0) gangs.read(cluster);
+    problem->read(cluster, request, options.cost, node, &gangs);
+    if (request.spot && request.borrows) {
+        if (problem->locality_now() != detail::infeasible) result.sets.emplace_back();
+    } else {
+        budget.report("minimal victim sets", 0, 1);
+        problem->watch(&budget);
+        problem->minimal_sets(result.sets);
+    }
+    result.proven = problem->proven();
+    result.stop_reason = budget.reason();
+    return result;
+}
+
+GPUSCHED_EXPORT Plan to_plan(const Decision& decision, TaskId task) {
+    Plan plan;
+    plan.evictions = decision.victims;
+    plan.placements.push_back({task, decision.node, decision.gpus});
+    plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
+    plan.vacated_nodes = decision.vacated_nodes;
+    return plan;
+}
+
+}  // namespace gpusched::preemption

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preemption/search.hpp"
+#include "preemption/node_bind.hpp"
+#include "preemption/search_linear.hpp"
+
+#include <gpusched/core/budget.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <tuple>
+#include <type_traits>
+
+namespace gpusched::preemption::detail {
+
+int compare(const Candidate& a, const Candidate& b, Objective objective, bool across) noexcept {
+    const auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
+    const auto fewer = order(a.count, b.count);
+    const auto lower = order(a.max_priority, b.max_priority);
+    const auto cheaper = order(a.cost, b.cost);
+    const auto first_of = [](std::initializer_list<int> keys) {
+        for (const int key : keys)
+            if (key != 0) return key;
+        return 0;
+    };
+    if (a.over_budget != b.over_budget) return a.over_budget < b.over_budget ? -1 : 1;
+    if (objective == Objective::cost) return first_of({cheaper, fewer, lower});
+    const auto higher = order(b.score, a.score);
+    if (objective == Objective::fewest && !across) return first_of({fewer, higher, lower, cheaper});
+    return first_of({higher, fewer, lower, cheaper});
+}
+
+template <class Set>
+Choice<Set> Search<Set>::make(const Node& node, const Request& request, Argument victims,
+                              std::uint8_t locality) {
+    const auto sums = node.sums(victims);
+    return {{locality, sums.count, request.score_of(sums.priority, sums.weight, locality), sums.priority,
+             sums.max_priority, sums.cost, sums.over_budget},
+            victims};
+}
+
+template <class Set>
+void Search<Set>::offer(Argument set, std::uint8_t locality) {
+    const auto candidate = make(*node_, *request_, set, locality);
+    if (best_.found()) {
+        const int order = compare(candidate, best_, objective_);
+        if (order > 0 || (order == 0 && !node_->names_before(set, best_.victims))) return;
+    }
+    best_ = candidate;
+}
+
+// One more step, or none is left.
+template <class Set>
+bool Search<Set>::out_of_steps() {
+    if (budget_ != nullptr && steps_ % 256 == 255 && budget_->exhausted()) limit_ = steps_;
+    if (steps_ >= limit_) {
+        proven_ = false;
+        return true;
+    }
+    ++steps_;
+    return false;
+}
+
+// All sets of a few victims on whole GPUs, each from the one without its lowest member. `Ordinary`: priorities are
+// 1 .. 100,000 and count for something, so that within a locality a lower sum is a higher score, without asking for it.
+template <class Set>
+template <bool Ordinary>
+Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
+    std::array<GpuMask, std::size_t{1} << most_scanned> freed;
+    std::array<std::int64_t, std::size_t{1} << most_scanned> priority;
+    struct One {
+        GpuMask gpus;
+        int which;
+        std::int64_t priority;
+    };
+    std::array<One, most_scanned> ones;
+    std::size_t size = 0;
+    const bool enough = node.enough_cpu_and_memory(Set{});
+    for (int i = 0; i < node.size(); ++i) {
+        const auto& v = node.victim(i);
+        const auto here = static_cast<GpuMask>(v.gpus & node.contested());
+        // Who frees nothing is worth it only where a negative priority raises the score.
+        if (here == 0 && enough && (!request.paper || objective != Objective::score || v.priority >= 0))
+            continue;
+        ones[size++] = {here, i, v.priority};
+    }
+    const auto spread = [&](std::uint32_t set) {
+        Set victims{};
+        for (; set != 0; set &= set - 1)
+            insert(victims, ones[static_cast<std::size_t>(std::countr_zero(set))].which);
+        return victims;
+    };
+    const auto before = [&](const Choice<Set>& a, const Choice<Set>& b) {
+        const int order = compare(a, b, objective);
+        return order < 0 || (order == 0 && node.names_before(a.victims, b.victims));
+    };
+    const auto* const table = node.table();
+    std::array<Choice<Set>, 3> best{};  // by locality
+    std::array<std::int64_t, 3> least{INT64_MAX, INT64_MAX, INT64_MAX};
+    int fewest = most_scanned + 1;
+    freed[0] = node.idle();
+    priority[0] = 0;
+    const auto end = std::uint32_t{1} << size;
+    steps_ += end - 1;
+    for (std::uint32_t set = 1; set < end; ++set) {
+        const auto low = static_cast<std::size_t>(std::countr_zero(set));
+        const auto others = set & (set - 1);
+        freed[set] = static_cast<GpuMask>(freed[others] | ones[low].gpus);
+        priority[set] = priority[others] + ones[low].priority;
+        const auto locality =
+            table != nullptr ? table[freed[set]] : request.locality(node.hardware(), freed[set]);
+        if (locality == infeasible) continue;
+        const int count = objective == Objective::fewest ? bits_of(set) : fewest;
+        if (count > fewest) continue;
+        if constexpr (Ordinary) {
+            if (count == fewest && priority[set] > least[locality]) continue;
+        }
+        if (!enough && !node.enough_cpu_and_memory(spread(set))) continue;
+        if (count < fewest) {
+            fewest = count;
+            best = {};
+            least.fill(INT64_MAX);
+        }
+        const auto candidate = make(node, request, spread(set), locality);
+        auto& known = best[locality];
+        if (known.found() && !(Ordinary && priority[set] < least[locality]) && !before(candidate, known))
+            continue;
+        known = candidate;
+        least[locality] = priority[set];
+    }
+    auto winner = best[0];
+    for (const auto& other : {best[1], best[2]})
+        if (other.found() && (!winner.found() || before(other, winner))) winner = other;
+    return winner;
+}
+
+template <class Set>
+Choice<Set> Search<Set>::best(const Node& node, const Request& request, Objective objective) {
+    if constexpr (std::is_same_v<Set, VictimSet>) {
+        if (node.only_gpus() && node.size() <= most_scanned && !node.is_bound()) {
+            bool ordinary = objective != Objective::cost && request.alpha >= 0.001;
+            for (int i = 0; i < node.size(); ++i)
+                ordinary = ordinary && node.victim(i).priority >= 1 && node.victim(i).priority <= 100'000;
+            return ordinary ? scan<true>(node, request, objective) : scan<false>(node, request, objective);
+        }
+    }
+    prepare(node, request, objective);
+    if (size_ > 0 && node.locality(reach(Set{}, rest_[0])) != infeasible)
+        descend(0, Set{}, false, request.fraction ? node.usable() : node.contested());
+    return best_;
+}
+
+template <class Set>
+void Search<Set>::start(const Node& node, const Request& request, Objective objective) {
+    node_ = &node;
+    request_ = &request;
+    objective_ = objective;
+    best_ = {};
+    limit_ = steps_ + request.search_limit;
+    prunes_ = request.gpus > 0 && node.only_gpus_lack() && !node.has_gangs();
+    size_ = 0;
+    clear(staying_);
+    make_places(order_, node.size() + 1);
+    make_places(sorted_, node.size() + 1);
+}
+
+// Does the victim have to free something to be worth evicting? Else its negative priority alone raises the score.
+template <class Set>
+bool Search<Set>::must_earn(int i) const noexcept {
+    const auto& v = node_->victim(i);
+    return !request_->paper || objective_ != Objective::score || (v.priority >= 0 && v.gang < 0);
+}
+
+template <class Set>
+void Search<Set>::prepare(const Node& node, const Request& request, Objective objective) {
+    start(node, request, objective);
+    make_places(as_previous_, node.size() + 1);
+    make_places(rest_, node.size() + 1);
+    make_places(gain_, node.size() + 1);
+    most_gpus_ = 0;
+    for (int i = 0; i < node.size(); ++i) {
+        if (must_earn(i) && !node.helps(i)) continue;
+        if (node.is_bound() && !node.allows(node.closed(only<Set>(i)))) continue;
+        order_[static_cast<std::size_t>(size_++)] = i;
+        most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
+    }
+    // Straight on there is a set that helps: the limit never strikes before that.
+    limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
+    // Who is dear is decided on first, and excluded first; alike ones stand side by side, the dearer ones first, so
+    // that taking one of them means taking all that follow.
+    const auto dear = [&](int i) {
+        const auto& v = node.victim(i);
+        return objective == Objective::cost ? node.first_cost(i) : v.priority;
+    };
+    // Whom gangs and budgets bind is decided on before: who of the others may leave does not depend on them.
+    std::sort(order_.begin(), order_.begin() + size_, [&](int a, int b) {
+        const auto& v = node.victim(a);
+        const auto& w = node.victim(b);
+        if (node.is_bound() && node.is_bound(a) != node.is_bound(b)) return node.is_bound(a);
+        if (dear(a) != dear(b)) return dear(a) > dear(b);
+        return std::tuple(gpu_count(w.gpus), v.cpu_milli, v.memory_mib, v.task) <
+               std::tuple(gpu_count(v.gpus), w.cpu_milli, w.memory_mib, w.task);
+    });
+    auto& sorted = sorted_;
+    int filled = 0;
+    Set done{};
+    for (int i = 0; i < size_; ++i) {
+        const int first = order_[static_cast<std::size_t>(i)];
+        if (contains(done, first)) continue;
+        const int begin = filled;
+        for (int j = i; j < size_; ++j) {
+            const int other = order_[static_cast<std::size_t>(j)];
+            if (contains(done, other) || (other != first && !node.alike(first, other))) continue;
+            sorted[static_cast<std::size_t>(filled++)] = other;
+            insert(done, other);
+        }
+        std::sort(sorted.begin() + begin, sorted.begin() + filled, [&](int a, int b) {
+            if (node.victim(a).cost != node.victim(b).cost) return node.victim(a).cost > node.victim(b).cost;
+            return node.names_before(only<Set>(b), only<Set>(a));
+        });
+        for (int j = begin; j < filled; ++j) as_previous_[static_cast<std::size_t>(j)] = j > begin;
+    }
+    std::swap(order_, sorted_);
+    clear(rest_[static_cast<std::size_t>(size_)]);
+    gain_[static_cast<std::size_t>(size_)] = 0;
+    for (int i = size_; i-- > 0;) {
+        const auto at = static_cast<std::size_t>(i);
+        rest_[at] = with(rest_[at + 1], order_[at]);
+        gain_[at] =
+            gain_[at + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
+    }
+    if (request.paper && node.has_gangs()) {
+        // Whoever has been decided on may still have to leave, with members elsewhere.
+        const auto most = gain_[0] + node.least_priority_elsewhere();
+        std::fill(gain_.begin(), gain_.begin() + size_ + 1, most);
+    }
+}
+
+// Can no set that contains the closed `chosen` and takes the rest from position `at` on be better than the best so far?
+template <class Set>
+bool Search<Set>::hopeless(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
+    if (!best_.found()) return false;
+    Candidate bound;  // at least as good as all of them
+    const auto sums = node_->sums(chosen);
+    bound.over_budget = sums.over_budget;
+    bound.locality = reachable;
+    bound.count = sums.count;
+    if (here == infeasible) {
+        int more = 1;
+        if (!request_->fraction && most_gpus_ > 0) {
+            const int missing = request_->gpus - gpu_count(node_->free_gpus(chosen));
+            more = std::max(1, (missing + most_gpus_ - 1) / most_gpus_);
+        }
+        bound.count += more;
+    }
+    bound.priority_sum = sums.priority + gain_[static_cast<std::size_t>(at)];
+    bound.score = request_->score_of(bound.priority_sum, sums.weight, reachable);
+    bound.max_priority = sums.max_priority;
+    bound.cost = sums.cost;
+    return compare(bound, best_, objective_) > 0;
+}
+
+// All who may leave with the chosen ones, as far as each of them alone tells.
+template <class Set>
+Set Search<Set>::reach(Argument chosen, Argument rest) const {
+    if (!node_->is_bound()) return chosen | rest;
+    auto all = chosen;
+    for_each_victim(rest, [&](int i) {
+        const auto with_it = node_->closed(with<Set>(chosen, i));
+        if (node_->allows(with_it) && is_empty(with_it & staying_)) all = all | with_it;
+    });
+    return node_->closed(all);
+}
+
+// `open`: where only GPUs lack, a set is not the best when somebody in it frees nothing. A whole GPU is freed by all its
+// victims together, so these are the GPUs of which no victim stays; a fraction needs but one, so they are those that all of
+// the chosen hold.
+template <class Set>
+GpuMask Search<Set>::open_without(int staying, GpuMask open) const noexcept {
+    return request_->fraction ? open : static_cast<GpuMask>(open & ~node_->victim(staying).gpus);
+}
+template <class Set>
+GpuMask Search<Set>::open_with(int leaving, GpuMask open) const noexcept {
+    if (!request_->fraction || !must_earn(leaving)) return open;
+    return static_cast<GpuMask>(open & node_->victim(leaving).gpus);
+}
+template <class Set>
+bool Search<Set>::all_earn(Argument chosen, GpuMask open) const {
+    if (!prunes_ || request_->fraction) return true;
+    bool yes = true;
+    for_each_victim(chosen,
+                    [&](int i) { yes = yes && (!must_earn(i) || (node_->victim(i).gpus & open) != 0); });
+    return yes;
+}
+template <class Set>
+bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
+    if (!prunes_ || !request_->fraction) return node_->locality(leaving) != infeasible;
+    const auto free = static_cast<GpuMask>(node_->free_gpus(leaving) & open);
+    return request_->locality(node_->hardware(), free) != infeasible;
+}
+
+template <class Set>
+void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
+    if (out_of_steps()) return;
+    const auto i = static_cast<std::size_t>(at);
+    Set with_gangs{};
+    if (node_->has_gangs()) with_gangs = node_->closed(chosen);
+    const auto& leaving = node_->has_gangs() ? with_gangs : chosen;
+    // What holds of gangs and budgets for a set holds for all that contain it.
+    if (node_->is_bound() && (!is_empty(leaving & staying_) || !node_->allows(leaving))) return;
+    const auto here = node_->locality(leaving);
+    if (here != infeasible && !is_empty(chosen)) {
+        offer(leaving, here);
+        // More victims can only help the score, and only by a better locality or a negative priority.
+        if (objective_ != Objective::score) return;
+        if (gain_[i] == 0 && here == node_->locality(reach(chosen, rest_[i]))) return;
+    }
+    if (at == size_) return;
+    const auto reachable = node_->locality(reach(chosen, rest_[i]));
+    if (reachable == infeasible) return;
+    if (hopeless(at, leaving, here, reachable)) return;
+    const int next = order_[i];
+    const bool forced = as_previous_[i] && previous_chosen;
+    if (!forced) {
+        const auto left = open_without(next, open);
+        if (node_->has_gangs()) insert(staying_, next);
+        if (all_earn(chosen, left) && can_reach(reach(chosen, rest_[i + 1]), left))
+            descend(at + 1, chosen, false, left);
+        if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
+    }
+    if (prunes_ && must_earn(next) && (node_->victim(next).gpus & open) == 0) return;
+    const auto left = open_with(next, open);
+    if (left == open || can_reach(reach(chosen, rest_[i]), left))
+        descend(at + 1, with<Set>(chosen, next), true, left);
+}
+
+template <class Set>
+Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objective objective) {
+    start(node, request, objective);
+    if (node.size() == 0 || node.locality(node.all()) == infeasible) return best_;
+    const auto fewest_found = [&](int size) {
+        if (!best_.found() || objective != Objective::fewest) return false;
+        // Members of gangs elsewhere count, too, and a larger set may break fewer budgets.
+        return !node.is_bound() || (best_.over_budget == 0 && size >= best_.count);
+    };
+    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(size_++)] = i;
+    order_by_task();
+    auto& member = sorted_;  // positions in the order, ascending
+    for (int size = 1; size <= size_; ++size) {
+        for (int k = 0; k < size; ++k) member[static_cast<std::size_t>(k)] = k;
+        for (;;) {
+            if (out_of_steps()) return best_;
+            Set set{};
+            for (int k = 0; k < size; ++k)
+                insert(set, order_[static_cast<std::size_t>(member[static_cast<std::size_t>(k)])]);
+            if (const auto leaving = node.closed(set); node.allows(leaving))
+                if (const auto found = node.locality(leaving); found != infeasible) offer(leaving, found);
+            // The next set: the first member that can goes one further, those before it start again.
+            std::size_t k = 0;
+            const auto last = static_cast<std::size_t>(size) - 1;
+            for (; k < last && member[k] + 1 == member[k + 1]; ++k) member[k] = static_cast<int>(k);
+            if (k == last && member[k] + 1 == size_) break;
+            ++member[k];
+        }
+        if (fewest_found(size)) break;
+    }
+    return best_;
+}
+
+template <class Set>
+void Search<Set>::order_by_task() {
+    std::sort(order_.begin(), order_.begin() + size_,
+              [&](int a, int b) { return node_->victim(a).task < node_->victim(b).task; });
+}
+
+template <class Set>
+void Search<Set>::minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets) {
+    sets.clear();
+    if (node.locality(Set{}) != infeasible) {
+        sets.push_back(Set{});
+        return;
+    }
+    const auto found = best(node, request, Objective::fewest);
+    if (!found.found()) return;
+    // With the size known, all sets of that size: a search without symmetry, cut where the rest cannot help.
+    start(node, request, Objective::fewest);
+    make_places(rest_, node.size() + 1);
+    for (int i = 0; i < node.size(); ++i)
+        if (node.helps(i)) order_[static_cast<std::size_t>(size_++)] = i;
+    order_by_task();
+    clear(rest_[static_cast<std::size_t>(size_)]);
+    for (int i = size_; i-- > 0;) {
+        const auto at = static_cast<std::size_t>(i);
+        rest_[at] = with(rest_[at + 1], order_[at]);
+    }
+    if (node.is_bound()) return list_closed(0, Set{}, found, sets);
+    list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
+}
+
+template <class Set>
+void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std::vector<Set>& sets) {
+    if (out_of_steps()) return;
+    const auto leaving = node_->closed(chosen);
+    if (!is_empty(leaving & staying_) || !node_->allows(leaving)) return;
+    const auto sums = node_->sums(leaving);
+    if (sums.count > as.count || sums.over_budget > as.over_budget) return;
+    if (sums.count == as.count) {
+        // As few as possible: whoever is not chosen yet is not among them, but for gangs.
+        if (sums.over_budget != as.over_budget || node_->locality(leaving) == infeasible) return;
+        if (static_cast<std::int64_t>(sets.size() + 1) * as.count <= request_->search_limit)
+            sets.push_back(leaving);
+        else
+            limit_ = steps_, proven_ = false;
+        return;
+    }
+    if (at == size_ || node_->locality(reach(chosen, rest_[static_cast<std::size_t>(at)])) == infeasible)
+        return;
+    const int next = order_[static_cast<std::size_t>(at)];
+    list_closed(at + 1, with<Set>(chosen, next), as, sets);
+    const auto before = staying_;
+    insert(staying_, next);
+    list_closed(at + 1, chosen, as, sets);
+    staying_ = before;
+}
+
+template <class Set>
+void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vector<Set>& sets) {
+    if (out_of_steps()) return;
+    if (left == 0) {
+        if (node_->locality(chosen) == infeasible) return;
+        if (static_cast<std::int64_t>(sets.size() + 1) * count_of(chosen) <= request_->search_limit)
+            sets.push_back(chosen);
+        else
+            limit_ = steps_, proven_ = false;
+        return;
+    }
+    if (size_ - at < left) return;
+    const auto i = static_cast<std::size_t>(at);
+    if (!can_reach(chosen | rest_[i], open)) return;
+    const int next = order_[i];
+    if (!prunes_ || (node_->victim(next).gpus & open) != 0)
+        list(at + 1, with<Set>(chosen, next), left - 1, open_with(next, open), sets);
+    const auto without = open_without(next, open);
+    if (all_earn(chosen, without)) list(at + 1, chosen, left, without, sets);
+}
+
+template class Search<VictimSet>;
+template class Search<ManyVictims>;
+
+}  // namespace gpusched::preemption::detail

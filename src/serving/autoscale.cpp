@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pool sizes and the policies that change them.
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/autoscale.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <utility>
+
+namespace gpusched::serving {
+
+namespace detail {
+
+/// Probability that one who comes must wait for c servers under a load of a < c (Erlang's C).
+static double erlang_c(int servers, double load) {
+    double blocked = 1;
+    for (int k = 1; k <= servers; ++k) blocked = load * blocked / (k + load * blocked);
+    return blocked / (1 - load / servers * (1 - blocked));
+}
+
+/// Of a standard normal, the value that is exceeded with this probability (at most 1/2): Abramowitz and Stegun 26.2.23, to 4.5e-4.
+static double normal_quantile(double exceeded) {
+    const double t = std::sqrt(-2 * std::log(exceeded));
+    return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) /
+                   (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
+}
+
+/// How much of the requests may be late, by the plan: a fifth of what the percentile allows.
+static double planned_late(const AutoscaleOptions& o) { return (1 - o.percent / 100) / 5; }
+
+/// The largest batch whose step is within the target.
+static double target_batch(const AutoscaleOptions& o) {
+    const auto& t = o.times;
+    const double most = t.max_batch;
+    if (!(t.step_s_per_request > 0)) return t.step_base_s <= o.tpot_s ? most : 0;
+    return std::clamp((o.tpot_s - t.step_base_s) / t.step_s_per_request, 0.0, most);
+}
+
+/// The smallest number from 1 to `most` for which `enough` holds, which must hold from some number on; `most` where it never does.
+template <class F>
+int smallest(int most, F&& enough) {
+    int high = 1;
+    while (high < most && !enough(high)) high = std::min(most, 2 * high);
+    int low = high / 2;  // not enough, or 0
+    while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        (enough(middle) ? high : low) = middle;
+    }
+    return high;
+}
+
+static int prefill_replicas(std::span<const Arrival> sample, double rate, const AutoscaleOptions& o,
+                            double variation) {
+    double sum = 0, squares = 0;
+    std::size_t always_late = 0;
+    std::vector<double> slack;  // seconds that each request may wait
+    for (const auto& r : sample) {
+        const double s = o.times.prefill_base_s + o.times.prefill_s_per_token * r.input;
+        sum += s;
+        squares += s * s;
+        if (s > o.ttft_s)
+            ++always_late;
+        else
+            slack.push_back(o.ttft_s - s);
+    }
+    const auto n = static_cast<double>(sample.size());
+    const double mean = sum / n, load = rate * mean;
+    if (!(load > 0)) return 1;
+    const double service_variation = std::max(0.0, squares / n / (mean * mean) - 1);
+    // Requests that are late by themselves leave less room for others, but some always: nobody else should pay for them.
+    const double planned = planned_late(o);
+    const double allowed = std::max(planned - static_cast<double>(always_late) / n, planned / 5);
+    return smallest(o.max_replicas, [&](int servers) {
+        if (load >= servers) return false;
+        const double waits = erlang_c(servers, load);
+        const double decay = (servers - load) / (mean * (variation + service_variation) / 2);
+        double late = 0;
+        for (const double s : slack) late += waits * std::exp(-decay * s);
+        return late / n <= allowed;
+    });
+}
+
+static int decode_replicas(std::span<const Arrival> sample, double rate, const AutoscaleOptions& o,
+                           double variation) {
+    double tokens = 0;
+    for (const auto& r : sample) tokens += r.output - 1;
+    const double all = rate * tokens / static_cast<double>(sample.size());
+    if (!(all > 0)) return 1;
+    const double most = target_batch(o), z = normal_quantile(planned_late(o));
+    return smallest(o.max_replicas, [&](int replicas) {
+        const double x = all / replicas;
+        if (x * o.times.step_s_per_request >= 1) return false;
+        const double batch = x * o.times.step_base_s / (1 - x * o.times.step_s_per_request);
+        // The requests of all replicas vary together, because each goes where the fewest are.
+        const double spread = std::sqrt(batch * replicas * std::max(1.0, variation)) / replicas;
+        return batch + z * spread <= most;
+    });
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT PoolSizes pool_sizes(std::span<const Arrival> sample, double rate,
+                                     const AutoscaleOptions& options, double variation) {
+    validate(options);
+    Problems problems;
+    check_range(problems, "rate", rate, 0.0, 1e9);
+    check_range(problems, "variation", variation, 0.0, 1000.0);
+    if (sample.empty()) problems.add("sample: no requests; expected at least one");
+    for (const auto& r : sample)
+        if (r.input < 1 || r.output < 1) {
+            problems.add("sample: expected at least one token of prompt and answer in each request");
+            break;
+        }
+    problems.throw_if_any();
+    return {detail::prefill_replicas(sample, rate, options, variation),
+            detail::decode_replicas(sample, rate, options, variation)};
+}
+
+GPUSCHED_EXPORT ReplicaTimes replica_times(const LanguageModel& model, std::span<const GpuType> gpus,
+                                           const Deployment& prefill, const Deployment& decode,
+                                           const RequestShape& shape, int longest_input,
+                                           const EstimateOptions& options) {
+    Problems problems;
+    if (longest_input < 2)
+        problems.add(bad_value("longest_input", std::to_string(longest_input), "at least 2"));
+    for (const auto& [name, d] : {std::pair("prefill", &prefill), std::pair("decode", &decode)})
+        if (d->stages.size() != 1)
+            problems.add(bad_value(name, gpusched::quoted(d->name), "a deployment of one stage"));
+    check_fields(problems, shape);
+    problems.throw_if_any();
+    const auto needs_room = [](const ThroughputEstimate& e, const Deployment& d) {
+        if (!(e.batch >= 1))
+            throw InvalidInput("deployment " + gpusched::quoted(d.name) + ": does not hold one such request");
+        return e;
+    };
+    const auto prompt = [&](int tokens) {
+        return needs_room(estimate_throughput(model, gpus, prefill, {tokens, 1}, options), prefill)
+            .first_token_s;
+    };
+    const auto all = needs_room(estimate_throughput(model, gpus, decode, shape, options), decode);
+    auto alone = options;
+    alone.max_batch = 1;
+    const auto one = estimate_throughput(model, gpus, decode, shape, alone);
+
+    ReplicaTimes t;
+    const double shortest_s = prompt(1);
+    t.prefill_s_per_token = (prompt(longest_input) - shortest_s) / (longest_input - 1);
+    t.prefill_base_s = std::max(0.0, shortest_s - t.prefill_s_per_token);
+    t.max_batch = static_cast<int>(all.batch);
+    t.step_s_per_request = t.max_batch > 1 ? std::max(0.0, (all.step_s - one.step_s) / (t.max_batch - 1)) : 0;
+    t.step_base_s = one.step_s - t.step_s_per_request;
+    t.prefill_gpus = prefill.stages.front().degree;
+    t.decode_gpus = decode.stages.front().degree;
+    // The KV cache of a prompt goes over the slower of both networks, from all GPUs of the group at once.
+    const auto rate = [&](const Deployment& d) {
+        const auto& gpu = gpus[static_cast<std::size_t>(d.stages.front().gpu)];
+        return gpu.network_gb_s * 1e9 * options.efficiency.network * d.stages.front().degree;
+    };
+    const double bytes_s = std::min(rate(prefill), rate(decode));
+    t.transfer_s_per_token = bytes_s > 0 ? model.kv_bytes_per_layer() * model.layers / bytes_s : 0;
+    return t;
+}
+
+GPUSCHED_EXPORT void validate(const AutoscaleOptions& o) {
+    Problems problems;
+    check_fields(problems, o);
+    check_fields(problems, o.times);
+    check_fields(problems, o.start);
+    problems.throw_if_any();
+    if (const double least = o.times.prefill_base_s + o.times.prefill_s_per_token; !(least < o.ttft_s))
+        problems.add(bad_value("ttft_s", number_text(o.ttft_s),
+                               "more than " + number_text(least) +
+                                   " s, what an idle replica takes for a prompt of one token"));
+    if (detail::target_batch(o) < 1)
+        problems.add(bad_value("tpot_s", number_text(o.tpot_s),
+                               "at least " + number_text(o.times.step_base_s + o.times.step_s_per_request) +
+                                   " s, the decode step of a single request"));
+    problems.throw_if_any();
+}
+
+GPUSCHED_EXPORT Autoscaler::Autoscaler(AutoscaleOptions options) : options_(std::move(options)) {
+    validate(options_);
+}
+
+GPUSCHED_EXPORT PoolSizes Autoscaler::step(const PoolWindow& window) {
+    Problems problems;
+    if (!std::isfinite(window.time_s) || !(window.time_s > time_s_))
+        problems.add(bad_value("time_s", number_text(window.time_s), "later than the last window"));
+    check_range(problems, "seconds", window.seconds, 1e-6, 1e6);
+    check_range(problems, "prefill_busy", window.prefill_busy, 0.0, 1e9);
+    check_range(problems, "decode_requests", window.decode_requests, 0.0, 1e12);
+    check_range(problems, "tokens_per_s", window.tokens_per_s, 0.0, 1e15);
+    for (const auto& [name, sizes] :
+         {std::pair("ready", &window.ready), std::pair("starting", &window.starting)})
+        check_fields(problems, *sizes, name);
+    for (const auto& r : window.arrived)
+        if (r.input < 1 || r.output < 1 || !std::isfinite(r.time_s)) {
+            problems.add(
+                "arrived: expected a time, and at least one token of prompt and answer in each request");
+            break;
+        }
+    problems.throw_if_any();
+
+    PoolSizes wanted = options_.start;
+    if (options_.policy == AutoscalePolicy::forecast) wanted = by_forecast(window);
+    if (options_.policy == AutoscalePolicy::utilization) wanted = by_utilization(window);
+    if (options_.policy == AutoscalePolicy::token_rate) wanted = by_token_rate(window);
+    time_s_ = window.time_s;
+    wanted.prefill = std::clamp(wanted.prefill, 1, options_.max_replicas);
+    wanted.decode = std::clamp(wanted.decode, 1, options_.max_replicas);
+    if (options_.policy == AutoscalePolicy::fixed) return wanted;
+    // The most that was wanted lately: replicas come at once, and go late.
+    wanted_.push_back({window.time_s, wanted});
+    while (wanted_.front().time_s < window.time_s - options_.hold_s) wanted_.pop_front();
+    for (const auto& w : wanted_) {
+        wanted.prefill = std::max(wanted.prefill, w.sizes.prefill);
+        wanted.decode = std::max(wanted.decode, w.sizes.decode);
+    }
+    return wanted;
+}
+
+/// Of the expected curve, by straight lines between its points.
+GPUSCHED_EXPORT double Autoscaler::expected(double time_s) const {
+    const auto n = options_.expected_per_s.size();
+    double at = std::fmod(time_s, 86400.0) / 86400 * static_cast<double>(n);
+    if (at < 0) at += static_cast<double>(n);
+    const auto k = static_cast<std::size_t>(at) % n;
+    const double part = at - std::floor(at);
+    return (1 - part) * options_.expected_per_s[k] + part * options_.expected_per_s[(k + 1) % n];
+}
+
+/// Takes a window's arrivals into the averages.
+GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
+    constexpr std::size_t most = 500;
+    // Every k-th of a full window, so that the sample is of several windows.
+    const auto step = std::max<std::size_t>(1, window.arrived.size() / (most / 5));
+    for (std::size_t i = 0; i < window.arrived.size(); i += step) sample_.push_back(window.arrived[i]);
+    while (sample_.size() > most) sample_.pop_front();
+
+    const double rate = static_cast<double>(window.arrived.size()) / window.seconds;
+    // How far off the forecasts for this window were, as a part of them.
+    while (!forecasts_.empty() && forecasts_.front().time_s <= window.time_s) {
+        const double error = std::clamp(rate / forecasts_.front().rate - 1, -1.0, 1.0);
+        error_variance_ += 0.02 * (error * error - error_variance_);
+        forecasts_.pop_front();
+    }
+    const double weight = 1 - std::exp(-window.seconds / 300);  // five minutes
+    if (!known_) {
+        level_ = rate;
+    } else {
+        // Holt's trend.
+        const double before = level_, ahead = level_ + slope_ * window.seconds;
+        level_ = ahead + weight * (rate - ahead);
+        slope_ += weight * weight * ((level_ - before) / window.seconds - slope_);
+    }
+    if (!options_.expected_per_s.empty()) {
+        const double curve = expected(window.time_s - window.seconds / 2);
+        const double factor = curve > 0 ? std::clamp(rate / curve, 0.05, 20.0) : 1;
+        factor_ = known_ ? factor_ + weight * (factor - factor_) : factor;
+    }
+    // Bunching: variance of the arrivals of ten seconds over their mean.
+    constexpr double bin_s = 10;
+    const auto bins = static_cast<std::size_t>(window.seconds / bin_s);
+    if (bins >= 3 && window.arrived.size() >= 2 * bins) {
+        std::vector<double> counts(bins, 0);
+        for (const auto& r : window.arrived) {
+            const double at = (r.time_s - (window.time_s - window.seconds)) / bin_s;
+            if (at >= 0 && at < static_cast<double>(bins)) ++counts[static_cast<std::size_t>(at)];
+        }
+        double mean = 0, squares = 0;
+        for (const double x : counts) mean += x / static_cast<double>(bins);
+        for (const double x : counts) squares += (x - mean) * (x - mean) / static_cast<double>(bins - 1);
+        if (mean > 0) variation_ += 0.1 * (std::clamp(squares / mean, 0.5, 20.0) - variation_);
+    }
+    known_ = true;
+}
+
+/// The largest rate from now until what is started at the next decision would serve.
+GPUSCHED_EXPORT double Autoscaler::rate_ahead(double time_s) const {
+    const double horizon = options_.start_s + options_.interval_s;
+    if (options_.expected_per_s.empty()) return std::max(level_, level_ + slope_ * horizon);
+    double most = 0;
+    for (int k = 0; k <= 4; ++k) most = std::max(most, expected(time_s + horizon * k / 4));
+    return factor_ * most;
+}
+
+GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
+    look(window);
+    if (sample_.empty()) return options_.start;
+    const auto correct = [](double& factor, double seen, double target) {
+        if (seen > target)
+            factor = std::min(2.0, factor * 1.1);
+        else if (!(seen > 0.8 * target))  // between, it stays
+            factor = std::max(1.0, factor * 0.99);
+    };
+    correct(more_prefill_, window.ttft_s, options_.ttft_s);
+    correct(more_decode_, window.tpot_s, options_.tpot_s);
+    const std::vector<Arrival> sample(sample_.begin(), sample_.end());
+    // A rate that has just gone up is not waited out: the last window alone counts too, less what may be chance.
+    const auto arrived = static_cast<double>(window.arrived.size());
+    const double least = (arrived - 2 * std::sqrt(arrived * variation_)) / window.seconds;
+    const double ahead = rate_ahead(window.time_s);
+    if (ahead > 0) forecasts_.push_back({window.time_s + options_.start_s + options_.interval_s, ahead});
+    const double margin =
+        1 + detail::normal_quantile(detail::planned_late(options_)) * std::sqrt(error_variance_);
+    const double rate = std::max({margin * ahead, least, 0.0});
+    const auto of = [&](double factor, std::int64_t waiting) {
+        // What waits is to be worked off in an interval beside what comes.
+        return std::min(1e9, factor * rate + static_cast<double>(waiting) / options_.interval_s);
+    };
+    return {detail::prefill_replicas(sample, of(more_prefill_, window.prefill_waiting), options_, variation_),
+            detail::decode_replicas(sample, of(more_decode_, window.decode_waiting), options_, variation_)};
+}
+
+namespace detail {
+
+/// The Horizontal Pod Autoscaler's rule: as many as bring the load of each to the target, unless they are within a tenth of it.
+static int proportional(int now, double load_of_all, double target) {
+    const double wanted = load_of_all / target;
+    if (now > 0 && std::abs(wanted / now - 1) <= 0.1) return now;
+    return static_cast<int>(std::ceil(wanted - 1e-9));
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT PoolSizes Autoscaler::by_utilization(const PoolWindow& window) const {
+    const double slots = std::max(1.0, detail::target_batch(options_));
+    return {
+        detail::proportional(window.ready.prefill + window.starting.prefill, window.prefill_busy,
+                             options_.utilization),
+        detail::proportional(window.ready.decode + window.starting.decode,
+                             (window.decode_requests + static_cast<double>(window.decode_waiting)) / slots,
+                             options_.utilization)};
+}
+
+GPUSCHED_EXPORT PoolSizes Autoscaler::by_token_rate(const PoolWindow& window) const {
+    const auto& t = options_.times;
+    const double batch = std::max(1.0, detail::target_batch(options_));
+    const double most = batch / (t.step_base_s + batch * t.step_s_per_request);  // tokens/s of a replica
+    const int decode = detail::proportional(window.ready.decode + window.starting.decode,
+                                            window.tokens_per_s / most, options_.utilization);
+    return {static_cast<int>(std::ceil(decode * options_.ratio - 1e-9)), decode};
+}
+
+}  // namespace gpusched::serving

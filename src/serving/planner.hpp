@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// One plan: the problems that a composition stands for, each solved, of which the best counts.
+#pragma once
+
+#include "serving/instance.hpp"
+
+#include <gpusched/core/budget.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// One call of `plan_serving`: several problems, of which the best plan counts.
+class Planner {
+  public:
+    Planner(const PlannerOptions& options, const milp::AnySolver& solver, const Context& context)
+        : options_(options), solver_(solver), context_(context),
+          budget_(context, options.search.solve.time_limit) {}
+
+    /// @param before a plan for less money, or none: what it uses is not left out, and no worse plan is returned
+    ServingPlan run(const ServingRequest& request, const ServingPlan& before = {}) {
+        before_ = &before;
+        if (options_.composition == Composition::homogeneous) {
+            if (request.gpus.empty()) each_degree(request);  // which says that there is no plan
+            for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+                auto one = request;
+                for (std::size_t n = 0; n < request.gpus.size(); ++n) one.available[n] = 0;
+                const double price = *request.gpus[g].price;
+                one.available[g] = price > 0 ? static_cast<int>(std::min(1e6, request.budget / price + 1e-9))
+                                             : request.available[g];
+                each_degree(one);
+            }
+        } else if (options_.composition == Composition::uniform) {
+            auto even = request;
+            double together = 0;
+            for (std::size_t g = 0; g < request.gpus.size(); ++g)
+                if (request.available[g] > 0) together += *request.gpus[g].price;
+            const double each = together > 0 ? std::min(1e9, request.budget / together + 1e-9) : 1e9;
+            for (auto& count : even.available) count = std::min(count, static_cast<int>(each));
+            each_degree(even);
+        } else {
+            each_degree(request);
+        }
+        best_.status = proved_ || !best_.has_plan() ? best_.status : unproved_;
+        if (!proved_) {
+            best_.optimal = false;
+            if (!best_.has_plan()) best_.status = unproved_;
+        }
+        if (best_.has_plan() && bound_ < best_.bound) best_.bound = bound_;
+        best_.deployments = deployments_;
+        best_.left_out = left_out_;
+        if (better(before, best_)) {
+            if (!best_.has_plan()) best_.bound = bound_ < before.makespan ? bound_ : 0;
+            if (best_.status == milp::Status::infeasible) best_.status = milp::Status::failed;
+            best_.replicas = before.replicas;
+            best_.rented = before.rented;
+            best_.cost = before.cost;
+            best_.makespan = before.makespan;
+            best_.requests_per_s = before.requests_per_s;
+            best_.cost_per_request = before.cost_per_request;
+            best_.bound = std::min(best_.bound, before.makespan);
+        }
+        return std::move(best_);
+    }
+
+  private:
+    [[nodiscard]] bool better(const ServingPlan& a, const ServingPlan& b) const {
+        const auto key = [&](const ServingPlan& r) { return options_.deadline ? r.cost : r.makespan; };
+        return a.has_plan() && (!b.has_plan() || key(a) < key(b));
+    }
+
+    void each_degree(const ServingRequest& request) {
+        if (!options_.uniform_tp || options_.deployments.degrees.empty()) return once(request, options_);
+        for (const auto degree : options_.deployments.degrees) {
+            auto options = options_;
+            options.deployments.degrees = {degree};
+            options.deployments.max_stages = 1;
+            once(request, options);
+        }
+    }
+
+    void once(const ServingRequest& request, const PlannerOptions& options) {
+        const auto all = all_deployments(request, options);
+        auto instance = selected(all, options.max_deployments);
+        const auto solved = [&](const ServingInstance& of, double part) {
+            auto search = options.search;
+            if (search.solve.time_limit)
+                search.solve.time_limit =
+                    part * std::max(0.0, *search.solve.time_limit - budget_.elapsed_s());
+            auto plan = options.deadline
+                            ? cheapest_serving_plan(of.problem, *options.deadline, search, solver_, context_)
+                            : solve_serving_plan(of.problem, search, solver_, context_);
+            if (plan.has_plan() && options.routing == Routing::round_robin) {
+                round_robin(of.problem, plan.allocation);
+                plan.bound = 0;
+                plan.optimal = false;
+            }
+            return plan;
+        };
+        // Plans of one type are quick to find. Where time is short or deployments are left out, they may be better than what is
+        // found among all; what the best of them uses is not left out.
+        const auto types = static_cast<int>(request.gpus.size());
+        const bool may_help = options.search.solve.time_limit || instance.left_out > 0;
+        ServingPlan single;
+        std::vector<int> used;
+        for (int g = 0; may_help && g < types; ++g) {
+            std::vector<int> alone;
+            for (std::size_t c = 0; c < all.problem.configurations.size(); ++c) {
+                const auto& gpus = all.problem.configurations[c].gpus;
+                if (gpus[static_cast<std::size_t>(g)] > 0 &&
+                    std::count_if(gpus.begin(), gpus.end(), [](int n) { return n > 0; }) == 1)
+                    alone.push_back(static_cast<int>(c));
+            }
+            if (alone.empty() || alone.size() == all.deployments.size()) continue;
+            int unused = 0;
+            const auto keep = chosen(all.problem, alone, options.max_deployments, unused);
+            const auto one = kept(all, keep);
+            const auto plan = solved(one, 0.5 / (types - g));
+            auto found = described(request, one, plan);
+            if (!better(found, single)) continue;
+            single = std::move(found);
+            used.clear();
+            for (std::size_t i = 0; i < keep.size(); ++i)
+                if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
+        }
+        for (const auto& replicas : before_->replicas)
+            for (std::size_t c = 0; c < all.deployments.size(); ++c)
+                if (all.problem.configurations[c].model == replicas.model &&
+                    all.deployments[c].stages == replicas.deployment.stages)
+                    used.push_back(static_cast<int>(c));
+        if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
+        deployments_ += static_cast<int>(all.deployments.size());
+        left_out_ += instance.left_out;
+        const auto plan = solved(instance, 1.0);
+        if (plan.status != milp::Status::optimal && plan.status != milp::Status::infeasible && proved_) {
+            proved_ = false;
+            unproved_ = plan.status;
+        }
+        auto found = described(request, instance, plan);
+        if (found.status != milp::Status::infeasible) bound_ = std::min(bound_, found.bound);
+        if (!found.optimal && better(single, found)) {
+            single.status = found.status;
+            single.bound = found.bound;
+            single.optimal = false;
+            single.message = found.message;
+            found = std::move(single);
+        }
+        if (first_ || better(found, best_)) best_ = std::move(found);
+        first_ = false;
+    }
+
+    const PlannerOptions& options_;
+    const milp::AnySolver& solver_;
+    const Context& context_;
+    const ServingPlan* before_ = nullptr;
+    Budget budget_;
+    ServingPlan best_;
+    double bound_ = std::numeric_limits<double>::infinity();
+    int deployments_ = 0, left_out_ = 0;
+    bool first_ = true, proved_ = true;
+    milp::Status unproved_ = milp::Status::failed;
+};
+
+}  // namespace gpusched::serving::detail

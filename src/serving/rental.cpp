@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/rental.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::serving {
+
+GPUSCHED_EXPORT void validate(const RentalProblem& problem) {
+    ServingProblem rest{{}, problem.workloads, problem.configurations, 0};
+    Problems problems;
+    for (const auto& offer : problem.offers) {
+        check_fields(problems, offer, "offer " + gpusched::quoted(offer.name));
+        rest.gpus.push_back({offer.name, offer.price, offer.available});
+    }
+    try {
+        validate(rest);
+    } catch (const InvalidInput& error) {
+        for (const auto& found : error.problems()) problems.add(found);
+    }
+    if (!(problem.budget >= 0)) problems.add(bad_value("budget", number_text(problem.budget), "at least 0"));
+    if (!problem.running.empty() && problem.running.size() != problem.configurations.size())
+        problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
+                               std::to_string(problem.configurations.size()) + ", one per configuration"));
+    for (const auto count : problem.running) check_at_least(problems, "running", count, 0);
+    if (!problem.alike.empty() && problem.alike.size() != problem.configurations.size())
+        problems.add(bad_value("alike", std::to_string(problem.alike.size()) + " entries",
+                               std::to_string(problem.configurations.size()) + ", one per configuration"));
+    for (std::size_t c = 0; c < problem.alike.size(); ++c) {
+        const int first = problem.alike[c];
+        if (first < 0 || static_cast<std::size_t>(first) > c ||
+            problem.alike[static_cast<std::size_t>(first)] != first)
+            problems.add(bad_value("alike", std::to_string(first),
+                                   "the index of a configuration that is the first of those alike"));
+    }
+    if (problem.max_starts) check_at_least(problems, "max_starts", *problem.max_starts, 0);
+    problems.throw_if_any();
+}
+
+GPUSCHED_EXPORT std::int64_t count_starts(const RentalProblem& problem, const std::vector<int>& replicas) {
+    std::vector<std::int64_t> beyond(replicas.size(), 0);
+    for (std::size_t c = 0; c < replicas.size(); ++c) {
+        const auto first = problem.alike.empty() ? c : static_cast<std::size_t>(problem.alike[c]);
+        beyond[first] += replicas[c] - (problem.running.empty() ? 0 : problem.running[c]);
+    }
+    std::int64_t count = 0;
+    for (const auto more : beyond) count += std::max<std::int64_t>(0, more);
+    return count;
+}
+
+namespace detail {
+
+/// The rental program and its columns.
+struct RentalColumns {
+    milp::IndexMap x, y, usual, spot, start;
+    int multiple = -1;
+};
+
+milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns& at) {
+    milp::ModelBuilder b("rental");
+    const auto C = static_cast<int>(p.configurations.size());
+    const auto W = static_cast<int>(p.workloads.size());
+    const auto N = static_cast<int>(p.offers.size());
+    const auto config = [&](int c) -> const ServingConfiguration& {
+        return p.configurations[static_cast<std::size_t>(c)];
+    };
+    const auto workload = [&](int w) -> const WorkloadRequests& {
+        return p.workloads[static_cast<std::size_t>(w)];
+    };
+    const auto offer = [&](int n) -> const RentalOffer& { return p.offers[static_cast<std::size_t>(n)]; };
+    const auto named = [](const char* what, const std::string& name) {
+        return std::string(what) + "(" + name + ")";
+    };
+    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind takes a hundred-thousandth of
+    // one at least. What takes more replicas than there may be is not served.
+    const double least = goal == RentalGoal::rate ? 0 : 1e-5;
+    const auto busy = [&](int c, int w) {
+        const double rate = config(c).throughput[static_cast<std::size_t>(w)];
+        const double replicas = rate > 0 && workload(w).requests > 0 ? workload(w).requests / rate : 0.0;
+        return replicas > 1e9 ? 0.0 : replicas > 0 ? std::max(replicas, least) : 0.0;
+    };
+    std::vector<int> most;
+    std::vector<double> highest(static_cast<std::size_t>(W), 0.0);
+    for (int c = 0; c < C; ++c) {
+        std::int64_t count = 1'000'000'000;
+        for (int n = 0; n < N; ++n)
+            if (const int needed = config(c).gpus[static_cast<std::size_t>(n)]; needed > 0)
+                count = std::min(count, std::int64_t{offer(n).gpus} *
+                                            (std::int64_t{offer(n).available} + offer(n).spot_available) /
+                                            needed);
+        double enough = 1;
+        for (int w = 0; w < W; ++w) {
+            if (busy(c, w) > 0)
+                highest[static_cast<std::size_t>(w)] += static_cast<double>(count) / busy(c, w);
+            enough += std::ceil(busy(c, w));
+        }
+        if (goal != RentalGoal::rate) count = static_cast<std::int64_t>(std::min<double>(count, enough));
+        most.push_back(static_cast<int>(count));
+    }
+    double limit = 1;  // no higher multiple can be served
+    if (goal == RentalGoal::rate) {
+        limit = 1e9;
+        for (int w = 0; w < W; ++w)
+            if (workload(w).requests > 0) limit = std::min(limit, highest[static_cast<std::size_t>(w)]);
+    }
+    at.x = milp::IndexMap("x", {C, W});
+    at.y = milp::IndexMap("y", {C});
+    at.usual = milp::IndexMap("usual", {N});
+    at.spot = milp::IndexMap("spot", {N});
+    at.start = milp::IndexMap("start", {C});
+    for (int c = 0; c < C; ++c)
+        for (int w = 0; w < W; ++w)
+            if (busy(c, w) > 0)
+                at.x(c, w) = b.column(
+                    "x(" + config(c).name + "," + workload(w).model + "," + workload(w).name + ")", 0, limit);
+    for (int c = 0; c < C; ++c)
+        at.y(c) = b.column(named("y", config(c).name), 0, most[static_cast<std::size_t>(c)], 0, true);
+    const auto weight = [&](int n, double price) {
+        return goal == RentalGoal::cost ? price : goal == RentalGoal::gpus ? offer(n).gpus : 0.0;
+    };
+    for (int n = 0; n < N; ++n) {
+        at.usual(n) =
+            b.column(named("usual", offer(n).name), 0, offer(n).available, weight(n, offer(n).price), true);
+        at.spot(n) = b.column(named("spot", offer(n).name), 0, offer(n).spot_available,
+                              weight(n, offer(n).spot_price), true);
+    }
+    at.multiple = b.column("r", goal == RentalGoal::rate ? 0 : 1, limit, goal == RentalGoal::rate ? 1 : 0);
+    std::vector<milp::Entry> row;
+    for (int w = 0; w < W; ++w) {
+        if (workload(w).requests <= 0) continue;
+        row.clear();
+        for (int c = 0; c < C; ++c)
+            if (at.x(c, w) >= 0) row.push_back({at.x(c, w), 1});
+        row.push_back({at.multiple, -1});
+        b.equal("coverage", "coverage(" + workload(w).model + "," + workload(w).name + ")", row, 0);
+    }
+    for (int c = 0; c < C; ++c) {
+        row.clear();
+        for (int w = 0; w < W; ++w)
+            if (at.x(c, w) >= 0) row.push_back({at.x(c, w), busy(c, w)});
+        if (row.empty()) {
+            b.fix(at.y(c), 0, 0);
+            continue;
+        }
+        row.push_back({at.y(c), -1});
+        b.at_most("time", named("time", config(c).name), row, 0);
+    }
+    for (int n = 0; n < N; ++n) {
+        row.clear();
+        for (int c = 0; c < C; ++c)
+            row.push_back({at.y(c), static_cast<double>(config(c).gpus[static_cast<std::size_t>(n)])});
+        row.push_back({at.usual(n), -static_cast<double>(offer(n).gpus)});
+        row.push_back({at.spot(n), -static_cast<double>(offer(n).gpus)});
+        b.at_most("pieces", named("pieces", offer(n).name), row, 0);
+    }
+    if (std::isfinite(p.budget)) {
+        row.clear();
+        for (int n = 0; n < N; ++n) {
+            row.push_back({at.usual(n), offer(n).price});
+            row.push_back({at.spot(n), offer(n).spot_price});
+        }
+        b.at_most("budget", "budget", row, p.budget);
+    }
+    for (int n = 0; n < N; ++n) {
+        if (offer(n).minimum <= 1) continue;
+        const int some = b.binary(named("some", offer(n).name));
+        b.at_most("minimum", named("any", offer(n).name),
+                  std::vector<milp::Entry>{{at.usual(n), 1},
+                                           {at.spot(n), 1},
+                                           {some, -(1.0 * offer(n).available + offer(n).spot_available)}},
+                  0);
+        b.at_least(
+            "minimum", named("minimum", offer(n).name),
+            std::vector<milp::Entry>{{at.usual(n), 1}, {at.spot(n), 1}, {some, -1.0 * offer(n).minimum}}, 0);
+    }
+    if (goal == RentalGoal::starts || p.max_starts)
+        for (int c = 0; c < C; ++c) {
+            if (!p.alike.empty() && p.alike[static_cast<std::size_t>(c)] != c) continue;
+            at.start(c) = b.column(named("start", config(c).name), 0, milp::infinity,
+                                   goal == RentalGoal::starts ? 1 : 0);
+            row.assign({{at.start(c), -1}});
+            double runs = 0;
+            for (int other = c; other < C; ++other) {
+                if (other != c && (p.alike.empty() || p.alike[static_cast<std::size_t>(other)] != c))
+                    continue;
+                row.push_back({at.y(other), 1});
+                runs += p.running.empty() ? 0 : p.running[static_cast<std::size_t>(other)];
+            }
+            b.at_most("starts", named("starts", config(c).name), row, runs);
+        }
+    if (p.max_starts) {
+        row.clear();
+        for (int c = 0; c < C; ++c)
+            if (at.start(c) >= 0) row.push_back({at.start(c), 1});
+        b.at_most("starts", "starts", row, *p.max_starts);
+    }
+    b.set_sense(goal == RentalGoal::rate ? milp::Sense::maximise : milp::Sense::minimise);
+    for (const auto* map : {&at.x, &at.y, &at.usual, &at.spot, &at.start}) b.add_index(*map);
+    return b.finish();
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, RentalGoal goal,
+                                            const milp::SolveOptions& options, const milp::AnySolver& solver,
+                                            const Context& context) {
+    validate(problem);
+    detail::RentalColumns at;
+    const auto model = detail::build_rental(problem, goal, at);
+    const Budget budget(context, options.time_limit);
+    auto found = milp::solve(model, options, solver, context);
+    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its two answers the better
+    // counts, and the weaker bound. Of other solvers a no alone is asked for twice.
+    if (options.presolve && (found.status == milp::Status::infeasible ||
+                             (found.status == milp::Status::optimal && found.solver == "cbc"))) {
+        auto plain = options;
+        plain.presolve = false;
+        if (plain.time_limit) plain.time_limit = std::max(0.0, *plain.time_limit - budget.elapsed_s());
+        auto again = milp::solve(model, plain, solver, context);
+        const double sign = goal == RentalGoal::rate ? -1 : 1;
+        const double bound = sign * std::min(sign * found.bound, sign * again.bound);
+        if (again.has_solution() &&
+            (!found.has_solution() || sign * again.objective < sign * found.objective))
+            found = std::move(again);
+        else if (!found.has_solution() && again.status != milp::Status::infeasible)
+            found.status = again.status;  // one says no, the other one does not know
+        if (found.has_solution()) found.bound = bound;
+    }
+    RentalSolution result;
+    result.status = found.status;
+    result.bound = std::isfinite(found.bound) ? found.bound : 0;
+    result.solver = found.solver;
+    result.message = found.message;
+    if (!found.has_solution()) return result;
+    const auto value = [&](int column) { return found.x[static_cast<std::size_t>(column)]; };
+    const auto whole = [&](int column) { return static_cast<int>(std::lround(value(column))); };
+    const auto C = problem.configurations.size();
+    const auto W = problem.workloads.size();
+    result.multiple = value(at.multiple);
+    if (goal == RentalGoal::rate && result.multiple <= 0) {
+        result.status = milp::Status::infeasible;
+        return result;
+    }
+    for (std::size_t n = 0; n < problem.offers.size(); ++n) {
+        const auto& offer = problem.offers[n];
+        result.usual.push_back(whole(at.usual(n)));
+        result.spot.push_back(whole(at.spot(n)));
+        result.cost += offer.price * result.usual.back() + offer.spot_price * result.spot.back();
+    }
+    std::vector<double> served(W, 0.0);
+    for (std::size_t c = 0; c < C; ++c) {
+        result.replicas.push_back(whole(at.y(c)));
+        result.share.emplace_back(W, 0.0);
+        for (std::size_t w = 0; w < W; ++w) {
+            if (at.x(c, w) < 0 || result.replicas[c] == 0) continue;
+            result.share[c][w] = std::max(0.0, value(at.x(c, w))) / result.multiple;
+            if (result.share[c][w] < 1e-9) result.share[c][w] = 0;
+            served[w] += result.share[c][w];
+        }
+    }
+    result.starts = static_cast<int>(count_starts(problem, result.replicas));
+    for (std::size_t c = 0; c < C; ++c)
+        for (std::size_t w = 0; w < W; ++w)
+            if (served[w] > 0) result.share[c][w] /= served[w];
+    // The solver's multiple exceeds what these replicas serve by up to its tolerance.
+    if (goal == RentalGoal::rate)
+        for (std::size_t c = 0; c < C; ++c) {
+            double load = 0;
+            for (std::size_t w = 0; w < W; ++w)
+                if (result.share[c][w] > 0)
+                    load += result.share[c][w] * problem.workloads[w].requests /
+                            problem.configurations[c].throughput[w];
+            if (load > 0) result.multiple = std::min(result.multiple, result.replicas[c] / load);
+        }
+    double reached = goal == RentalGoal::cost ? result.cost : goal == RentalGoal::rate ? result.multiple : 0;
+    if (goal == RentalGoal::starts) reached = result.starts;
+    if (goal == RentalGoal::gpus)
+        for (std::size_t n = 0; n < problem.offers.size(); ++n)
+            reached += 1.0 * problem.offers[n].gpus * (result.usual[n] + result.spot[n]);
+    const double gap = std::max(options.mip_gap, 1e-6) * std::max(1e-9, std::abs(reached));
+    result.optimal = std::abs(reached - found.bound) <= gap + 1e-9;
+    if (auto wrong = violations(problem, result); !wrong.empty()) {
+        result = RentalSolution{};
+        result.solver = found.solver;
+        result.message = "what the solver returned is no plan: " + wrong.front();
+    }
+    return result;
+}
+
+GPUSCHED_EXPORT std::vector<std::string> violations(const RentalProblem& problem,
+                                                    const RentalSolution& solution, double tolerance) {
+    std::vector<std::string> found;
+    const auto wrong = [&](bool right, std::string text) {
+        if (!right) found.push_back(std::move(text));
+    };
+    if (problem.max_starts) {
+        const auto started = count_starts(problem, solution.replicas);
+        wrong(started <= *problem.max_starts,
+              bad_value("starts", std::to_string(started), "at most " + std::to_string(*problem.max_starts)));
+    }
+    double spent = 0;
+    for (std::size_t n = 0; n < problem.offers.size(); ++n) {
+        const auto& offer = problem.offers[n];
+        const auto owner = "offer " + gpusched::quoted(offer.name);
+        const int usual = solution.usual[n], spot = solution.spot[n];
+        spent += usual * offer.price + spot * offer.spot_price;
+        wrong(usual <= offer.available && usual >= 0, owner + ": more rented than there is");
+        wrong(spot <= offer.spot_available && spot >= 0,
+              owner + ": more rented at the spot price than there is");
+        wrong(usual + spot == 0 || usual + spot >= offer.minimum, owner + ": fewer rented than the minimum");
+        std::int64_t used = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            used += std::int64_t{solution.replicas[c]} * problem.configurations[c].gpus[n];
+        wrong(used <= (std::int64_t{usual} + spot) * offer.gpus,
+              owner + ": replicas use more than is rented");
+    }
+    wrong(spent <= problem.budget * (1 + tolerance) + tolerance,
+          bad_value("cost", number_text(spent), "at most " + number_text(problem.budget)));
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        if (problem.workloads[w].requests <= 0) continue;
+        double served = 0;
+        for (const auto& share : solution.share) served += share[w];
+        wrong(std::abs(served - 1) <= tolerance,
+              bad_value("served share of " + gpusched::quoted(problem.workloads[w].name), number_text(served),
+                        "1"));
+    }
+    for (std::size_t c = 0; c < problem.configurations.size(); ++c) {
+        const auto& configuration = problem.configurations[c];
+        double load = 0;
+        for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+            const double rate = solution.share[c][w] * problem.workloads[w].requests * solution.multiple;
+            if (rate > 0)
+                load += configuration.throughput[w] > 0 ? rate / configuration.throughput[w]
+                                                        : std::numeric_limits<double>::infinity();
+        }
+        wrong(load <= solution.replicas[c] * (1 + 1e-5) + tolerance,
+              "configuration " + gpusched::quoted(configuration.name) + ": more is sent than it serves");
+    }
+    return found;
+}
+
+}  // namespace gpusched::serving

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/instance.hpp"
+#include "serving/measured_loads.hpp"
+#include "serving/why_refused.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/plan_serving.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusched::serving {
+
+namespace detail {
+
+/// The problem with running replicas: kept ones come with a token per configuration, new ones with a token for all.
+struct Change {
+    ServingInstance instance{};
+    std::vector<bool> fresh{};  ///< per configuration: it is a new one
+    int running = 0;            ///< replicas
+};
+
+static Change changed(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
+                      const PlannerOptions& options) {
+    const auto all = all_deployments(request, options, running);
+    std::vector<int> runs(all.deployments.size(), 0);
+    Change change;
+    for (const auto& replicas : running) {
+        change.running += replicas.count;
+        for (std::size_t c = 0; c < all.deployments.size(); ++c)
+            if (all.problem.configurations[c].model == replicas.model &&
+                all.deployments[c].stages == replicas.deployment.stages)
+                runs[c] += replicas.count;
+    }
+    const auto undominated = undominated_configurations(all.problem);
+    const auto fresh = best_per_dollar(all.problem, undominated, options.max_deployments);
+    change.instance.left_out = static_cast<int>(undominated.size() - fresh.size());
+    auto& problem = change.instance.problem;
+    problem = all.problem;
+    problem.configurations.clear();
+    std::set<std::string> types;
+    for (const auto& gpu : problem.gpus) types.insert(gpu.name);
+    problem.gpus.push_back({unique_name("may be started", types), 0, 0});
+    const auto start = problem.gpus.size() - 1;
+    for (std::size_t c = 0; c < runs.size(); ++c)
+        if (runs[c] > 0)
+            problem.gpus.push_back(
+                {unique_name("runs: " + all.problem.configurations[c].name, types), 0, runs[c]});
+    std::size_t token = start;
+    const auto add = [&](std::size_t c, bool is_new) {
+        auto configuration = all.problem.configurations[c];
+        configuration.gpus.resize(problem.gpus.size(), 0);
+        configuration.gpus[is_new ? start : ++token] = 1;
+        configuration.name += is_new ? " (new)" : " (runs)";
+        problem.configurations.push_back(std::move(configuration));
+        change.instance.deployments.push_back(all.deployments[c]);
+        change.instance.sources.push_back(all.sources[c]);
+        change.fresh.push_back(is_new);
+    };
+    for (std::size_t c = 0; c < runs.size(); ++c)
+        if (runs[c] > 0) add(c, false);
+    for (const auto c : fresh) add(static_cast<std::size_t>(c), true);
+    return change;
+}
+
+/// Puts kept and new replicas of one deployment together.
+static void join(ServingPlan& plan) {
+    std::vector<PlannedReplicas> joined;
+    for (auto& replicas : plan.replicas) {
+        const auto same = std::find_if(joined.begin(), joined.end(), [&](const PlannedReplicas& other) {
+            return other.model == replicas.model && other.deployment == replicas.deployment;
+        });
+        if (same == joined.end()) {
+            joined.push_back(std::move(replicas));
+            continue;
+        }
+        same->count += replicas.count;
+        same->cost += replicas.cost;
+        for (std::size_t w = 0; w < same->share.size(); ++w) same->share[w] += replicas.share[w];
+    }
+    plan.replicas = std::move(joined);
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT ReplanResult replan(const ServingRequest& request,
+                                    const std::vector<PlannedReplicas>& running, const ReplanOptions& options,
+                                    const milp::AnySolver& solver, const Context& context) {
+    validate(request);
+    validate(options.planner);
+    Problems problems;
+    if (options.planner.composition != Composition::optimized ||
+        options.planner.routing != Routing::optimized || options.planner.uniform_tp ||
+        options.planner.deadline)
+        problems.add(
+            "planner: expected composition and routing 'optimized', neither uniform_tp nor deadline");
+    check_fields(problems, options);
+    double all = 0;
+    for (const auto& replicas : running)
+        if (check_at_least(problems, "count", replicas.count, 0, "running")) all += replicas.count;
+    check_range(problems, "count of all together", all, 0.0, 1e9, "running");
+    problems.throw_if_any();
+
+    detail::check_together(request, options.planner);
+    if (detail::is_rental(request, options.planner)) {
+        if (!request.has_rates())
+            problems.add(
+                "request: replanning of rentals needs rates; of a batch, GPUs one by one at one price");
+        if (options.max_starts)
+            problems.add("max_starts: not with rates; slack says what fewer starts may cost");
+        problems.throw_if_any();
+        const detail::RentalInstance instance(request, options.planner, solver, context, running);
+        detail::RatePlanner planner(instance, options.slack);
+        ReplanResult result;
+        result.plan = detail::run_explained(planner, instance);
+        detail::tell_of_loads(result.plan, request, options.planner);
+        if (!result.plan.has_plan()) return result;
+        result.cost_free = planner.cheapest() ? planner.cheapest()->cost : result.plan.cost;
+        // A deployment may stand in several rows, each for other kinds of requests: all its replicas are alike.
+        std::vector<std::pair<const PlannedReplicas*, int>>
+            more;  // one row of each deployment, replicas beyond what ran
+        const auto add = [&](const PlannedReplicas& replicas, int count) {
+            const auto same = std::find_if(more.begin(), more.end(), [&](const auto& row) {
+                return row.first->model == replicas.model &&
+                       row.first->deployment.stages == replicas.deployment.stages;
+            });
+            if (same == more.end())
+                more.emplace_back(&replicas, count);
+            else
+                same->second += count;
+        };
+        for (const auto& old : running) add(old, -old.count);
+        for (const auto& now : result.plan.replicas) add(now, now.count);
+        for (const auto& [replicas, count] : more)
+            (count > 0 ? result.starts : result.stops) += std::abs(count);
+        return result;
+    }
+
+    auto change = detail::changed(request, running, options.planner);
+    auto& problem = change.instance.problem;
+    const auto start = request.gpus.size();
+    Budget budget(context, options.planner.search.solve.time_limit);
+    bool sure = true;  // every question was answered
+    const auto within = [&](int starts) {
+        problem.gpus[start].available = starts;
+        auto search = options.planner.search;
+        // What no start gives is told whatever the search for the best has used up: it is small, and other starts are measured by it.
+        if (search.solve.time_limit && starts > 0)
+            search.solve.time_limit = std::max(0.0, *search.solve.time_limit - budget.elapsed_s());
+        auto found = solve_serving_plan(problem, search, solver, context);
+        sure = sure && (found.optimal || found.status == milp::Status::infeasible);
+        return found;
+    };
+    std::int64_t gpus = 0;
+    for (std::size_t g = 0; g < start; ++g) gpus += request.available[g];
+    // A replica takes one GPU at least; as many tokens as fit next to the ones that run.
+    int most = static_cast<int>(std::min<std::int64_t>(gpus, 1'000'000'000));
+    if (options.max_starts) most = std::min(most, *options.max_starts);
+
+    ReplanResult result;
+    auto best = within(most);
+    auto plan = best;
+    if (best.has_plan()) {
+        result.makespan_free = serving::makespan(problem, best.allocation);
+        const auto count = [&](const ServingSolution& p, bool fresh) {
+            int sum = 0;
+            for (std::size_t c = 0; c < change.fresh.size(); ++c)
+                if (change.fresh[c] == fresh) sum += p.allocation.replicas[c];
+            return sum;
+        };
+        // The tolerance of the search decides nothing: what is as good within it counts as good.
+        const double accepted =
+            result.makespan_free * (1 + std::max(options.slack, options.planner.search.tolerance));
+        const auto good = [&](const ServingSolution& p) {
+            return p.has_plan() && serving::makespan(problem, p.allocation) <= accepted;
+        };
+        int high = count(best, true);
+        int low = -1;  // so many starts are too few
+        const auto none = within(0);
+        if (none.has_plan()) result.makespan_kept = serving::makespan(problem, none.allocation);
+        if (good(none)) {
+            plan = none;
+            high = 0;
+        } else {
+            low = 0;
+        }
+        while (high - low > 1) {
+            const int middle = (low + high) / 2;
+            auto found = within(middle);
+            if (good(found)) {
+                high = count(found, true);
+                plan = std::move(found);
+            } else {
+                low = middle;
+            }
+        }
+        result.starts = count(plan, true);
+        result.stops = change.running - count(plan, false);
+        // What was proved is about as many starts as are allowed, not about the few that the plan makes.
+        const double makespan = serving::makespan(problem, plan.allocation);
+        plan.bound = best.bound;
+        plan.optimal =
+            best.optimal && makespan - best.bound <= options.planner.search.tolerance * (1 + 1e-9) * makespan;
+        if (!plan.optimal && plan.message.empty())
+            plan.message = sure ? "fewest starts within slack"
+                                : "few starts within slack; fewer may do, the solver gave no answer";
+    }
+    result.plan = detail::described(request, change.instance, plan);
+    result.plan.deployments = static_cast<int>(change.instance.deployments.size());
+    if (best.has_plan())
+        detail::join(result.plan);
+    else if (detail::explain_batch(result.plan, request, options.planner, solver, context) &&
+             options.max_starts)
+        result.plan.binding.push_back("max_starts: " + std::to_string(*options.max_starts) +
+                                      "; with more there is a plan");
+    detail::tell_of_loads(result.plan, request, options.planner);
+    return result;
+}
+
+}  // namespace gpusched::serving

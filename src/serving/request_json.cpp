@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/report.hpp"
+#include "serving/request_document.hpp"
+#include "serving/request_findings.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/file.hpp>
+#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/serving/request_json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+namespace gpusched::serving::detail {
+
+/// The name by which an entry is looked up: that of its `type`, or its own; none where the type is no text.
+static std::optional<std::string_view> looked_up(const json::Document& document, std::uint32_t entry) {
+    const auto type = document.find(entry, "type");
+    if (!type) return document.key(document[entry]);
+    if (document[*type].kind != json::Kind::string) return std::nullopt;
+    return document.string(document[*type]);
+}
+
+/// Table 1's price of a GPU type that it has, also under the name of the catalogue.
+static std::optional<double> paper_price(std::string_view name) {
+    for (const auto& listed : paper_gpus())
+        if (listed.name == name || "RTX" + listed.name == name || listed.name + "-80GB" == name)
+            return listed.price;
+    return std::nullopt;
+}
+
+static void report_unknown_type(json::Reader& reader, std::uint32_t entry, std::string_view name,
+                                const std::string& described, const std::vector<std::string>& known) {
+    std::string list;
+    for (const auto& each : known) list += (list.empty() ? "" : ", ") + each;
+    reader.report(reader.place_of(entry, "type"), "expected " + described + " or one of " + list +
+                                                      ", found " + gpusched::quoted(printable(name)) +
+                                                      did_you_mean(name, known));
+}
+
+}  // namespace gpusched::serving::detail
+
+namespace gpusched::json {
+
+/// The fields of a type that is known, and what the document has in their place.
+template <>
+struct Form<serving::detail::RentableDocument> {
+    static void read(Reader& reader, std::uint32_t at, serving::detail::RentableDocument& out) {
+        const auto before = reader.problem_count();
+        const auto& document = reader.document();
+        const auto name = serving::detail::looked_up(document, at);
+        const auto known = name ? serving::find_gpu_type(*name) : std::nullopt;
+        if (known) static_cast<serving::GpuType&>(out) = *known;
+        reader.read_object(at, out);
+        if (document[at].kind != Kind::object) return;
+        if (!known && document.find(at, "tflops")) {
+            reader.require_given<serving::GpuType>(at, out);
+        } else if (!known && name) {
+            std::vector<std::string> names;
+            for (const auto& gpu : serving::gpu_catalogue()) names.push_back(gpu.name);
+            serving::detail::report_unknown_type(
+                reader, at, *name, "a type described in full (tflops, bandwidth_gb_s, ...)", names);
+        }
+        if (!out.price && name) out.price = serving::detail::paper_price(*name);
+        read_count(reader, at, out);
+        if (!out.price && (known || document.find(at, "tflops"))) reader.report_missing(at, "price");
+        if (reader.problem_count() == before && out.terms)
+            serving::detail::find_in_terms(
+                *out.terms, [&](const auto& finding) { serving::detail::report(reader, at, finding); });
+    }
+
+  private:
+    static void read_count(Reader& reader, std::uint32_t at, serving::detail::RentableDocument& out) {
+        const auto& document = reader.document();
+        const auto machines = document.find(at, "machines");
+        if (!machines && !document.find(at, "available"))
+            return reader.report(at, reader.version() == 1 ? "field 'available' is missing"
+                                                           : "field 'available' or 'machines' is missing");
+        if (machines && document.find(at, "available"))
+            return reader.report(*machines, "not with available, which counts GPUs");
+        if (!out.machines) return;
+        const int each = std::max(1, out.per_machine), most = 1'000'000'000 / each;
+        if (*out.machines > most)
+            reader.expected(*machines,
+                            "at most " + number_text(most) + " machines of " + number_text(each) + " GPUs");
+        else
+            out.available = *out.machines * each;
+    }
+};
+
+/// The same for models.
+template <>
+struct Form<serving::detail::ServedDocument> {
+    static void read(Reader& reader, std::uint32_t at, serving::detail::ServedDocument& out) {
+        const auto& document = reader.document();
+        const auto name = serving::detail::looked_up(document, at);
+        std::vector<std::string> names;
+        bool known = false;
+        for (const auto& model : serving::known_language_models()) {
+            names.push_back(model.name);
+            if (model.name != name) continue;
+            known = true;
+            static_cast<serving::LanguageModel&>(out) = model;
+        }
+        reader.read_object(at, out);
+        if (document[at].kind != Kind::object) return;
+        const bool described = !known && document.find(at, "layers");
+        if (described)
+            reader.require_given<serving::LanguageModel>(at, out);
+        else if (!known && name)
+            serving::detail::report_unknown_type(
+                reader, at, *name, "a model described in full (layers, hidden, heads, ...)", names);
+        if (described && !document.find(at, "kv_heads"))
+            reader.report_missing(at, "kv_heads");
+        else if (out.heads >= 1)
+            serving::detail::find_in_model(
+                out, [&](const auto& finding) { serving::detail::report(reader, at, finding); });
+    }
+};
+
+}  // namespace gpusched::json
+
+namespace gpusched::serving {
+
+namespace detail {
+
+/// From a document, entry by entry, to a request.
+class RequestSettler {
+  public:
+    RequestSettler(json::Reader& reader, RequestDocument&& given, const RequestRates& rates)
+        : reader_(reader), document_(reader.document()), given_(std::move(given)), rates_(rates) {}
+
+    /// What is wrong in one place alone, and what is missing.
+    /// @return the request without the rates of the call
+    ServingRequest settle() {
+        take_gpus();
+        take_models();
+        const bool batch = !rates_.any() && !any_rate_;
+        request_.budget = given_.budget.value_or(std::numeric_limits<double>::infinity());
+        if (!document_.find(0, "budget") && (reader_.version() == 1 ? kinds_ > 0 : batch && any_number_))
+            reader_.report_missing(0, "budget");
+        if (given_.targets.any() && batch && any_number_)
+            reader_.report(reader_.place_of(0, "targets"),
+                           "need rates; a batch that is there at once has no latencies to keep");
+        take_measured();
+        if (reader_.problem_count() == 0) require_something(batch);
+        return std::move(request_);
+    }
+
+  private:
+    void take_gpus() {
+        for (auto& [name, from] : given_.gpus.entries) {
+            auto& gpu = request_.gpus.emplace_back(std::move(from));
+            gpu.name = name;
+            request_.available.push_back(from.available.value_or(0));
+            request_.terms.push_back(from.terms.value_or(RentalTerms{}));
+        }
+    }
+    void take_models() {
+        for (const auto& [name, from] : given_.models.entries) kinds_ += from.workloads.entries.size();
+        auto entry = reader_.place_of(0, "models") + 1;
+        for (auto& [name, from] : given_.models.entries) {
+            auto& served = request_.models.emplace_back();
+            auto kind = reader_.place_of(entry, "workloads") + 1;
+            for (auto& [workload, shape] : from.workloads.entries) {
+                served.workloads.push_back({workload, shape.shape, shape.requests.value_or(0),
+                                            shape.rate.value_or(0), merged(given_.targets, shape.targets)});
+                look_at_load(kind);
+                kind = document_[kind].end;
+            }
+            served.model = std::move(from);
+            served.model.name = name;
+            entry = document_[entry].end;
+        }
+    }
+    /// What a workload says of numbers and rates, right or wrong.
+    void look_at_load(std::uint32_t workload) {
+        const auto rate = document_.find(workload, "rate"), number = document_.find(workload, "requests");
+        if (document_[workload].kind != json::Kind::object) return;
+        any_number_ = any_number_ || number;
+        if (rate) {
+            const auto& value = document_[*rate];
+            any_rate_ = any_rate_ || !((value.kind == json::Kind::integer && value.integer == 0) ||
+                                       (value.kind == json::Kind::real && value.real == 0));
+        }
+        if (reader_.version() == 1) {
+            if (!number) reader_.report_missing(workload, "requests");
+        } else if (!rate && !number && (!rates_.any() || (rates_.all && kinds_ > 1))) {
+            // Rates by name need none of the request, nor does the rate of its only kind.
+            reader_.report(workload, "field 'rate' or 'requests' is missing");
+        }
+    }
+    void take_measured() {
+        request_.measured = std::move(given_.measured);
+        const auto list = document_.find(0, "measured");
+        if (!list || document_[*list].kind != json::Kind::array) return;
+        std::vector<std::uint32_t> rows;
+        reader_.each_element(*list, [&](std::uint32_t row) { rows.push_back(row); });
+        const auto is_text = [&](std::uint32_t row, std::string_view field) {
+            const auto at = document_.find(row, field);
+            return at && document_[*at].kind == json::Kind::string;
+        };
+        // Deployments are read of GPU types and models that are all right.
+        const bool deployments = !request_.gpus.empty() && is_right("gpus") && is_right("models");
+        find_in_measured(request_, deployments, [&](std::size_t i, const Finding& finding) {
+            const auto row = rows[i];
+            if (is_text(row, "model") && is_text(row, "deployment") && is_text(row, "workload"))
+                report(reader_, row, finding);
+        });
+    }
+    /// Whether nothing of a part of the document was reported.
+    bool is_right(std::string_view key) {
+        const auto at = document_.find(0, key);
+        if (!at) return false;
+        Problems own(1);
+        json::Reader again(document_, own, reader_.version());
+        RequestDocument part;
+        if (key == "gpus")
+            again.read(*at, part.gpus);
+        else
+            again.read(*at, part.models);
+        return own.empty();
+    }
+    void require_something(bool batch) {
+        if (kinds_ == 0 && !document_.find(0, "budget"))
+            reader_.report(reader_.place_of(0, "models"),
+                           "no workloads; expected some with rates, or with requests and a budget");
+        else if (kinds_ > 0 && batch && !any_number_)
+            reader_.report(reader_.place_of(0, "models"),
+                           "every rate is 0; expected one above 0 for some workload");
+        else if (request_.gpus.empty() && !request_.measured.empty())
+            reader_.report(reader_.place_of(0, "gpus"), "none; expected the GPU types of what was measured");
+    }
+
+    json::Reader& reader_;
+    const json::Document& document_;
+    RequestDocument given_;
+    const RequestRates& rates_;
+    ServingRequest request_{};
+    std::size_t kinds_ = 0;
+    bool any_rate_ = false;    ///< some workload has a rate other than 0, right or wrong
+    bool any_number_ = false;  ///< some workload has a number of requests
+};
+
+/// What is wrong between workloads of a request whose rates are those of the call, or its own.
+static void check_loads(json::Reader& reader, const ServingRequest& request) {
+    auto entry = reader.place_of(0, "models") + 1;
+    for (const auto& served : request.models) {
+        auto kind = reader.place_of(entry, "workloads") + 1;
+        for (const auto& workload : served.workloads) {
+            find_in_workload(workload, request.has_rates(),
+                             [&](const Finding& finding) { report(reader, kind, finding); });
+            kind = reader.document()[kind].end;
+        }
+        entry = reader.document()[entry].end;
+    }
+}
+
+/// @throws InvalidInput with everything that is wrong; `problems` has what the parser found
+static ServingRequest request_of(const json::Document& document, Problems& problems,
+                                 const RequestRates& rates) {
+    RequestDocument given;
+    const int version = json::read_fields(
+        document, {.name = request_format, .newest = newest_request_version, .implied = true}, problems,
+        given);
+    if (version == 0) problems.throw_if_any();
+    json::Reader reader(document, problems, version);
+    auto request = RequestSettler(reader, std::move(given), rates).settle();
+    problems.throw_if_any();
+    request = with_rates(std::move(request), rates);
+    check_loads(reader, request);
+    problems.throw_if_any();
+    try {
+        validate(request);
+    } catch (const InvalidInput& error) {  // such as names that are empty
+        for (const auto& problem : error.problems()) reader.report(0, problem);
+    }
+    problems.throw_if_any();
+    return request;
+}
+
+static RequestDocument document_of(const ServingRequest& request) {
+    RequestDocument out;
+    if (std::isfinite(request.budget)) out.budget = request.budget;
+    for (std::size_t g = 0; g < request.gpus.size(); ++g) {
+        auto& [name, gpu] = out.gpus.entries.emplace_back(request.gpus[g].name, RentableDocument{});
+        static_cast<GpuType&>(gpu) = request.gpus[g];
+        gpu.available = request.available[g];
+        if (!request.terms.empty() && request.terms[g] != RentalTerms{}) gpu.terms = request.terms[g];
+    }
+    const bool rates = request.has_rates();
+    for (const auto& served : request.models) {
+        auto& [name, model] = out.models.entries.emplace_back(served.model.name, ServedDocument{});
+        static_cast<LanguageModel&>(model) = served.model;
+        for (const auto& workload : served.workloads) {
+            auto& [kind, load] = model.workloads.entries.emplace_back(workload.name, WorkloadDocument{});
+            load.shape = workload.shape;
+            (rates ? load.rate : load.requests) = rates ? workload.rate : workload.requests;
+            load.targets = workload.targets;
+        }
+    }
+    out.measured = request.measured;
+    return out;
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT ServingRequest request_from_json(std::string_view text, std::string_view source,
+                                                 const RequestRates& rates) {
+    Problems problems;
+    const auto document = json::Document::parse(text, source, problems);
+    return detail::request_of(document, problems, rates);
+}
+
+GPUSCHED_EXPORT ServingRequest request_from_json(const json::Document& document, const RequestRates& rates) {
+    Problems problems;
+    return detail::request_of(document, problems, rates);
+}
+
+GPUSCHED_EXPORT ServingRequest read_request(const std::string& path, const RequestRates& rates) {
+    Problems problems;
+    const auto document = json::Document::read(path, problems);
+    return detail::request_of(document, problems, rates);
+}
+
+GPUSCHED_EXPORT std::string request_to_json(const ServingRequest& request, int indent) {
+    validate(request);
+    return json::write_document(detail::request_format, detail::document_of(request),
+                                detail::document_style(indent), detail::newest_request_version);
+}
+
+GPUSCHED_EXPORT void write_request(const ServingRequest& request, const std::string& path) {
+    write_file(path, request_to_json(request));
+}
+
+}  // namespace gpusched::serving

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/serving_scale.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/serving/solve_serving_plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace gpusched::serving {
+
+namespace detail {
+
+/// One call of `solve_serving_plan`.
+class ServingSearch {
+  public:
+    ServingSearch(const ServingProblem& problem, const ServingSearchOptions& options,
+                  const milp::AnySolver& solver, const Context& context)
+        : problem_(problem), options_(options), solver_(solver), context_(context),
+          budget_(context, options.solve.time_limit) {
+        lower_ = closed_form_bound(problem);
+        plan_.solver = solver.name();
+    }
+
+    ServingSolution run() {
+        start();
+        if (options_.method == ServingMethod::milp)
+            direct();
+        else
+            search();
+        return finish();
+    }
+
+    ServingSolution cheapest(double makespan) {
+        within_ = makespan * (1 + 1e-5);  // the solver's tolerance, not ours
+        const double closed = lower_;
+        double least = 0;  // $/h that the solver says no plan beats
+        for (const double part : {1.0, less_money}) {
+            const auto solution = cheapest_within(makespan, part);
+            if (solution.has_solution()) {
+                consider(decoded_);
+                // With less money the solver says less.
+                if (part == 1.0) least = solution.bound;
+            }
+            if (plan_.status == milp::Status::infeasible) return std::move(plan_);
+            plan_.status = solution.status;
+            plan_.message = solution.message;
+            if (!solution.has_solution() || plan_.has_plan()) break;
+        }
+        if (plan_.has_plan()) {
+            plan_.cost = cost(problem_, plan_.allocation);
+            settle(plan_.cost, least);
+        } else if (plan_.status == milp::Status::infeasible || plan_.status == milp::Status::optimal) {
+            plan_.status = milp::Status::failed;
+            plan_.message = "what the solver returned is no plan";
+        }
+        plan_.bound = closed;
+        return std::move(plan_);
+    }
+
+  private:
+    [[nodiscard]] bool done() const {
+        return plan_.has_plan() && upper_ - lower_ <= options_.tolerance * upper_;
+    }
+    [[nodiscard]] milp::SolveOptions solve_options() {
+        auto options = options_.solve;
+        options.start.clear();
+        if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - budget_.elapsed_s());
+        return options;
+    }
+    milp::Solution ask(const milp::Model& model, const milp::SolveOptions& options) {
+        ++plan_.solver_calls;
+        return solve(model, options, solver_, context_);
+    }
+    [[nodiscard]] ServingMilp fixed(double makespan, bool minimise_cost, double part = 1) const {
+        return serving_milp(
+            part < 1 ? with_less_money() : problem_,
+            {.form = ServingForm::fixed_makespan, .makespan = makespan, .minimise_cost = minimise_cost});
+    }
+    /// The problem with a little less money: what a solver finds there within its tolerance is affordable.
+    [[nodiscard]] ServingProblem with_less_money() const {
+        auto problem = problem_;
+        problem.budget *= less_money;
+        return problem;
+    }
+
+    /// One model of the cheapest plan; a solution is left in `decoded_`. The status of the plan is `infeasible` where that
+    /// was confirmed.
+    milp::Solution cheapest_within(double makespan, double part) {
+        const auto model = fixed(makespan, true, part);
+        auto options = solve_options();
+        auto solution = ask(model, options);
+        if (solution.status == milp::Status::infeasible && part == 1.0) {
+            if (refuted(makespan)) {
+                plan_.status = milp::Status::infeasible;
+                return solution;
+            }
+            options = solve_options();
+            options.presolve = false;
+            solution = ask(model, options);
+            if (solution.status == milp::Status::infeasible)
+                solution.message = "the solver contradicts itself about whether there is a plan";
+        }
+        if (solution.has_solution()) decoded_ = model.decode(solution.x);
+        return solution;
+    }
+
+    /// What is proved about a plan worth `value` (seconds, or $/h with a deadline) that no plan beats by more than to `bound`.
+    void settle(double value, double bound) {
+        const double gap = std::max({options_.solve.mip_gap, options_.tolerance, finest});
+        plan_.optimal = value - bound <= gap * value;
+        if (plan_.optimal) {
+            plan_.status = milp::Status::optimal;
+            plan_.message.clear();
+        } else if (plan_.status == milp::Status::optimal) {
+            plan_.status = milp::Status::failed;
+            plan_.message = "the solver's bound is better than the plan: what it called optimal is no plan";
+        } else if (plan_.status == milp::Status::infeasible) {
+            plan_.status = milp::Status::failed;
+            if (plan_.message.empty())
+                plan_.message = "the solver says that there is no plan, which is wrong";
+        } else if (plan_.message.empty()) {
+            plan_.message = std::string("the solver stopped: ") + enum_name(plan_.status);
+        }
+    }
+
+    /// Keeps the allocation with the best routing to its replicas if it beats what is known: it is done earlier or, with a
+    /// deadline, costs less.
+    void consider(ServingAllocation allocation) {
+        const auto routing = serving_routing(problem_, allocation.replicas);
+        auto options = solve_options();
+        options.time_limit.reset();  // a small linear program: what was found shall not be lost
+        const auto solution = ask(routing, options);
+        if (solution.has_solution()) {
+            auto routed = routing.decode(solution.x);
+            if (makespan(problem_, routed) <= makespan(problem_, allocation)) allocation = std::move(routed);
+        }
+        // Money is counted exactly: what a solver's tolerance would spend beyond the budget is not there.
+        const double spent = cost(problem_, allocation);
+        if (spent > problem_.budget * (1 + 1e-9) + 1e-12 || !violations(problem_, allocation).empty()) return;
+        const double T = makespan(problem_, allocation);
+        if (within_) {
+            if (T > *within_) return;
+            const double known = plan_.has_plan() ? cost(problem_, plan_.allocation) : milp::infinity;
+            if (std::pair(spent, T) >= std::pair(known, upper_)) return;
+        } else if (plan_.has_plan() && T >= upper_) {
+            return;
+        }
+        upper_ = plan_.makespan = T;
+        plan_.allocation = std::move(allocation);
+    }
+
+    void start() {
+        if (auto greedy = best_greedy_plan(problem_, budget_)) consider(std::move(*greedy));
+        const auto solution = ask(serving_bound(problem_), solve_options());
+        // Only a value is taken from it: that a plan exists is not for a solver to deny.
+        if (solution.status == milp::Status::optimal)
+            lower_ = std::max(lower_, std::min(solution.bound, solution.objective) * (1 - 1e-9));
+        certain_ = std::min(lower_, upper_);
+    }
+
+    void direct() {
+        const auto model = serving_milp(problem_, {.form = options_.form});
+        auto options = solve_options();
+        if (options_.warm_start && plan_.has_plan()) options.start = model.encode(plan_.allocation);
+        auto solution = ask(model, options);
+        if (solution.status == milp::Status::infeasible) {
+            if (!plan_.has_plan() && refuted(std::max(slowest_makespan(problem_), 1e-9))) {
+                plan_.status = milp::Status::infeasible;
+                return;
+            }
+            options = solve_options();
+            options.presolve = false;
+            solution = ask(model, options);
+        }
+        if (solution.has_solution()) {
+            const auto found = model.decode(solution.x);
+            consider(found);
+            lower_ = std::max(lower_, std::min(model.makespan_of(solution.bound), upper_));
+            certain_ = lower_;
+            if (!done() && cost(problem_, found) > problem_.budget) {
+                const auto poorer = serving_milp(with_less_money(), {.form = options_.form});
+                if (const auto other = ask(poorer, solve_options()); other.has_solution())
+                    consider(poorer.decode(other.x));
+            }
+        }
+        plan_.status = solution.status;
+        plan_.message = solution.message;
+        if (solution.status == milp::Status::optimal && !plan_.has_plan()) {
+            // What the solver calls a solution is one within its tolerance only.
+            const bool none = refuted(std::max(slowest_makespan(problem_), 1e-9));
+            plan_.status = none               ? milp::Status::infeasible
+                           : plan_.has_plan() ? milp::Status::optimal
+                                              : milp::Status::failed;
+            if (plan_.status == milp::Status::failed) plan_.message = "what the solver returned is no plan";
+        } else if (solution.status == milp::Status::infeasible && !plan_.has_plan()) {
+            plan_.status = milp::Status::failed;
+            plan_.message = "the solver says that there is no plan, which is wrong";
+        }
+    }
+
+    enum class Answer : std::uint8_t { yes, no, unknown };
+
+    /// Is there a plan within T? A no is the solver's word, given twice. A yes comes with the plan.
+    Answer feasible(double T) {
+        if (options_.greedy_first) {
+            if (auto greedy = greedy_plan_within(problem_, T, budget_)) {
+                consider(std::move(*greedy));
+                if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
+            }
+        }
+        for (const double part : {1.0, less_money}) {
+            const auto model = fixed(T, false, part);
+            auto options = solve_options();
+            bool unaffordable = false;
+            for (const bool presolve : {options_.solve.presolve, false}) {
+                options.presolve = presolve;
+                const auto solution = ask(model, options);
+                if (solution.has_solution()) {
+                    consider(model.decode(solution.x));
+                    if (upper_ <= T * (1 + 1e-5)) return Answer::yes;
+                    plan_.message = "what the solver returned is no plan";
+                    last_ = milp::Status::failed;
+                    unaffordable = true;
+                    break;
+                }
+                last_ = solution.status;
+                if (solution.status != milp::Status::infeasible) {
+                    plan_.message = solution.message;
+                    if (budget_.exhausted()) return Answer::unknown;
+                }
+            }
+            // About less money it says less; in the end the no has to be confirmed about all of it.
+            if (last_ == milp::Status::infeasible) return Answer::no;
+            if (!unaffordable) break;
+        }
+        return Answer::unknown;
+    }
+
+    /// Proves that there is no plan within T by the elastic form: how much of the requests must stay unserved? A plan that
+    /// turns up is kept.
+    bool refuted(double T) {
+        const auto model = fixed(T, false);
+        if (model.rows_in("coverage") == 0) return false;  // nothing is asked for: no replica is a plan
+        const auto soft = elastic(model, {"coverage"});
+        auto options = solve_options();
+        for (const bool presolve : {options_.solve.presolve, false}) {
+            options.presolve = presolve;
+            const auto solution = ask(soft, options);
+            last_ = solution.status;
+            if (!solution.has_solution()) continue;  // it always has one: the solver failed
+            if (solution.status == milp::Status::optimal && solution.objective > 1e-7 &&
+                solution.bound > 1e-7)
+                return true;
+            if (solution.objective <= 1e-6)
+                consider(model.decode(
+                    std::span(solution.x).first(static_cast<std::size_t>(soft.original_columns))));
+            return false;
+        }
+        return false;
+    }
+
+    void search() {
+        if (!plan_.has_plan()) {
+            const double widest = std::max(slowest_makespan(problem_), 1e-9);
+            if (std::isinf(lower_) || feasible(widest) != Answer::yes) {
+                if (refuted(widest))
+                    plan_.status = milp::Status::infeasible;
+                else if (!plan_.has_plan())
+                    plan_.status = last_ == milp::Status::infeasible ? milp::Status::failed : last_;
+                if (!plan_.has_plan()) return;
+            }
+        }
+        lower_ = std::min(lower_, upper_);
+        certain_ = std::min(certain_, upper_);
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            auto answer = Answer::yes;
+            while (!done() && answer != Answer::unknown) {
+                const double middle = (lower_ + upper_) / 2;
+                const double before = upper_;
+                answer = budget_.exhausted() ? Answer::unknown : feasible(middle);
+                if (answer == Answer::no) lower_ = middle;
+                // A plan that is no better than the last one means that rounding is all that is left.
+                if (answer == Answer::yes && upper_ >= before) break;
+            }
+            if (answer == Answer::unknown) {
+                plan_.status = budget_.reason() == StopReason::cancelled ? milp::Status::cancelled
+                               : budget_.exhausted()                     ? milp::Status::time_limit
+                                                                         : last_;
+                break;
+            }
+            // The largest T that was denied implies all others: one proof is enough.
+            const double before = upper_;
+            if (lower_ <= certain_ || refuted(lower_)) {
+                certain_ = lower_;
+                plan_.status = milp::Status::optimal;
+                break;
+            }
+            lower_ = certain_;
+            plan_.status = budget_.exhausted() ? milp::Status::time_limit : milp::Status::failed;
+            plan_.message = "the solver said that there is no plan where it could not be confirmed";
+            if (upper_ >= before) break;
+            plan_.message.clear();
+        }
+        lower_ = certain_;
+    }
+
+    ServingSolution finish() {
+        plan_.bound = std::min(lower_, upper_);
+        if (plan_.has_plan()) {
+            plan_.makespan = upper_;
+            plan_.cost = cost(problem_, plan_.allocation);
+            settle(upper_, plan_.bound);
+        }
+        return std::move(plan_);
+    }
+
+    static constexpr double finest = 1e-6;  // solvers prove no more than their tolerances
+    static constexpr double less_money = 1 - 1e-5;
+    const ServingProblem& problem_;
+    const ServingSearchOptions& options_;
+    const milp::AnySolver& solver_;
+    const Context& context_;
+    Budget budget_;
+    ServingSolution plan_;
+    double lower_ = 0, upper_ = milp::infinity;
+    double certain_ = 0;  // the part of lower_ that no denied T went into
+    milp::Status last_ = milp::Status::failed;
+    std::optional<double> within_{};  // with a deadline: the seconds that count as met
+    ServingAllocation decoded_{};
+};
+
+static void validate(const ServingSearchOptions& options) {
+    Problems problems;
+    check_fields(problems, options);
+    if (options.form == ServingForm::fixed_makespan)
+        problems.add(
+            "form: 'fixed_makespan'; expected 'rates', 'copies' or 'mccormick', which find the makespan");
+    problems.throw_if_any();
+    milp::validate(options.solve);
+}
+
+/// Runs `search` on the problem in its own units, without configurations that are of no use.
+template <class Search>
+ServingSolution on_scaled(const ServingProblem& problem, const ServingSearchOptions& options,
+                          Search&& search) {
+    validate(problem);
+    validate(options);
+    const ScaledServing scaled(problem, options.prune);
+    return unscaled(search(scaled), problem, scaled);
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                   const ServingSearchOptions& options,
+                                                   const milp::AnySolver& solver, const Context& context) {
+    return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
+        return detail::ServingSearch(scaled.problem, options, solver, context).run();
+    });
+}
+
+GPUSCHED_EXPORT ServingSolution solve_serving_plan(const ServingProblem& problem,
+                                                   const ServingSearchOptions& options,
+                                                   const std::string& solver, const Context& context) {
+    return solve_serving_plan(problem, options, milp::find_solver(solver), context);
+}
+
+GPUSCHED_EXPORT ServingSolution cheapest_serving_plan(const ServingProblem& problem, double makespan,
+                                                      const ServingSearchOptions& options,
+                                                      const milp::AnySolver& solver, const Context& context) {
+    if (!(makespan > 0 && std::isfinite(makespan)))
+        throw InvalidInput(bad_value("makespan", number_text(makespan), "a number above 0"));
+    return detail::on_scaled(problem, options, [&](const detail::ScaledServing& scaled) {
+        // Whatever serves all requests at all does so within the slowest makespan.
+        const double slowest = std::max(slowest_makespan(scaled.problem), 1e-9);
+        const double within = std::clamp(makespan / scaled.second, 1e-12, slowest);
+        return detail::ServingSearch(scaled.problem, options, solver, context).cheapest(within);
+    });
+}
+
+}  // namespace gpusched::serving

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constraints of generated jobs: those that hold where their tasks run.
+#pragma once
+
+#include "sim/constrained_nodes.hpp"
+
+#include <gpusched/core/rng.hpp>
+#include <gpusched/model/spec.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gpusched::sim::detail {
+
+/// Adds constraints to the jobs of a cluster in which everything runs. The tasks of a job stand together.
+class JobConstraints {
+  public:
+    JobConstraints(const Shares& shares, ClusterSpec& spec, Rng rng)
+        : shares_(shares), spec_(spec), rng_(rng) {
+        for (std::uint32_t n = 0; n < spec_.nodes.size(); ++n) {
+            const auto& node = spec_.nodes[n];
+            number_.emplace(node.name, n);
+            const auto found = node.resources.find(rdma_resource);
+            rdma_free_.push_back(found == node.resources.end() ? 0 : found->second);
+            for (const auto level : levels) domains_of_[{node.gpu_model, level}].insert(domain(n, level));
+            for (const auto level : levels) domains_of_[{"", level}].insert(domain(n, level));
+        }
+        spec_.label_levels = {zone_label, rack_label};
+    }
+
+    void apply() {
+        for (std::size_t first = 0, last = 0; first < spec_.tasks.size(); first = last) {
+            while (last < spec_.tasks.size() && spec_.tasks[last].job == spec_.tasks[first].job) ++last;
+            job_ = {first, last, {}};
+            for (std::size_t i = first; i < last; ++i) job_.nodes.push_back(number_.at(*spec_.tasks[i].node));
+            constrain();
+            if (job_.size() > 1) remember();
+        }
+    }
+
+  private:
+    static constexpr Level zone = first_label_level, rack = first_label_level + 1;
+    static constexpr std::array levels{zone, rack, node_level};
+    struct Job {
+        std::size_t first = 0, last = 0;   // its tasks
+        std::vector<std::uint32_t> nodes;  // of each
+        [[nodiscard]] std::size_t size() const { return last - first; }
+    };
+
+    [[nodiscard]] const std::string& domain(std::uint32_t node, Level level) const {
+        const auto& n = spec_.nodes[node];
+        return level == node_level          ? n.name
+               : level >= first_label_level ? n.labels.at(level == zone ? zone_label : rack_label)
+                                            : n.network[static_cast<std::size_t>(level)];
+    }
+    [[nodiscard]] std::map<std::string_view, int> members_by_domain(const Job& job, Level level) const {
+        std::map<std::string_view, int> members;
+        for (const auto node : job.nodes) ++members[domain(node, level)];
+        return members;
+    }
+    [[nodiscard]] bool drawn(std::optional<double> ConstraintShares::*share) {
+        return rng_.chance(shares_(share));
+    }
+    [[nodiscard]] std::span<TaskSpec> tasks(const Job& job) {
+        return std::span(spec_.tasks).subspan(job.first, job.size());
+    }
+    [[nodiscard]] const std::string& name(const Job& job) const { return spec_.tasks[job.first].job; }
+
+    // Makes all tasks of the job members of a group with the job's name.
+    const std::string& group_of(const Job& job) {
+        for (auto& task : tasks(job)) task.groups = {task.job};
+        return name(job);
+    }
+
+    void constrain() {
+        using S = ConstraintShares;
+        const bool several = job_.size() > 1;
+        if (drawn(&S::fixed_fraction))
+            set_how(Mobility::none);
+        else if (drawn(&S::restart_fraction))
+            set_how(Mobility::restart);
+        else if (drawn(&S::suspend_fraction))
+            set_how(Mobility::suspend);
+        if (drawn(&S::rdma_fraction)) ask_for_rdma();
+        const bool spread = job_.size() > 2 && drawn(&S::spread_fraction) && spread_out();
+        if (several && drawn(&S::avoid_fraction)) avoid();
+        if (drawn(&S::near_fraction)) stay_near();
+        if (several && drawn(&S::budget_fraction)) add_budget();
+        if (several && drawn(&S::gang_fraction)) add_gang();
+        // A spread counts the nodes that the affinity allows: its skew is that of all nodes of the model.
+        if (!spread && drawn(&S::named_node_fraction)) name_nodes();
+    }
+
+    void set_how(Mobility how) {
+        for (auto& task : tasks(job_)) task.how = how;
+    }
+
+    void ask_for_rdma() {
+        const auto gpus = spec_.tasks[job_.first].gpu_count;
+        if (gpus == 0 || spec_.tasks[job_.first].gpu_share_milli < 1000) return;
+        const auto wanted = std::max<std::int64_t>(1, gpus / 2);
+        std::size_t served = 0;
+        for (; served < job_.size() && rdma_free_[job_.nodes[served]] >= wanted; ++served)
+            rdma_free_[job_.nodes[served]] -= wanted;
+        if (served == job_.size()) {
+            for (auto& task : tasks(job_)) task.resources[rdma_resource] = wanted;
+        } else {
+            while (served-- > 0) rdma_free_[job_.nodes[served]] += wanted;
+        }
+    }
+
+    // With the smallest skew that the places have, over the nodes that have the model.
+    bool spread_out() {
+        const auto level = levels[static_cast<std::size_t>(rng_.below(levels.size()))];
+        const auto& models = spec_.tasks[job_.first].gpu_models;
+        const auto model = models.empty() ? std::string() : models.front();
+        const auto members = members_by_domain(job_, level);
+        const auto domains = domains_of_.at({model, level}).size();
+        if (domains < 2) return false;
+        const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+        const auto [fewest, most] = std::minmax_element(members.begin(), members.end(), less);
+        const auto skew = std::max(1, most->second - (domains > members.size() ? 0 : fewest->second));
+        const bool honor_taints = rng_.chance(0.5);
+        const auto& group = group_of(job_);
+        for (auto& task : tasks(job_)) {
+            if (!model.empty()) task.node_selector[product_label] = model;
+            task.spread = {{group, level, skew, 1, true, honor_taints}};
+        }
+        return true;
+    }
+
+    // Its own members, in racks or on nodes, and sometimes those of the job before on nodes.
+    void avoid() {
+        const bool wide = rng_.chance(0.5), others = rng_.chance(0.3);
+        for (const auto level : {rack, node_level}) {
+            if ((level == rack && !wide) || members_by_domain(job_, level).size() < job_.size()) continue;
+            const auto& group = group_of(job_);
+            for (auto& task : tasks(job_)) task.avoid.push_back({group, level});
+            break;
+        }
+        if (!others || seen_.empty()) return;
+        const auto& before = seen_.back();
+        const auto shares_a_node = [&](std::uint32_t node) {
+            return std::find(before.nodes.begin(), before.nodes.end(), node) != before.nodes.end();
+        };
+        if (std::any_of(job_.nodes.begin(), job_.nodes.end(), shares_a_node)) return;
+        const auto& group = group_of(before);
+        for (auto& task : tasks(job_)) task.avoid.push_back({group, node_level});
+    }
+
+    // A job of which some member is in every task's domain: the narrowest level, the latest job.
+    void stay_near() {
+        static constexpr std::array<Level, 4> narrow_first{rack, 2, 1, zone};
+        for (const auto level : narrow_first)
+            for (auto other = seen_.rbegin(); other != seen_.rend(); ++other) {
+                const auto members = members_by_domain(*other, level);
+                const auto near = [&](std::uint32_t node) { return members.contains(domain(node, level)); };
+                if (!std::all_of(job_.nodes.begin(), job_.nodes.end(), near)) continue;
+                const auto& group = group_of(*other);
+                for (auto& task : tasks(job_)) task.near = {{group, level}};
+                return;
+            }
+    }
+
+    void add_budget() {
+        BudgetSpec budget{.name = "budget-" + name(job_)};
+        if (rng_.chance(0.5))
+            budget.groups = {group_of(job_)};
+        else
+            for (const auto& task : tasks(job_)) budget.tasks.push_back(task.name);
+        const auto quarter = std::max<std::int64_t>(1, static_cast<std::int64_t>(job_.size()) / 4);
+        budget.allowed_down = rng_.chance(0.2) ? 0 : quarter;
+        budget.broken = rng_.chance(0.05);
+        spec_.budgets.push_back(std::move(budget));
+    }
+
+    void add_gang() {
+        const auto members = static_cast<std::int64_t>(job_.size());
+        const auto least = rng_.chance(0.5) ? members : (3 * members + 3) / 4;
+        JobSpec job{.name = name(job_), .min_members = least};
+        if (rng_.chance(0.5)) job.max_disrupted = std::max<std::int64_t>(1, members / 2);
+        // From a stream of its own: everything else is the same with or without.
+        if (members > 2 && rng_.split(job_.first).chance(0.5)) {
+            job.subgroups = {{"leader", 1}, {"worker", least - 1}};
+            for (auto& task : tasks(job_))
+                task.subgroup = &task == &spec_.tasks[job_.first] ? "leader" : "worker";
+        }
+        spec_.jobs.push_back(std::move(job));
+    }
+
+    void name_nodes() {
+        const bool in = rng_.chance(0.5), by_field = rng_.chance(0.25);
+        std::set<std::uint32_t> nodes;
+        if (in) nodes.insert(job_.nodes.begin(), job_.nodes.end());
+        for (auto others = rng_.between(2, 6); others > 0; --others) {
+            const auto node = static_cast<std::uint32_t>(rng_.below(spec_.nodes.size()));
+            const bool own = std::find(job_.nodes.begin(), job_.nodes.end(), node) != job_.nodes.end();
+            const auto& home = spec_.nodes[job_.nodes.front()];
+            if (!own && (!in || spec_.nodes[node].gpu_model == home.gpu_model)) nodes.insert(node);
+        }
+        if (nodes.empty()) return;  // one node in all
+        NodeMatch match{
+            by_field ? "metadata.name" : hostname_label, in ? MatchOperator::in : MatchOperator::not_in, {}};
+        for (const auto node : nodes) match.values.push_back(spec_.nodes[node].name);
+        NodeTerm term;
+        (by_field ? term.match_fields : term.match_expressions).push_back(std::move(match));
+        for (auto& task : tasks(job_)) task.node_affinity = {term};
+    }
+
+    void remember() {
+        static constexpr std::size_t most_seen = 16;
+        if (seen_.size() == most_seen) seen_.erase(seen_.begin());
+        seen_.push_back(job_);
+    }
+
+    const Shares& shares_;
+    ClusterSpec& spec_;
+    Rng rng_;
+    std::unordered_map<std::string_view, std::uint32_t> number_;  // of a node, by name
+    std::vector<std::int64_t> rdma_free_;                         // by node
+    std::map<std::pair<std::string, Level>, std::set<std::string_view>>
+        domains_of_;  // by GPU model; "" = any
+    Job job_;
+    std::vector<Job> seen_;  // the latest ones of several tasks
+};
+
+}  // namespace gpusched::sim::detail

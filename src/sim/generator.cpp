@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/constrained_jobs.hpp"
+#include "sim/constrained_nodes.hpp"
+#include "sim/generator_pool.hpp"
+#include "sim/generator_presets.hpp"
+
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/sim/generator.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusched::sim {
+namespace detail {
+
+constexpr std::int64_t generated_now = 14 * 24 * 3600;  // older than any generated task
+
+/// Makes one cluster: nodes first, then the tasks of one pool after another.
+class Generator {
+  public:
+    Generator(const GeneratorOptions& options, double locked_fraction, const Context& context)
+        : options_(options), shares_(options), locked_fraction_(locked_fraction), budget_(context),
+          attributes_rng_(Rng(options.seed).split(0)) {
+        out_.now = generated_now;
+    }
+
+    /// Adds the nodes of all kinds, switch by switch.
+    void add_nodes(std::span<const NodeKind> kinds, std::span<const std::int64_t> counts,
+                   const char* hardware) {
+        Rng rng = Rng(options_.seed).split(1);
+        NodeConstraints constraints(shares_, Rng(options_.seed).split(3));
+        std::int64_t total = 0;
+        for (const auto count : counts) total += count;
+        const auto digits = std::to_string(total - 1).size();
+        std::size_t asw = 0;
+        for (std::size_t k = 0; k < kinds.size(); ++k) {
+            std::int64_t room = 0;
+            for (std::int64_t i = 0; i < counts[k]; ++i, --room) {
+                if (room == 0) {
+                    room = rng.between(32, 64);
+                    ++asw;
+                    constraints.next_switch();
+                }
+                const auto number = std::to_string(out_.nodes.size());
+                NodeSpec node;
+                node.name = "node-" + std::string(digits - number.size(), '0') + number;
+                node.gpu_model = kinds[k].model;
+                node.gpu_count = kinds[k].gpus;
+                node.cpu_milli = kinds[k].cpu_milli;
+                node.memory_mib = kinds[k].memory_mib;
+                node.network = {"cluster-0", "agg-" + std::to_string((asw - 1) / 16),
+                                "asw-" + std::to_string(asw - 1)};
+                if (hardware != nullptr) node.hardware = Hardware{hardware, {}};
+                if (shares_.any()) constraints.apply(node);
+                out_.nodes.push_back(std::move(node));
+            }
+        }
+    }
+
+    void report(std::size_t pool, std::size_t pools) noexcept {
+        budget_.report("fill", static_cast<std::int64_t>(pool), static_cast<std::int64_t>(pools));
+    }
+
+    /// Fills the nodes of some kinds (`members`, which index the recipe's kinds) with tasks and churns them.
+    void fill(const Recipe& recipe, std::span<const std::int64_t> counts,
+              std::span<const std::size_t> members, Rng rng) {
+        const auto kinds = recipe.kinds;
+        NodePool pool;
+        std::vector<std::uint32_t> global;  // pool node -> node of the cluster
+        std::int64_t target_milli = 0;
+        std::vector<std::size_t> kind_by_gpu;  // a kind is drawn with probability proportional to its GPUs
+        for (const auto k : members) {
+            std::int64_t first = 0, gpus = 0;
+            for (std::size_t before = 0; before < k; ++before) first += counts[before];
+            for (std::int64_t i = 0; i < counts[k]; ++i) {
+                const auto& node = out_.nodes[static_cast<std::size_t>(first + i)];
+                pool.add(node);
+                global.push_back(static_cast<std::uint32_t>(first + i));
+                kind_by_gpu.insert(kind_by_gpu.end(), static_cast<std::size_t>(node.gpu_count), k);
+                gpus += node.gpu_count;
+            }
+            const double share = std::min(0.97, kinds[k].allocated * options_.load);
+            target_milli += std::llround(static_cast<double>(gpus * 1000) * share);
+        }
+        if (pool.size() == 0) return;
+        pool.index();
+
+        Stream stream{};
+        std::vector<Task> tasks;
+        std::int64_t allocated_milli = 0;
+        std::array<std::int64_t, task_classes> running{};  // per class
+        const auto crowded = [&](TaskClass c) {            // 3 % and a few above its share
+            const auto share = recipe.mix[static_cast<std::size_t>(c)];
+            const auto total = static_cast<std::int64_t>(tasks.size());
+            return share > 0 && 100'000 * (running[static_cast<std::size_t>(c)] - 10) > 103 * share * total;
+        };
+        const auto refill = [&] {
+            for (int failures = 0;
+                 allocated_milli < target_milli && failures < 100 && !budget_.exhausted();) {
+                if (stream.replicas_left == 0) {
+                    const auto& kind =
+                        kinds[kind_by_gpu[static_cast<std::size_t>(rng.below(kind_by_gpu.size()))]];
+                    do stream.shape = recipe.draw(rng, kind, options_.cpu_tight);
+                    while (crowded(class_of(stream.shape)));
+                    stream.replicas_left = rng.below(4) == 0 ? static_cast<int>(rng.between(2, 16)) : 1;
+                    stream.anti_affine = stream.replicas_left > 1 && rng.below(2) == 0;
+                    stream.job = jobs_++;
+                    stream.next_replica = 0;
+                    stream.occupied.clear();
+                }
+                const auto node = pool.choose(stream.shape, options_.layout, stream.occupied, rng);
+                if (node == no_node) {  // no room for another replica: on to the next job
+                    stream.replicas_left = 0;
+                    ++failures;
+                    continue;
+                }
+                failures = 0;
+                const auto gpus = pool.default_gpus(stream.shape, node);
+                pool.take(stream.shape, node, gpus);
+                if (stream.anti_affine) stream.occupied.push_back(node);
+                tasks.push_back(
+                    {stream.shape, node, gpus, stream.job, stream.next_replica++, stream.anti_affine});
+                --stream.replicas_left;
+                allocated_milli += gpu_milli(stream.shape);
+                ++running[static_cast<std::size_t>(class_of(stream.shape))];
+            }
+        };
+        refill();
+        const auto enough = 3 * tasks.size();
+        for (std::size_t removed = 0; removed < enough && !tasks.empty() && !budget_.exhausted();) {
+            for (auto n = rng.between(1, 4); n > 0 && !tasks.empty(); --n, ++removed) {
+                std::swap(rng.pick(std::span(tasks)), tasks.back());
+                const auto& task = tasks.back();
+                pool.give_back(task.shape, task.node, task.gpus);
+                allocated_milli -= gpu_milli(task.shape);
+                --running[static_cast<std::size_t>(class_of(task.shape))];
+                if (task.job == stream.job) std::erase(stream.occupied, task.node);
+                tasks.pop_back();
+            }
+            refill();
+        }
+        std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {
+            return std::pair(a.job, a.replica) < std::pair(b.job, b.replica);
+        });
+        // All tasks of a job share one class.
+        std::int64_t last_job = -1;
+        Attributes attributes{};
+        for (const auto& task : tasks) {
+            if (task.job != last_job) attributes = draw_attributes();
+            last_job = task.job;
+            emit(task, global[task.node], attributes, recipe.by_model);
+        }
+    }
+
+    /// The saturated cluster of the FlexTopo paper's Table 3: workloads A to D in turn.
+    void fill_flextopo(std::int64_t nodes) {
+        struct Workload {
+            std::int64_t count;
+            int gpus;
+            Attributes attributes;
+        };
+        // Per 100 nodes: 20 x A, 40 x B, 200 x C; D takes what is left of the 800 GPUs (80).
+        const double load = std::min(1.0, options_.load);
+        const auto part = [&](std::int64_t per_hundred) {
+            return static_cast<std::int64_t>(
+                std::floor(static_cast<double>(nodes * per_hundred) * load / 100));
+        };
+        const auto a = part(20), b = part(40), c = part(200), d = part(800) - 8 * a - 4 * b - 2 * c;
+        const std::array<Workload, 4> workloads{{{a, 8, {PriorityClass::hp, 1500}},
+                                                 {b, 4, {PriorityClass::hp, 1000}},
+                                                 {c, 2, {PriorityClass::lp, 500}},
+                                                 {d, 1, {PriorityClass::lp, 200}}}};
+        Rng rng = Rng(options_.seed).split(2);
+        NodePool pool;
+        for (const auto& node : out_.nodes) pool.add(node);
+        pool.index();
+        for (std::size_t w = 0; w < workloads.size(); ++w) {
+            const auto& workload = workloads[w];
+            const TaskShape shape{workload.gpus, 1000, flextopo_kind.cpu_milli / 8 * workload.gpus,
+                                  flextopo_kind.memory_mib / 8 * workload.gpus};
+            for (std::int64_t i = 0; i < workload.count; ++i) {
+                const auto node = pool.choose(shape, options_.layout, {}, rng);
+                const auto gpus = choose_socket(pool.idle_mask(node), workload.gpus, rng);
+                pool.take(shape, node, gpus);
+                emit({shape, node, gpus, static_cast<std::int64_t>(w), static_cast<std::int32_t>(i), false},
+                     node, workload.attributes, true);
+            }
+        }
+        static constexpr std::string_view letters = "ABCD";
+        for (auto& task : out_.tasks) {
+            const auto w = static_cast<std::size_t>(task.job.back() - '0');
+            task.name = letters[w] + task.name.substr(task.job.size());
+            task.job.clear();  // instances of a service, not a gang
+        }
+    }
+
+    /// Fills the devices beside whole GPUs.
+    void fill_devices() {
+        if (!shares_.any()) return;
+        const DeviceTasks devices(out_);
+        Rng rng = Rng(options_.seed).split(4);
+        Attributes attributes{};
+        int replicas_left = 0;
+        for (const auto& asked : devices.draw(options_.load, rng)) {
+            if (replicas_left-- == 0) {
+                replicas_left = rng.below(4) == 0 ? static_cast<int>(rng.between(1, 7)) : 0;
+                device_replica_ = 0;
+                ++jobs_;
+                attributes = draw_attributes();
+            }
+            emit({{0, 1000, asked.cpu_milli, asked.memory_mib},
+                  asked.node,
+                  asked.devices,
+                  jobs_ - 1,
+                  device_replica_++,
+                  false},
+                 asked.node, attributes, false);
+            auto& task = out_.tasks.back();
+            task.device_count = gpu_count(asked.devices);
+            task.device_classes = asked.classes;
+        }
+    }
+
+    /// Adds constraints to the jobs.
+    void constrain_jobs() {
+        if (shares_.any()) JobConstraints(shares_, out_, Rng(options_.seed).split(5)).apply();
+    }
+
+    [[nodiscard]] ClusterSpec take() { return std::move(out_); }
+
+  private:
+    struct Task {
+        TaskShape shape;
+        std::uint32_t node;
+        GpuMask gpus;
+        std::int64_t job;
+        std::int32_t replica;
+        bool anti_affine;
+    };
+    /// The job whose replicas are being placed; a refill goes on where the last one stopped.
+    struct Stream {
+        TaskShape shape;
+        std::int64_t job = -1;
+        std::int32_t next_replica = 0;
+        int replicas_left = 0;
+        bool anti_affine = false;
+        std::vector<std::uint32_t> occupied;  // where its replicas are, if they must not meet
+    };
+    struct Attributes {
+        PriorityClass priority_class = PriorityClass::hp;
+        std::int64_t priority = 0;
+    };
+
+    static std::int64_t gpu_milli(const TaskShape& shape) {
+        return std::int64_t{shape.gpu_count} * shape.gpu_share_milli;
+    }
+
+    /// 25 of 93 parts are LP: HP alone allocates 68 % where both allocate 93 % (ASI paper, Fig. 9).
+    Attributes draw_attributes() {
+        static constexpr std::array<std::int64_t, 2> hp{1000, 1500};
+        static constexpr std::array<std::int64_t, 2> lp{200, 500};
+        if (attributes_rng_.below(93) < 25) return {PriorityClass::lp, pick(attributes_rng_, lp)};
+        return {PriorityClass::hp, pick(attributes_rng_, hp)};
+    }
+
+    /// Idle GPUs for a task: within one socket (the fuller one that has enough) if wanted, else any.
+    GpuMask choose_socket(GpuMask idle, int count, Rng& rng) const {
+        if (options_.aligned_gpus) {
+            const auto lower = static_cast<GpuMask>(idle & 0x0F), upper = static_cast<GpuMask>(idle & 0xF0);
+            GpuMask best = 0;
+            for (const auto socket : {lower, upper})
+                if (gpu_count(socket) >= count && (best == 0 || gpu_count(socket) < gpu_count(best)))
+                    best = socket;
+            if (best != 0) return lowest_gpus(best, count);
+        }
+        std::vector<int> gpus;
+        for_each_gpu(idle, [&](int g) { gpus.push_back(g); });
+        rng.shuffle(std::span(gpus));
+        GpuMask chosen = 0;
+        for (int i = 0; i < count; ++i) chosen |= gpu_bit(gpus[static_cast<std::size_t>(i)]);
+        return chosen;
+    }
+
+    void emit(const Task& task, std::uint32_t node, const Attributes& attributes, bool name_model) {
+        auto& rng = attributes_rng_;
+        TaskSpec spec;
+        spec.job = "job-" + std::to_string(task.job);
+        spec.name = spec.job + "-" + std::to_string(task.replica);
+        spec.cpu_milli = task.shape.cpu_milli;
+        spec.memory_mib = task.shape.memory_mib;
+        spec.gpu_count = task.shape.gpu_count;
+        spec.gpu_share_milli = task.shape.gpu_share_milli;
+        if (name_model) spec.gpu_models = {out_.nodes[node].gpu_model};
+        spec.priority_class = attributes.priority_class;
+        spec.priority = attributes.priority;
+        spec.locked = rng.chance(locked_fraction_);
+        if (task.anti_affine) spec.anti_affinity = {{spec.job, node_level, 1}};
+        // Age: each doubling from about 5 minutes to 13 days equally likely, so that the median is 5 hours.
+        const std::int64_t at_least = std::int64_t{281} << rng.below(12);
+        spec.start_time = out_.now - at_least - rng.between(0, at_least - 1);
+        spec.checkpoint_interval = 60 * rng.between(10, 120);
+        spec.last_checkpoint_time = out_.now - (out_.now - spec.start_time) % spec.checkpoint_interval;
+        if (spec.priority_class == PriorityClass::lp) {
+            static constexpr std::array<std::int64_t, 8> evictions{0, 0, 0, 0, 1, 1, 2, 3};
+            spec.eviction_count = pick(rng, evictions);
+        }
+        spec.node = out_.nodes[node].name;
+        for_each_gpu(task.gpus, [&](int g) { spec.gpus.push_back(g); });
+        out_.tasks.push_back(std::move(spec));
+    }
+
+    const GeneratorOptions& options_;
+    Shares shares_;
+    double locked_fraction_;
+    Budget budget_;
+    Rng attributes_rng_;
+    ClusterSpec out_;
+    std::int64_t jobs_ = 0;
+    std::int32_t device_replica_ = 0;
+};
+
+}  // namespace detail
+
+GPUSCHED_EXPORT void validate(const GeneratorOptions& options) {
+    Problems problems;
+    constexpr std::array<std::string_view, 4> presets{"asi", "openb", "flextopo-4090", "constrained"};
+    if (std::find(presets.begin(), presets.end(), options.preset) == presets.end())
+        problems.add(bad_name("preset", options.preset, presets));
+    check_fields(problems, options);
+    const auto with_preset = " with preset " + gpusched::quoted(options.preset);
+    if (options.cpu_tight && options.preset != "asi" && options.preset != "constrained")
+        problems.add(bad_value("cpu_tight", "true", "false" + with_preset));
+    if (options.preset == "flextopo-4090")
+        visit_fields(std::type_identity<ConstraintShares>{}, [&](const char* name, auto member, auto...) {
+            if (const auto share = options.constraints.*member)
+                problems.add(bad_value(name, number_text(*share), "none" + with_preset));
+        });
+    problems.throw_if_any();
+}
+
+GPUSCHED_EXPORT ClusterSpec generate_cluster(const GeneratorOptions& options, const Context& context) {
+    using namespace detail;
+    validate(options);
+    const Rng rng(options.seed);
+    if (options.preset == "flextopo-4090") {
+        Generator generator(options, options.locked_fraction.value_or(0.0), context);
+        const auto nodes = options.nodes.value_or(flextopo_kind.count);
+        generator.add_nodes(std::span(&flextopo_kind, 1), std::span(&nodes, 1), "rtx4090x8");
+        generator.fill_flextopo(nodes);
+        return generator.take();
+    }
+    const auto& recipe = options.preset == "openb" ? openb_recipe : asi_recipe;
+    const auto counts = scale_counts(recipe.kinds, options.nodes.value_or(original_size(recipe.kinds)));
+    Generator generator(options, options.locked_fraction.value_or(0.4), context);
+    generator.add_nodes(recipe.kinds, counts, nullptr);
+    std::vector<std::vector<std::size_t>> pools;  // kinds whose nodes compete for the same tasks
+    for (std::size_t k = 0; k < recipe.kinds.size(); ++k) {
+        const bool joins =
+            !pools.empty() &&
+            (!recipe.by_model || recipe.kinds[k].model == recipe.kinds[pools.back().front()].model);
+        if (!joins) pools.emplace_back();
+        pools.back().push_back(k);
+    }
+    for (std::size_t p = 0; p < pools.size(); ++p) {
+        generator.report(p, pools.size());
+        generator.fill(recipe, counts, pools[p], rng.split(100 + p));
+    }
+    generator.fill_devices();
+    generator.constrain_jobs();
+    return generator.take();
+}
+
+}  // namespace gpusched::sim

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/name_order.hpp"
+
+#include <gpusched/allocation/named.hpp>
+#include <gpusched/config.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/order.hpp>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/fragmentation/fgd.hpp>
+#include <gpusched/fragmentation/incremental.hpp>
+#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/follower.hpp>
+#include <gpusched/sim/replay.hpp>
+#include <gpusched/sim/resample.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <span>
+#include <utility>
+
+namespace gpusched::sim {
+namespace detail {
+
+/// One replay under way: events in, cluster and timeline out.
+class Replay {
+  public:
+    Replay(const Trace& original, const ReplayOptions& options, const Context& context)
+        : options_(options), timeless_(options.shuffle || options.resample_to), budget_(context),
+          rng_(options.seed) {
+        if (options.until && timeless_)
+            throw InvalidInput(bad_value("until", number_text(*options.until),
+                                         "none with shuffle or resample_to, which ignore times"));
+        if (options.resample_to && !(*options.resample_to > 0 && *options.resample_to <= 1000))
+            throw InvalidInput(
+                bad_value("resample_to", number_text(*options.resample_to), "above 0, at most 1000"));
+        workload_ = fragmentation::typical_workload(original);
+        Rng order = rng_.split(0);
+        trace_ = options.resample_to ? resample(original, *options.resample_to, order) : original;
+        auto& tasks = trace_.tasks;
+        if (options.shuffle && !options.resample_to) order.shuffle(std::span(tasks));
+        if (!timeless_) sort_by_creation(tasks);
+        rng_ = rng_.split(1);
+
+        // Policies give ties to the first node: by name, unless resampling shuffles them.
+        ClusterSpec spec;
+        spec.nodes = gpusched::detail::in_name_order(trace_.nodes);
+        if (options.resample_to) order.shuffle(std::span(spec.nodes));
+        Problems problems;
+        spec.tasks.reserve(tasks.size());
+        for (const auto& task : tasks) {
+            if (task.task.node)
+                problems.add(bad_value("node", gpusched::quoted(*task.task.node),
+                                       "none, as for every task of a trace",
+                                       "task " + gpusched::quoted(task.task.name)));
+            spec.tasks.push_back(task.task);
+        }
+        problems.throw_if_any();
+        cluster_ = Cluster::build(spec, IdOrder::as_listed);
+        cluster_.keep_events();
+    }
+
+    [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+
+    ReplayResult run(allocation::AnyPlacement& policy) {
+        using Fragmented = fragmentation::Incremental<fragmentation::Fgd>;
+        std::optional<Followed<Fragmented>> fragmented;
+        if (!workload_.shapes.empty())
+            fragmented.emplace(Fragmented(fragmentation::Fgd(workload_, cluster_.inventory())));
+        const bool departing = !timeless_ && !options_.ignore_departures;
+        std::int64_t allocated = 0, requested = 0, running = 0;
+        ReplayResult out;
+        const auto depart_until = [&](std::int64_t time) {
+            for (; !departures_.empty() && departures_.top().first <= time; departures_.pop()) {
+                const auto task = make_id<TaskId>(departures_.top().second);
+                cluster_.remove(task);
+                cluster_.commit();
+                allocated -= cluster_.gpu_milli(task);
+                --running;
+            }
+        };
+
+        const auto count = trace_.tasks.size();
+        std::size_t arrived = 0;
+        std::int64_t now = 0;
+        for (; arrived < count; ++arrived) {
+            const auto& arrival = trace_.tasks[arrived];
+            const auto time = timeless_ ? static_cast<std::int64_t>(arrived) : arrival.creation_time;
+            if (options_.until && time > *options_.until) break;
+            if (arrived % 64 == 0) {
+                budget_.report("replay", static_cast<std::int64_t>(arrived),
+                               static_cast<std::int64_t>(count));
+                if (budget_.exhausted()) break;
+            }
+            now = time;
+            depart_until(now);
+            const auto task = make_id<TaskId>(arrived);
+            requested += cluster_.gpu_milli(task);
+            if (const auto chosen = policy(cluster_, task, rng_)) {
+                check(task, *chosen);
+                cluster_.assign(task, chosen->node, chosen->gpus);
+                cluster_.commit();
+                allocated += cluster_.gpu_milli(task);
+                ++running;
+                trace_.tasks[arrived].scheduled_time = now;
+                if (departing && arrival.deletion_time) departures_.emplace(*arrival.deletion_time, arrived);
+            } else {
+                out.unplaced.push_back(arrival.task.name);
+            }
+            auto& t = out.timeline;
+            t.time.push_back(now);
+            t.requested_gpu_milli.push_back(requested);
+            t.allocated_gpu_milli.push_back(allocated);
+            t.running.push_back(running);
+            t.unplaced.push_back(static_cast<std::int64_t>(out.unplaced.size()));
+            t.fragmented_gpus.push_back(fragmented ? fragmented->of(cluster_).result() : 0.0);
+        }
+        out.stop_reason = budget_.reason();
+        if (options_.until && out.stop_reason == StopReason::completed) {
+            now = *options_.until;
+            depart_until(now);
+        }
+        out.cluster = final_state(arrived, now, out.unplaced);
+        return out;
+    }
+
+  private:
+    // Tasks of one second keep their order.
+    static void sort_by_creation(std::vector<TraceTask>& tasks) {
+        std::vector<TraceTask> sorted;
+        sorted.reserve(tasks.size());
+        for (const auto i : order_by(tasks.size(), [&](std::size_t t) { return tasks[t].creation_time; }))
+            sorted.push_back(std::move(tasks[i]));
+        tasks = std::move(sorted);
+    }
+
+    void check(TaskId task, const allocation::Destination& chosen) const {
+        if (!cluster_.contains(chosen.node))
+            throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
+                               " was sent to a node that does not exist");
+        const auto obstacle = find_obstacle(cluster_, task, chosen.node);
+        if (obstacle != Obstacle::none || !gpus_fit(cluster_, task, chosen.node, chosen.gpus)) {
+            std::string gpus;
+            for_each_gpu(chosen.gpus,
+                         [&](int gpu) { gpus += (gpus.empty() ? "" : ", ") + std::to_string(gpu); });
+            throw InvalidInput("placement: task " + gpusched::quoted(cluster_.name(task)) +
+                               " does not fit where it was sent, node " +
+                               gpusched::quoted(cluster_.name(chosen.node)) + ": " +
+                               (obstacle != Obstacle::none ? describe_obstacle(cluster_, task, chosen.node)
+                                                           : "not on GPUs [" + gpus + "]"));
+        }
+    }
+
+    // Who left, or never arrived, is no part of the state.
+    [[nodiscard]] Cluster final_state(std::size_t arrived, std::int64_t now,
+                                      const std::vector<std::string>& unplaced) const {
+        ClusterSpec spec;
+        spec.now = now;
+        spec.nodes = trace_.nodes;
+        spec.tasks.reserve(arrived);
+        std::size_t next_unplaced = 0;
+        for (std::size_t i = 0; i < arrived; ++i) {
+            const auto task = make_id<TaskId>(i);
+            const auto& name = trace_.tasks[i].task.name;
+            const bool pending = next_unplaced < unplaced.size() && unplaced[next_unplaced] == name;
+            if (pending) ++next_unplaced;
+            if (!pending && !cluster_.is_placed(task)) continue;
+            spec.tasks.push_back(trace_.tasks[i].task);
+            if (pending) continue;
+            auto& placed = spec.tasks.back();
+            placed.start_time = *trace_.tasks[i].scheduled_time;
+            placed.last_checkpoint_time.reset();
+            placed.node = cluster_.name(cluster_.node_of(task));
+            placed.gpus = gpu_list(cluster_.gpus_of(task));
+        }
+        return Cluster::build(spec);
+    }
+
+    using Departure =
+        std::pair<std::int64_t, std::size_t>;  // time, task; those of one second in order of arrival
+
+    const ReplayOptions& options_;
+    bool timeless_;
+    Budget budget_;
+    Rng rng_;
+    fragmentation::Workload workload_;
+    Trace trace_;
+    Cluster cluster_;
+    std::priority_queue<Departure, std::vector<Departure>, std::greater<>> departures_;
+};
+
+}  // namespace detail
+
+GPUSCHED_EXPORT ReplayResult replay(const Trace& trace, const ReplayOptions& options, const Context& context,
+                                    const allocation::Registries& known) {
+    detail::Replay replay(trace, options, context);
+    const auto expected =
+        fragmentation::typical_workload(trace, known.placements.workload_options(options.placement));
+    auto policy = known.placements.make(options.placement, replay.cluster().inventory(), expected);
+    return replay.run(policy);
+}
+
+GPUSCHED_EXPORT ReplayResult replay(const Trace& trace, allocation::AnyPlacement policy,
+                                    const ReplayOptions& options, const Context& context) {
+    return detail::Replay(trace, options, context).run(policy);
+}
+
+}  // namespace gpusched::sim
