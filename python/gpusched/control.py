@@ -2,6 +2,7 @@
 
 from ._core.control import (
     Action,
+    ActivityCorrelation,
     AdmissionAnswer,
     AdmissionPlace,
     AdmissionQueue,
@@ -21,6 +22,7 @@ from ._core.control import (
 
 __all__ = [
     "Action",
+    "ActivityCorrelation",
     "AdmissionAnswer",
     "AdmissionPlace",
     "AdmissionQueue",

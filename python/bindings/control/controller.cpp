@@ -154,6 +154,20 @@ void bind_controller(py::module_& m) {
                    counted(self.next, "window") + ">";
         });
 
+    using A = control::ActivityCorrelation;
+    py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
+        .def(py::init<>())
+        .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
+             documented("update(self, activity, pressure)", "Takes a window. NaN is not known and changes nothing.")
+                 .c_str())
+        .def_property_readonly("correlation", &A::correlation, doc("control::ActivityCorrelation::correlation").c_str())
+        .def_property_readonly(
+            "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
+            "Whether the tenant is held to be the cause.")
+        .def("__repr__", [](const A& self) {
+            return "<gpusched.control.ActivityCorrelation: " + number_text(self.correlation()) + ">";
+        });
+
     py::class_<control::AuditReplay> replay(m, "AuditReplay", doc("control::AuditReplay").c_str());
     define_record(replay);
     m.def(

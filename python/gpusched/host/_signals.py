@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import control
 from .._optional import require
 from . import _files
 from ._config import Latency, Live
@@ -77,42 +78,6 @@ class Rate:
 
 
 @dataclass
-class Correlation:
-    """Whether a tenant's activity explains a pressure. Recent windows count more.
-
-    PCIe counters are those of whole GPUs, not of MIG instances, so the tenant that caused the traffic is inferred.
-    """
-
-    DECAY, THRESHOLD, LEAST_WINDOWS = 0.98, 0.8, 30
-
-    windows: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0] * 6)  # weight, x, y, xx, yy, xy
-
-    def update(self, activity: float | None, pressure: float | None) -> None:
-        if activity is None or pressure is None:
-            return
-        new = (1.0, activity, pressure, activity * activity, pressure * pressure, activity * pressure)
-        self.sums = [self.DECAY * old + x for old, x in zip(self.sums, new)]
-        self.windows += 1
-
-    def value(self) -> float:
-        """Pearson's correlation; 0 while either side has not varied."""
-        weight, x, y, xx, yy, xy = self.sums
-        if weight <= 0:
-            return 0.0
-        x, y, xx, yy, xy = x / weight, y / weight, xx / weight, yy / weight, xy / weight
-        vx, vy = xx - x * x, yy - y * y
-        # The rest of a constant after rounding is no variation.
-        if vx <= 1e-9 * xx or vy <= 1e-9 * yy:
-            return 0.0
-        return max(-1.0, min(1.0, (xy - x * y) / math.sqrt(vx * vy)))
-
-    @property
-    def inferred(self) -> bool:
-        return self.windows >= self.LEAST_WINDOWS and self.value() >= self.THRESHOLD
-
-
-@dataclass
 class Gpu:
     """A GPU as read back."""
 
@@ -166,7 +131,7 @@ class Signals:
         self._window_s = self._passed_s = window_s
         self._now_s = 0.0
         self._rates: dict[tuple[str, Any], Rate] = {}
-        self._links = {name: Correlation() for name in self._tenants}
+        self._links = {name: control.ActivityCorrelation() for name in self._tenants}
         self.gpus = [Gpu() for _ in host["gpus"]]
         self.ignored = 0  # lines of latencies that could not be read, since the caller last set it to 0
 
@@ -232,7 +197,8 @@ class Signals:
         if tenant["protected"] or tenant["gpu"] < 0:
             return out
         link = self._links[name]
-        link.update(rate, roots[self._host["gpus"][tenant["gpu"]]["root"]]["bytes_per_s"])
+        pressure = roots[self._host["gpus"][tenant["gpu"]]["root"]]["bytes_per_s"]
+        link.update(*(math.nan if value is None else value for value in (rate, pressure)))
         if link.inferred:
             out.update(pcie_bytes_per_s=rate, pcie_attribution="inferred")
         return out
