@@ -32,6 +32,7 @@ _CODES = {
     29: "invalid_state",
 }
 INVALID_ARGUMENT = 2
+ALL_LINKS = (1 << 32) - 1
 MOST_GPU_INSTANCES, MOST_COMPUTE_INSTANCES, MOST_PLACEMENTS = 32, 16, 32
 GPU_PROFILES, COMPUTE_PROFILES = range(18), range(10)
 # Profiles of compute instances by slices; 7 is one slice with media engines.
@@ -194,6 +195,11 @@ class Nvml:
 
     def pcie_replays(self, gpu: Any) -> float:
         return float(self.call("nvmlDeviceGetPcieReplayCounter", gpu))
+
+    def nvlink_kib(self, gpu: Any) -> float:
+        """KiB sent and received over all links of NVLink since some time in the past."""
+        names = ("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX")
+        return sum(self.field_values(gpu, [(getattr(self.api, name), ALL_LINKS) for name in names]))
 
     def _used(self, device: Any) -> float:
         try:
