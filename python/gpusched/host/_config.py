@@ -174,7 +174,7 @@ def _problems(live: Live, host: Mapping[str, Any]) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     for one in host["tenants"]:
         name = one["name"]
-        tenant = live.tenants[name] = given.pop(name, None) or Tenant()
+        tenant = live.tenants[name] = given.pop(name, Tenant())
         yield from _tenant_problems(tenant, one["protected"], f"/live/tenants/{name}")
         if not tenant.cgroup:
             continue

@@ -304,7 +304,7 @@ class Controller:
         """
         started = self._started_lines()
         observation, seconds = self.observe()
-        self._decide(observation, seconds)
+        self.decide(observation, seconds)
         self._admit_next()
         if self._signals.ignored:
             self._say(f"{self._signals.ignored} lines of latencies could not be read")
@@ -327,7 +327,8 @@ class Controller:
         observation["operator_resume"] = self._vouch()
         return observation, time.perf_counter() - began
 
-    def _decide(self, observation: dict[str, Any], observing_s: float = 0.0) -> None:
+    def decide(self, observation: dict[str, Any], observing_s: float = 0.0) -> None:
+        """Decides on the signals of a window, writes its line of the audit log, then carries out the actions."""
         core = self._require_start()
         for end in self._ends:
             if end.kind == "reconfigure":
@@ -454,7 +455,7 @@ class Controller:
             core.end_leases()
             self._audit.write(core.take_log())
         while leased():
-            self._decide(dict(self._seen, operator_resume=False, feedback={}, guards={}))
+            self.decide(dict(self._seen, operator_resume=False, feedback={}, guards={}))
         ended = self._actuator.retry_releases()
         self._report()
         if not ended:

@@ -159,7 +159,11 @@ class NoMig(MigBackend):
     def create(self, new: Instance) -> None:
         raise Failure("not_supported")
 
-    destroy = complete = create
+    def destroy(self, old: Instance) -> None:
+        raise Failure("not_supported")
+
+    def complete(self, instance: Instance) -> None:
+        raise Failure("not_supported")
 
     def _rows(self, gpu: int) -> list[Row]:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -143,24 +144,25 @@ def test_a_failure_of_any_write(make: Make, status: str, disjoint: bool) -> None
     for call in range(100):
         world = make(disjoint=disjoint)
         others = len(world.instances(False))
-        write, save = _files.write, Journal.save
-        calls = 0
+        calls = itertools.count()
 
-        def fail() -> None:
-            nonlocal calls
-            calls += 1
-            if calls - 1 == call:  # noqa: B023
-                raise Failure(status)
+        def failing(body: Callable[..., None], call: int = call, calls: Iterator[int] = calls) -> Callable[..., None]:
+            def run(*arguments: Any) -> None:
+                if next(calls) == call:
+                    raise Failure(status)
+                body(*arguments)
+
+            return run
 
         with (
-            mock.patch.object(_files, "write", lambda path, text: (fail(), write(path, text))),
-            mock.patch.object(Journal, "save", lambda this: (fail(), save(this))),
+            mock.patch.object(_files, "write", failing(_files.write)),
+            mock.patch.object(Journal, "save", failing(Journal.save)),
         ):
             try:
                 end = world.work()
             except Failure:
                 continue  # the journal did not take what must outlive the controller
-        if calls <= call:
+        if next(calls) <= call:
             break
         runs += 1
         require_true(world, end)

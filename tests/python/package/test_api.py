@@ -45,7 +45,8 @@ preemption.StandbyLease.lent preemption.EvictionModel.draw preemption.EvictionTi
 preemption.Borrower.eviction
 sim.resample model.hardware_preset
 control.Controller.step control.Controller.state control.Controller.audit_log control.mig_layout control.replay_audit
-host.LiveController.start host.LiveController.window host.LiveController.release host.LiveController.config
+host.Controller.start host.Controller.step host.Controller.run host.Controller.status host.Controller.release
+host.Controller.config host.discover host.Journal.save
 control.MigLayout.profiles control.MigLayout.count_layouts control.mig_devices control.variant_flags
 sim.simulate_host sim.record_host sim.read_llm_trace sim.kingman_wait sim.is_stable
 sim.HostResult.violation_s sim.HostResult.excess_ms sim.HostResult.slice_s sim.HostResult.decoded

@@ -115,7 +115,7 @@ def test_no_class_leaves_the_old_protocols_to_its_base() -> None:
     assert found > 50
 
 
-NO_DATA = {"OnlinePreemption", "StandbyLease", "Controller", "AdmissionQueue", "LiveController", "ByLinks", "Autoscaler", "RunRequests"}
+NO_DATA = {"OnlinePreemption", "StandbyLease", "Controller", "AdmissionQueue", "ActivityCorrelation", "ByLinks", "Autoscaler"}
 
 
 def classes_of(scope: Any) -> Iterator[type]:
