@@ -116,7 +116,10 @@ class Controller:
             self._metrics = _service.Metrics(self._live.metrics)
             self._closers.callback(self._metrics.close)
         age_s = self._journal.age_s(time.monotonic())
-        self._core = control.Controller(self._config, carryover=carryover, carryover_age_s=age_s)
+        try:
+            self._core = control.Controller(self._config, carryover=carryover, carryover_age_s=age_s)
+        except InvalidInput as error:
+            raise UnknownState(f"{self._journal.path}: {error}") from None
         self._core.record_start()
         self._audit.write(self._core.take_log())
 

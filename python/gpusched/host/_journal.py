@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import BackendError
@@ -38,15 +37,6 @@ class Lease:
     before: str  # the line to write that ends it
 
 
-@dataclass
-class _Contents:
-    boot: str = ""  # of the kernel: GPU instances and control groups do not outlive it
-    tenants: dict[str, TenantEntry] = field(default_factory=dict)
-    leases: list[Lease] = field(default_factory=list)
-    carryover: dict[str, dict[str, Any]] = field(default_factory=dict)  # that of `control.Controller`
-    carryover_s: float = 0.0  # of the monotonic clock of that boot: when `carryover` was true
-
-
 class Journal:
     """The journal in a file. Each `save` is one transaction, on the disk before it returns (WAL, `synchronous=FULL`).
 
@@ -58,22 +48,24 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = os.fspath(path)
-        self._contents = _Contents()
-        self._saved: _Contents | None = None  # None: nothing is on the disk
-        self._database: sqlite3.Connection | None = None
         self.read_only = read_only
+        self.boot = ""  # of the kernel: GPU instances and control groups do not outlive it
+        self.tenants: dict[str, TenantEntry] = {}  # the protected ones
+        self.leases: list[Lease] = []
+        self.carryover: dict[str, dict[str, Any]] = {}  # that of `control.Controller`
+        self._carryover_s = 0.0  # of the monotonic clock of that boot: when `carryover` was true
+        self._saved: str | None = None  # what is on the disk
+        self._database: sqlite3.Connection | None = None
+        self._new = False  # a file without a table yet
         self._require_journal()
-        if read_only and not self._has_content():
+        if read_only and not (os.path.exists(self.path) and os.path.getsize(self.path)):
             return
         with self._explained():
             self._database = self._connect()
-            if self._prepare():
-                self._load()
-
-    boot = property(lambda self: self._contents.boot, doc="Identity of the kernel that the journal is of.")
-    tenants = property(lambda self: self._contents.tenants, doc="`TenantEntry` by name of the protected tenant.")
-    leases = property(lambda self: self._contents.leases, doc="Limits of block I/O in effect: a list of `Lease`.")
-    carryover = property(lambda self: self._contents.carryover, doc="What the next controller takes over, by tenant.")
+            self._prepare()
+            self._saved = self._read("contents")
+            if self._saved is not None:
+                self._set(self._saved)
 
     @property
     def found(self) -> bool:
@@ -84,40 +76,41 @@ class Journal:
         """Brings the contents to the disk. Raises `Failure`; the file is unchanged then."""
         if self._database is None or self.read_only:
             raise Failure("no_permission", f"{self.path} is open for reading only")
-        if self._contents == self._saved:
+        now = self._text()
+        if now == self._saved:
             return
         try:
-            self._write("contents", asdict(self._contents))
+            self._write("contents", now)
         except sqlite3.Error as error:
             raise Failure(_status(error), f"{self.path}: {error}") from None
-        self._saved = copy.deepcopy(self._contents)
+        self._saved = now
 
     def restore(self, call: Callable[[], None]) -> None:
         """Calls a function. If it raises, the contents in memory are those of before."""
-        before = copy.deepcopy(self._contents)
+        before = self._text()
         try:
             call()
         except BaseException:
-            self._contents = before
+            self._set(before)
             raise
 
     def remember(self, carryover: Mapping[str, Any], now_s: float) -> None:
         """Saves what must outlive the controller."""
-        self._contents.carryover = dict(carryover)
-        self._contents.carryover_s = now_s
+        self.carryover, self._carryover_s = dict(carryover), now_s
         self.save()
 
     def believe(self, boot: str) -> None:
         """Keeps what is still true in this boot: after another boot only the carryover, without its floors."""
         if boot and self.boot == boot:
             return
-        carryover = {name: {k: v for k, v in one.items() if k != "floor"} for name, one in self.carryover.items()}
+        self.boot, self.tenants, self.leases = boot, {}, []
+        self.carryover = {name: {k: v for k, v in one.items() if k != "floor"} for name, one in self.carryover.items()}
         # The monotonic clock begins with the boot, so at least what it shows has passed.
-        self._contents = _Contents(boot=boot, carryover=carryover)
+        self._carryover_s = 0.0
 
     def age_s(self, now_s: float) -> float:
         """How long ago the carryover was true, by the monotonic clock."""
-        return max(0.0, now_s - self._contents.carryover_s)
+        return max(0.0, now_s - self._carryover_s)
 
     def owned(self, starts: Mapping[str, Configuration], boot: str) -> set[Instance]:
         """The controller's own instances: those recorded in this boot, else those configured."""
@@ -141,7 +134,7 @@ class Journal:
             if name not in known:
                 problems.append(f"tenants: expected the name of a protected tenant, found {name!r}")
             for place in filter(None, (entry.now, entry.pending)):
-                if not 0 <= place.gpu < len(devices) or place.profile not in profiles(devices[place.gpu]):
+                if place.gpu not in range(len(devices)) or place.profile not in profiles(devices[place.gpu]):
                     problems.append(f"tenants: {name!r}: the host has no {place}")
         if problems:
             raise BackendError(f"{self.path}: " + "; ".join(problems))
@@ -149,12 +142,12 @@ class Journal:
     def note_program(self, process: int, started: float) -> None:
         """Keeps which program runs; 0 for none. A note that cannot be written is missing: the start time settles it."""
         with contextlib.suppress(sqlite3.Error):
-            self._write("program", [process, started])
+            self._write("program", json.dumps([process, started]))
 
     def program(self) -> tuple[int, float]:
         """The program that was noted last, and when it was started; 0 for none."""
         with self._explained():
-            process, started = self._read("program") or (0, 0.0)
+            process, started = json.loads(self._read("program") or "[0, 0]")
             return int(process), float(started)
 
     def close(self) -> None:
@@ -170,9 +163,6 @@ class Journal:
 
     def __repr__(self) -> str:
         return f"<gpusched.host.Journal: {self.path}, {len(self.tenants)} tenants, {len(self.leases)} leases>"
-
-    def _has_content(self) -> bool:
-        return os.path.exists(self.path) and os.path.getsize(self.path) > 0
 
     def _require_journal(self) -> None:
         if os.path.islink(self.path):
@@ -195,58 +185,59 @@ class Journal:
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            database = sqlite3.connect(self.path, isolation_level=None)
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
-            return database
+            return sqlite3.connect(self.path, isolation_level=None)
         uri = f"file:{os.path.abspath(self.path).replace('?', '%3f').replace('#', '%23')}?mode=ro"
         # Without a log of its own nothing writes the file, and a folder without write permission does not matter.
         return sqlite3.connect(uri if os.path.exists(self.path + "-wal") else uri + "&immutable=1", uri=True)
 
-    def _prepare(self) -> bool:
-        """Makes the tables of a new file. Returns whether there is something to load."""
+    def _prepare(self) -> None:
+        """Makes the table of a new file, and checks one that exists."""
         assert self._database is not None
         application = self._database.execute("PRAGMA application_id").fetchone()[0]
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application == 0 and tables == 0:
-            if not self.read_only:
-                # One transaction: a process that dies here leaves an empty file.
-                self._database.executescript(
-                    f"BEGIN; CREATE TABLE journal (key TEXT PRIMARY KEY, value TEXT NOT NULL); "
-                    f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
-                )
-            return False
-        if application != APPLICATION_ID:
+        if application != APPLICATION_ID and (application or tables):
             raise BackendError(f"{self.path} is a database of another program, no journal of gpusched")
-        if version != VERSION:
+        if version != VERSION and tables:
             raise BackendError(f"{self.path} has version {version}; this gpusched reads version {VERSION}")
         if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise BackendError(f"{self.path} is damaged")
-        return True
-
-    def _load(self) -> None:
-        document = self._read("contents")
-        if document is None:
+        self._new = tables == 0 and self.read_only
+        if self.read_only:
             return
-        tenants = {}
-        for name, one in document["tenants"].items():
-            pending = one["pending"] and _configuration(one["pending"])
-            tenants[name] = TenantEntry(**{**one, "now": _configuration(one["now"]), "pending": pending})
-        leases = [Lease(**one) for one in document["leases"]]
-        self._contents = _Contents(**{**document, "tenants": tenants, "leases": leases})
-        self._saved = copy.deepcopy(self._contents)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = FULL")
+        if tables == 0:
+            # One transaction: a process that dies here leaves an empty file.
+            self._database.executescript(
+                f"BEGIN; CREATE TABLE journal (key TEXT PRIMARY KEY, value TEXT NOT NULL); "
+                f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+            )
 
-    def _read(self, key: str) -> Any:
-        if self._database is None:
+    def _text(self) -> str:
+        tenants = {name: asdict(entry) for name, entry in self.tenants.items()}
+        leases = [asdict(lease) for lease in self.leases]
+        return json.dumps([self.boot, tenants, leases, self.carryover, self._carryover_s])
+
+    def _set(self, text: str) -> None:
+        """The inverse of `_text`."""
+        self.boot, tenants, leases, self.carryover, self._carryover_s = json.loads(text)
+        self.leases = [Lease(**lease) for lease in leases]
+        self.tenants = {}
+        for name, entry in tenants.items():
+            pending = entry["pending"] and Configuration(**entry["pending"])
+            self.tenants[name] = TenantEntry(**{**entry, "now": Configuration(**entry["now"]), "pending": pending})
+
+    def _read(self, key: str) -> str | None:
+        if self._database is None or self._new:
             return None
         row = self._database.execute("SELECT value FROM journal WHERE key = ?", (key,)).fetchone()
-        return row and json.loads(row[0])
+        return row and str(row[0])
 
-    def _write(self, key: str, value: Any) -> None:
+    def _write(self, key: str, value: str) -> None:
         assert self._database is not None
         # In autocommit mode a statement is a transaction.
-        self._database.execute("REPLACE INTO journal VALUES (?, ?)", (key, json.dumps(value)))
+        self._database.execute("REPLACE INTO journal VALUES (?, ?)", (key, value))
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -256,13 +247,6 @@ class Journal:
             raise BackendError(f"{self.path}: cannot be opened: {error.strerror}") from None
         except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
             raise BackendError(f"{self.path}: cannot be read: {error}") from None
-
-
-def _configuration(document: Mapping[str, Any]) -> Configuration:
-    place = Configuration(**document)
-    if not all(type(number) is int for number in (place.gpu, place.slice, place.quota_percent)):
-        raise ValueError(f"no configuration: {document}")
-    return place
 
 
 def _status(error: sqlite3.Error) -> str:

@@ -413,7 +413,7 @@ def test_a_note_says_which_program_runs(tmp_path: Path) -> None:
             return real(process, *arguments)
 
         with mock.patch.object(subprocess.Popen, "communicate", communicate):
-            Programs(5, notes=journal).run(["true"])
+            Programs(5, notes=journal).run(["sleep", "0.3"])
         assert seen[0][0] > 0 and not is_running(*seen[0]) and journal.program() == (0, 0.0)
     assert not is_running(os.getpid(), 1.0)  # another process had this number before
 
@@ -491,7 +491,7 @@ def test_memory_in_use_is_asked_of_the_first_that_knows(world: World) -> None:
         assert world.nvml.log.count("nvmlDeviceGetMaxMigDeviceCount") == 1  # a GPU is asked once
         assert meter.read({"T1": BEFORE.instance}, [Gpu(lost=True), Gpu()]) == ({}, "")
         world.nvml.used_mib = None
-        assert meter.choose(tenants, [nvml, smi])[0] == "T1: memory in use 1000 MiB, by nvidia-smi"
+        assert meter.choose(tenants, [nvml, smi])[0] == "T1: memory in use 1010 MiB, by nvidia-smi"  # GiB in hundredths
         world.programs.fault, world.programs.fail_at = "hang", world.programs.calls + 1
         used, line = meter.read({"T1": BEFORE.instance}, gpus)
         assert used == {} and "took too long and is not asked again" in line

@@ -344,7 +344,8 @@ def test_the_signals_of_a_window(tmp_path: Path) -> None:
     live.tenants = {"T1": Tenant(latency=Latency(file=str(tmp_path / "t1"))), "T2": Tenant(cgroup="t2", disks=["259:0"])}
     append(tmp_path / "t1", "1\n")
     mig = NoMig(["A100-40GB"] * 2, {Instance(0, "2g", 0)})
-    world = World(tmp_path)
+    (tmp_path / "world").mkdir()
+    world = World(tmp_path / "world")
     with world.instrumented():
         nvml = Nvml()
         signals = _signals.Signals(HOST, live, mig, nvml, [nvml.find(0), nvml.find(1)], 2.0)
@@ -397,17 +398,16 @@ def test_counters_of_nvml(tmp_path: Path) -> None:
         assert nvml.pcie_bytes(gpu) == 1 and nvml.pcie_replays(gpu) == 5 and nvml.pcie_rate(gpu) == 200_000
         world.nvml.field_codes = [0, 3]  # each field has its own result
         assert attempt(nvml.pcie_bytes, gpu) == "not_supported"
-        world.nvml.missing.add("nvmlDeviceGetFieldValues")
-        assert attempt(nvml.pcie_bytes, gpu) == "not_supported"
+        assert attempt(nvml.call, "nvmlDeviceGetNumaNodeId", gpu) == "not_supported"  # this driver lacks it
         assert attempt(nvml.find, 7) == "not_found" and attempt(nvml.find, "0000:00:00.0") == "not_found"
         starts, size = nvml.placements(gpu, nvml.profiles(gpu)[0])
         table = {profile.id: profile for profile in gs.control.mig_layout("A100-40GB").profiles}
         assert (starts, size) == (table[nvml.profiles(gpu)[0].id].starts, table[nvml.profiles(gpu)[0].id].memory_slices)
         world.nvml.lost = True
         assert attempt(nvml.pcie_replays, gpu) == attempt(nvml.instances, gpu) == "gpu_is_lost"
-        world.nvml.missing.add("nvmlInitWithFlags")
-        with pytest.raises(gs.BackendError, match="NVML does not start"):
-            Nvml()
+    world.nvml.missing.add("nvmlInitWithFlags")
+    with fake_nvml.installed(world.nvml), pytest.raises(gs.BackendError, match="NVML does not start"):
+        Nvml()
 
 
 # ---- nvidia-smi ----
