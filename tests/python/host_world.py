@@ -123,7 +123,7 @@ class World:
         return report.outcomes[-1]
 
     def work(self) -> Ended:
-        """What a controller may do: limits T2, moves or enlarges T1, ends the limit, unpins. Returns the end of the change."""
+        """The work of a controller: limits T2, moves or enlarges T1, ends the limit, unpins. Returns the end of the change."""
         with self.actuator() as actuator:
             self.act(actuator, "throttle_io", target="T2", value=500)
             actuator.journal.remember({"T1": {"structural_windows": 0}}, 1000.0)
@@ -181,7 +181,7 @@ class World:
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
         return os.WIFSIGNALED(status)
 
-    # ---- what must be true ----
+    # ---- checks ----
 
     def instances(self, mine: bool) -> list[tuple[int, dict[str, Any]]]:
         return [(g, one) for g, gpu in enumerate(self.load()["gpus"]) for one in gpu if one["mine"] == mine]

@@ -249,7 +249,7 @@ class Actuator:
                 limits = _files.io_limits(_files.read(file), disk)
                 self.journal.leases.append(Lease(target, file, _files.io_limits_text(disk, limits)))
                 for key in ("rbps", "wbps"):
-                    # A lower limit that somebody else has set stays.
+                    # A lower limit that another program has set stays.
                     limits[key] = min(mb_per_s * 1_000_000, limits[key] or mb_per_s * 1_000_000)
                 lines.append(_files.io_limits_text(disk, limits))
             self.journal.save()

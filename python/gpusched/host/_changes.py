@@ -21,7 +21,7 @@ class Outcome:
 
     status: str = "ok"
     restored: bool = True  # after a failure, the old instance stands
-    refused: bool = False  # the instance in the new place belongs to somebody else
+    refused: bool = False  # the instance in the new place is foreign
     moved: bool = False  # the tenant was stopped or told to go, and not told to come back
 
 
@@ -197,7 +197,7 @@ def resume_settle(backend: MigBackend, name: str, entry: TenantEntry, switch_ove
             switch_over(entry.now)
         except Failure as failure:
             raise Failure(failure.status, f"{name!r}: cannot be told to run where it was: {failure.status}") from None
-        # An instance that appears there later belongs to somebody else.
+        # An instance that appears there later is foreign.
         backend.disown(other)
     entry.pending = None
     entry.switched = entry.drained = False

@@ -68,7 +68,7 @@ class Gpu:
 
 @dataclass
 class Machine:
-    """What `discover` found. `source`: nvml or nvidia-smi."""
+    """The result of `discover`. `source`: nvml or nvidia-smi."""
 
     source: str
     gpus: list[Gpu]

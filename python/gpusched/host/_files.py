@@ -151,7 +151,7 @@ def set_cores(group: str, cores: str, before: str) -> None:
 
 
 def cores_before(group: str) -> str:
-    """What `set_cores` needs to undo a pin."""
+    """Reads the state that `set_cores` needs to undo a pin."""
     try:
         return read(f"{group}/cpuset.cpus").strip()
     except Failure as failure:

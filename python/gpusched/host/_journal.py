@@ -1,4 +1,4 @@
-"""The journal: what the controller is about to do, and must undo if it dies, in a SQLite file."""
+"""The journal: changes that the controller is about to make, and must undo if it dies, in a SQLite file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TenantEntry:
     pending: Configuration | None = None  # a change of instance that has begun
     switched: bool = False  # the tenant already runs in `pending`
     drained: bool = False  # the tenant was stopped for the change
-    cpuset: str | None = None  # what `set_cores` needs to undo the pin
+    cpuset: str | None = None  # for `set_cores` to undo the pin
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Journal:
         self.leases: list[Lease] = []
         self.carryover: dict[str, dict[str, Any]] = {}  # that of `control.Controller`
         self._carryover_s = 0.0  # of the monotonic clock of that boot: when `carryover` was true
-        self._saved: str | None = None  # what is on the disk
+        self._saved: str | None = None  # the text on the disk
         self._database: sqlite3.Connection | None = None
         self._new = False  # a file without a table yet
         self._require_journal()
@@ -95,17 +95,17 @@ class Journal:
             raise
 
     def remember(self, carryover: Mapping[str, Any], now_s: float) -> None:
-        """Saves what must outlive the controller."""
+        """Saves the carryover, which must outlive the controller."""
         self.carryover, self._carryover_s = dict(carryover), now_s
         self.save()
 
     def believe(self, boot: str) -> None:
-        """Keeps what is still true in this boot: after another boot only the carryover, without its floors."""
+        """Keeps the contents in the same boot. After another boot only the carryover is kept, without its floors."""
         if boot and self.boot == boot:
             return
         self.boot, self.tenants, self.leases = boot, {}, []
         self.carryover = {name: {k: v for k, v in one.items() if k != "floor"} for name, one in self.carryover.items()}
-        # The monotonic clock begins with the boot, so at least what it shows has passed.
+        # The monotonic clock begins with the boot, so at least its time has passed.
         self._carryover_s = 0.0
 
     def age_s(self, now_s: float) -> float:
@@ -120,7 +120,7 @@ class Journal:
             if entry is None:
                 out.add(start.instance)
                 continue
-            # A tenant that has moved away has no claim to where it started.
+            # A tenant that has moved away has no claim to its first placement.
             out.add(entry.now.instance)
             if entry.pending is not None:
                 out.add(entry.pending.instance)

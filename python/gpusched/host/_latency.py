@@ -28,6 +28,7 @@ WINDOWS = 3  # quantiles are over the samples of so many windows
 QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 MOST_MS = 1e7
 MOST_LINE = 256
+PLAIN = b"0123456789.\n"
 MOST_ARRIVALS = 1_000_000_000
 MOST_SAMPLES = 1_000_000  # that a window keeps
 MOST_DATAGRAM = 65536
@@ -36,7 +37,7 @@ MOST_DATAGRAMS = 100_000  # that wait for the end of a window
 
 @dataclass
 class Window:
-    """What a source knows of one window."""
+    """The latencies of one window."""
 
     known: bool = False  # the source was there and could be read
     count: int = 0  # requests completed in the window
@@ -53,7 +54,7 @@ class Source:
         """Begins work that `window` would wait for; called shortly before a window ends."""
 
     def window(self) -> Window:
-        """Ends a window: what came since the last call."""
+        """Ends a window, and returns the latencies since the last call."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -75,9 +76,11 @@ class Lines:
 
     def feed(self, text: bytes) -> None:
         """Takes a piece of the text; a line is complete with its newline."""
-        *lines, self._rest = (self._rest + text).split(b"\n")
-        for line in lines:
-            self._take(line)
+        text = self._rest + text
+        *lines, self._rest = text.split(b"\n")
+        if text.translate(None, PLAIN) or not self._take_plain(lines):
+            for line in lines:
+                self._take(line)
         if len(self._rest) > MOST_LINE:
             self._rest = self._rest[: MOST_LINE + 1]  # the line is too long, however it ends
 
@@ -87,7 +90,7 @@ class Lines:
         self._rest = b""
 
     def drop_line(self) -> None:
-        """Forgets the beginning of a line whose end is lost."""
+        """Forgets the beginning of a line without an end."""
         self._rest = b""
 
     def ignore(self, count: int = 1) -> None:
@@ -105,6 +108,19 @@ class Lines:
         self._samples = []
         self._now = Window(arrived=None if out.arrived is None else 0)
         return out
+
+    def _take_plain(self, lines: list[bytes]) -> bool:
+        """Takes lines of plain numbers at once, which is ten times as fast. Returns whether they are."""
+        try:
+            values = list(map(float, filter(None, lines)))
+        except ValueError:
+            return False
+        if max(map(len, lines), default=0) > MOST_LINE or max(values, default=0) > MOST_MS:
+            return False
+        self._now.count += len(values)
+        self._now.misses += int((np.array(values) > self._tau_ms).sum())
+        self._samples += values[: MOST_SAMPLES - len(self._samples)]
+        return True
 
     def _take(self, line: bytes) -> None:
         word = line.strip()
@@ -128,7 +144,7 @@ class Lines:
 
 
 class LatencyFile(Source):
-    """The tail of a file to which a service appends lines; what was there at the first window is left out.
+    """The tail of a file to which a service appends lines. Lines from before the first window are left out.
 
     A file that was replaced (rotated) is read to its end and the new one from its beginning. One that became shorter is
     read again from its beginning.
@@ -143,7 +159,7 @@ class LatencyFile(Source):
     def window(self) -> Window:
         good = False
         if self._file < 0 and not self._open():
-            self._first = False  # what comes now is new
+            self._first = False  # all of a file that appears is new
             return self._lines.end_window(False)
         with contextlib.suppress(OSError):
             here = os.fstat(self._file)
@@ -353,7 +369,7 @@ def _sum(histograms: Iterable[Histogram]) -> Histogram:
 class LatencyHistogram(Source):
     """A histogram that a service exports to Prometheus, from a file that is replaced or from an address, `http://...`.
 
-    A window is the difference of two readings, series by series. A series that is new, or whose counts fell (a restart),
+    A window is the difference of two readings, series by series. A new series, or one with lower counts (a restart),
     counts from its next reading on. A window in which no series goes on is not known. `ms_per_unit`: of the bounds.
     """
 
@@ -408,7 +424,7 @@ class LatencyHistogram(Source):
         self.prepare()
         assert self._page is not None
         text = ""
-        with contextlib.suppress(Exception):  # whatever a server may do
+        with contextlib.suppress(Exception):  # a server may do anything
             text = self._page.result(self.TIMEOUT_S)
         if not self._page.done():
             return ""  # the scrape goes on and counts for a later window

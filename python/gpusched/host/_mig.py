@@ -1,4 +1,4 @@
-"""Reads and changes the GPU instances of a machine; what both backends, NVML and `nvidia-smi`, have in common."""
+"""Reads and changes the GPU instances of a machine: the common part of both backends, NVML and `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MigBackend(ABC):
     """The GPU instances of the host's GPUs. A call that fails raises `Failure`.
 
     A backend destroys only the instances that it owns: those named at construction, and those that it created. An
-    instance that appears in another way belongs to somebody else. Starts are always explicit, and a success counts only
+    instance that appears in another way is foreign. Starts are always explicit, and a success counts only
     if the listing agrees. The MIG mode is never changed and no GPU is reset.
     """
 
@@ -42,7 +42,7 @@ class MigBackend(ABC):
     def create(self, new: Instance) -> None:
         """Makes an instance with its compute instance.
 
-        After `insufficient_resources` nothing was made, and what stands in the place belongs to somebody else. After
+        After `insufficient_resources` nothing was made, and the instance in the place is foreign. After
         another failure a half-made instance may be left, which `destroy` removes.
         """
         before = self._rows(new.gpu)
@@ -96,11 +96,11 @@ class MigBackend(ABC):
         self._give_compute(instance, self._find_owned(instance, forget=False))
 
     def adopt(self, instance: Instance) -> None:
-        """Takes a placement over, as that of a tenant whose instance an operator vouches for."""
+        """Takes a placement over, after an operator has confirmed it."""
         self.owned.add(instance)
 
     def disown(self, instance: Instance) -> None:
-        """Gives up the claim to a placement. An instance that appears there later belongs to somebody else."""
+        """Gives up the claim to a placement. An instance that appears there later is foreign."""
         self.owned.discard(instance)
 
     def memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
@@ -208,7 +208,7 @@ class MemoryMeter:
         return lines
 
     def read(self, tenants: Mapping[str, Instance], gpus: Sequence[Any]) -> tuple[dict[str, float], str]:
-        """MiB by tenant, for those whose instance was just read, and a line if the source is given up."""
+        """MiB by tenant, if its instance was just read, and a line if the source is given up."""
         if self._source is None:
             return {}, ""
         here = {name: one for name, one in tenants.items() if one in gpus[one.gpu].instances and gpus[one.gpu].good}

@@ -92,7 +92,7 @@ class Nvml:
         return self._profiles[key]
 
     def placements(self, gpu: Any, profile: Any) -> tuple[list[int], int]:
-        """The first memory slices where a profile may start, and how many it occupies."""
+        """The first memory slices that a profile may have, and how many it occupies."""
         found = (self.api.c_nvmlGpuInstancePlacement_t * MOST_PLACEMENTS)()
         count = ctypes.c_uint(MOST_PLACEMENTS)
         self.call("nvmlDeviceGetGpuInstancePossiblePlacements", gpu, profile.id, found, ctypes.byref(count))
@@ -128,7 +128,7 @@ class Nvml:
         self.call("nvmlGpuInstanceDestroy", self.instance(gpu, number))
 
     def compute_instances(self, gpu: Any, number: int) -> list[Any]:
-        """All compute instances of a GPU instance, whatever their profiles."""
+        """All compute instances of a GPU instance, of any profile."""
         instance = self.instance(gpu, number)
         out = []
         for info in self._each(COMPUTE_PROFILES, "nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, 0):
@@ -215,7 +215,7 @@ class Nvml:
     @staticmethod
     @contextlib.contextmanager
     def _absent(code: int = 0) -> Iterator[None]:
-        """Ignores that the GPU does not have what was asked for."""
+        """Ignores a request for something that the GPU does not have."""
         try:
             yield
         except Failure as failure:

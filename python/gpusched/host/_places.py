@@ -25,7 +25,7 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the controller may change of a tenant. Limits of block I/O are leased and no part of it."""
+    """The settings of a tenant that the controller may change. Limits of block I/O are leased and no part of it."""
 
     gpu: int = 0
     profile: str = ""

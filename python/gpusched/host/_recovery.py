@@ -1,4 +1,4 @@
-"""After a start: from what the journal says and the hardware shows to a state that is known."""
+"""After a start: from the journal and the hardware to a state that is known."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ._programs import Programs
 
 @dataclass
 class Recovery:
-    """What a start found. `verdicts`, by protected tenant:
+    """The findings of a start. `verdicts`, by protected tenant:
 
     as_configured   no journal: the instance of the configuration stands
     as_recorded     the instance of the journal stands
-    restored        a change was cut off; the tenant is where it was
-    completed       a change was cut off; the tenant is where it was to go
+    restored        a change was cut off; the tenant is in the old instance
+    completed       a change was cut off; the tenant is in the new instance
     restarted       the machine was started again, and the instance of the configuration stands
     missing         no known instance stands; nothing was touched
-    failed          a call failed on the way; the journal still says what was meant
+    failed          a call failed on the way; the journal still has the change
     """
 
     verdicts: dict[str, str] = field(default_factory=dict)
@@ -54,9 +54,9 @@ def recover(
     boot: str,
     wait: Callable[[int], None],
 ) -> Recovery:
-    """Ends limits and changes that a controller left behind, and saves what stands.
+    """Ends limits and changes that a controller left behind, and saves the result.
 
-    `starts`: where the configuration has the protected tenants. Without a MIG backend a change that was cut off stays in
+    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change that was cut off stays in
     the journal and is a problem.
     """
     out = Recovery()
@@ -82,7 +82,7 @@ def recover(
             out.problems.append(f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one")
         if verdict in ("failed", "missing"):
             why = f" ({status})" if status != "ok" else ""
-            where = f"; where it should be is what {journal.path} says" if recorded else ""
+            where = f"; {journal.path} has its place" if recorded else ""
             out.problems.append(f"{name!r}: {verdict}{why}: its GPU instance requires manual repair{where}")
         _recover_pin(name, live.group(name), entry, out)
     status = attempt(journal.save)

@@ -1,4 +1,4 @@
-"""The signals of a window: latencies, the kernel's counters, NVML's, and the GPU instances. What cannot be read is None."""
+"""The signals of a window: latencies, the kernel's counters, NVML's, and the GPU instances. A value that cannot be read is None."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = float(1 << 63)
 def interrupts(text: str) -> list[int]:
     """Interrupts of devices by core, from /proc/interrupts: the rows with a number that are no timer's.
 
-    The other rows (LOC, RES, ...) and timers say how busy a core is, not what disturbs it. A core that is off has 0.
+    The other rows (LOC, RES, ...) and timers say how busy a core is, not which device disturbs it. A core that is off has 0.
     Raises ValueError for other text.
     """
     heading, *rows = text.splitlines() or [""]
@@ -62,7 +62,7 @@ def nic_bytes() -> dict[str, int]:
 
 @dataclass
 class Rate:
-    """The rate of a counter. The first value gives none, nor does a value below the last: the counter was reset."""
+    """The rate of a counter. There is none for the first value, and for a value below the last, after a reset."""
 
     value: float | None = None
     time_s: float = 0.0

@@ -74,14 +74,14 @@ def parse_lgip(text: str) -> dict[int, float]:
 
 
 def parse_created(text: str) -> set[int]:
-    """The ids of the GPU instances whose creation the output of `-cgi` reports; -1 for an id that cannot be read."""
+    """The ids of the GPU instances that the output of `-cgi` reports as created; -1 for an id that cannot be read."""
     return {int(number) if number.isdecimal() else -1 for number in _CREATED.findall(text)}
 
 
 def parse_memory(xml: str) -> dict[int, float]:
     """MiB that are not free, by id of the GPU instance, in the output of `nvidia-smi -q -x` for one GPU.
 
-    Devices whose memory is not given (`N/A`) are left out. Raises BackendError if a device cannot be read.
+    Devices without a memory figure (`N/A`) are left out. Raises BackendError if a device cannot be read.
     """
 
     def mib(device: ElementTree.Element, field: str) -> float | None:

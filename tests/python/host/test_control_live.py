@@ -413,7 +413,7 @@ def test_newcomers_are_admitted_and_started(
     audit = host.folder / "audit.jsonl"
     controller = gs.host.Controller(config, audit=str(audit))
     controller.start()
-    with pytest.raises(gs.InvalidInput, match="offer: no window yet"):
+    with pytest.raises(gs.InvalidInput, match="no window yet"):
         controller.offer(gs.control.Newcomer(id=1))
     load(8.0)
 

@@ -46,7 +46,7 @@ def actuator(world: World) -> Iterator[Actuator]:
 
 def test_limits_are_written_and_taken_back(world: World, actuator: Actuator) -> None:
     assert world.act(actuator, "throttle_io", target="T2", value=500).status == "ok"
-    # A lower limit that somebody else has set stays.
+    # A lower limit that another program has set stays.
     assert sorted(world.read("cg/t2/io.max").splitlines()) == [
         "259:0 rbps=500000000 wbps=2000000 riops=max wiops=max",
         "259:1 rbps=500000000 wbps=500000000 riops=max wiops=max",
@@ -309,7 +309,7 @@ def test_instances_of_others_are_refused(tmp_path: Path, backend: str) -> None:
         assert attempt(mig.destroy, other) == attempt(mig.complete, theirs) == "no_permission"
         assert attempt(mig.create, theirs) == "insufficient_resources"
         assert attempt(mig.destroy, theirs) == "no_permission"
-        # An instance whose compute instance is gone gets it back.
+        # An instance without its compute instance gets it back.
         state = world.load()
         state["gpus"][0][0]["compute"] = False
         world.state.write_text(json.dumps(state), encoding="utf-8")
@@ -354,7 +354,7 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
             assert "cannot be written" in actuator.resume(["T1"], False)[0][0]
         assert actuator.resume(["T1"], False) == ([], [])
         assert actuator.journal.tenants["T1"] == TenantEntry(now=BEFORE)
-        # What was to be its new place is anybody's claim now.
+        # The new place is free for other programs.
         assert actuator.mig.owned == {BEFORE.instance}
 
 
@@ -496,7 +496,7 @@ def test_memory_in_use_is_asked_of_the_first_that_knows(world: World) -> None:
         used, line = meter.read({"T1": BEFORE.instance}, gpus)
         assert used == {} and "took too long and is not asked again" in line
         assert meter.read({"T1": BEFORE.instance}, gpus) == ({}, "")
-        # A driver whose profiles are smaller than the table's: the difference counts as used.
+        # If a driver's profiles are smaller than the table's, the difference counts as used.
         world.nvml.used_mib = 1000
         with mock.patch.object(Nvml, "profiles", lambda self, gpu: [mock.Mock(id=14, memorySizeMB=9000)]):
             assert nvml.memory_shortfall(0) == 856.0

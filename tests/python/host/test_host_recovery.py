@@ -1,4 +1,4 @@
-"""SIGKILL between any two steps, failures at any step, and what a start makes of it."""
+"""SIGKILL between any two steps, failures at any step, and the recovery of the next start."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def test_a_failure_of_nvml_at_any_call(make: Make, code: int, after_effect: bool
             require_true(world, end)
             world.require_others_untouched(others)
             world.nvml.fail_at = -1
-            world.recover()  # an orphan whose creation reported a failure may need an operator
+            world.recover()  # an orphan after a failed creation may need an operator
             world.require_others_untouched(others)
     assert runs > 10
 
 
 def require_true(world: World, end: Ended) -> None:
-    """What is reported about a change is true."""
+    """The report about a change is true."""
     status, restored = end.status, end.restored
     if status == "ok":
         assert world.runs_only_in(world.after)
@@ -139,7 +139,7 @@ def require_true(world: World, end: Ended) -> None:
 @pytest.mark.parametrize("status", ["unknown", "no_permission", "insufficient_resources", "not_found", "in_use"])
 @pytest.mark.parametrize("disjoint", [True, False])
 def test_a_failure_of_any_write(make: Make, status: str, disjoint: bool) -> None:
-    """Of a control file or the journal: others are untouched, what is reported is true, a restart mends it."""
+    """Of a control file or the journal: others are untouched, the report is true, and a restart mends it."""
     runs = 0
     for call in range(100):
         world = make(disjoint=disjoint)

@@ -1,4 +1,4 @@
-"""What the controller reads: latencies, counters, GPUs, configurations and journals; what it publishes."""
+"""Inputs of the controller: latencies, counters, GPUs, configurations and journals; and its outputs."""
 
 from __future__ import annotations
 
@@ -704,7 +704,7 @@ def test_a_journal_that_does_not_fit_the_host(tmp_path: Path) -> None:
             journal.check(["T1"], ["A100-40GB"])
 
 
-# ---- what is published ----
+# ---- outputs ----
 
 
 @pytest.fixture
