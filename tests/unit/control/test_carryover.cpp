@@ -10,7 +10,6 @@
 
 using namespace gpusched;
 using namespace gpusched::control;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -47,7 +46,7 @@ struct Run {
         }
         return -1;
     }
-    /// As a restart finds it: where T1 is now.
+    /// The state at a restart: the place of T1.
     [[nodiscard]] ControllerOptions found() const {
         auto options = o;
         options.host.tenants[0].start = state.tenants[0].place.current;
@@ -161,8 +160,8 @@ TEST_CASE("a log over a restart replays with the memory of its record") {
     CHECK_THROWS_WITH(replay_audit(first.log + R"({"record":"start","memory":[{"name":"T9"}]})"
                                                "\n",
                                    test::control_options()),
-                      ContainsSubstring("/memory/0/name"));
-    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), ContainsSubstring("memory"));
+                      Mentions("/memory/0/name"));
+    CHECK_THROWS_WITH(initial_state(first.o, ControllerCarryover(3)), Mentions("memory"));
 }
 
 TEST_CASE("the runner lets the actuator remember before it acts") {
@@ -199,7 +198,7 @@ TEST_CASE("the runner lets the actuator remember before it acts") {
     CHECK(act.calls == std::vector<std::string>{"remember 1", "reconfigure"});
 }
 
-TEST_CASE("a carryover is read back from its document, and what is none is refused") {
+TEST_CASE("a carryover is read back from its document, and other documents are refused") {
     const auto host = test::control_options().host;
     const auto read = [&](const std::string& text) {
         Problems problems;
@@ -218,18 +217,14 @@ TEST_CASE("a carryover is read back from its document, and what is none is refus
     CHECK(read(write_carryover(carryover, host)) == carryover);
     CHECK(write_carryover(ControllerCarryover(host.tenants.size()), host) == "{}");
     CHECK(read("{}") == ControllerCarryover(host.tenants.size()));
-    CHECK_THROWS_WITH(read("[]"), ContainsSubstring("carryover"));
-    CHECK_THROWS_WITH(read(R"({"T9": {}})"), ContainsSubstring("/T9: expected the name of a tenant"));
-    CHECK_THROWS_WITH(read(R"({"T2": {}})"), ContainsSubstring("/T2: expected the name of a protected tenant"));
+    CHECK_THROWS_WITH(read("[]"), Mentions("carryover"));
+    CHECK_THROWS_WITH(read(R"({"T9": {}})"), Mentions("/T9"));
+    CHECK_THROWS_WITH(read(R"({"T2": {}})"), Mentions("/T2"));  // not protected
     CHECK_THROWS_WITH(read(R"({"T1": {"structural_windows": -2, "guard_windows": 1.5, "x": 1,
                           "structural": [{"ago_s": -1}, {"ago_s": null}],
                           "floor": {"gpu": 0, "profile": "2g", "quota_percent": 40},
                           "blocked": [{"to": {"gpu": 7, "profile": "2g"}}]}})"),
-                      ContainsSubstring("/T1/structural_windows") && ContainsSubstring("/T1/guard_windows") &&
-                          ContainsSubstring("/T1/structural/0/ago_s") &&
-                          ContainsSubstring("/T1/structural/1/ago_s") &&
-                          ContainsSubstring("/T1/blocked/0: field 'from' is missing") &&
-                          ContainsSubstring("/T1/blocked/0/to/gpu") &&
-                          ContainsSubstring("/T1/floor/quota_percent: expected an integer from 50 to 100") &&
-                          ContainsSubstring("/T1/x: unknown field"));
+                      Mentions("/T1/structural_windows /T1/guard_windows /T1/structural/0/ago_s "
+                               "/T1/structural/1/ago_s /T1/blocked/0 from /T1/blocked/0/to/gpu "
+                               "/T1/floor/quota_percent 40 /T1/x"));
 }
