@@ -167,13 +167,6 @@ class FakeNvml:
                 return OK
         return NOT_SUPPORTED if number(k) < 10 else INVALID
 
-    def do_nvmlDeviceGetGpuInstancePossiblePlacements(self, gpu: Any, profile: Any, out: Any, count: Any) -> int:
-        found = next(one for one in self.profiles if one.id == number(profile))
-        count._obj.value = len(found.starts)
-        for k, start in enumerate(found.starts):
-            out[k].start, out[k].size = start, found.memory_slices
-        return OK
-
     def do_nvmlDeviceGetGpuInstances(self, gpu: Any, profile: Any, out: Any, count: Any) -> int:
         g = parts(gpu)[0]
         found = [one["id"] for one in self.load()["gpus"][g] if one["profile"] == number(profile)]

@@ -104,13 +104,13 @@ class World:
     def recover(self, boot: str = "b1") -> Recovery:
         """A start: recovery alone."""
         with self.instrumented(), Journal(self.live.journal) as journal:
-            return recover(self.mig(journal, boot), self.programs, self.live, {"T1": BEFORE}, journal, boot, lambda k: None)
+            return recover(self.mig(journal, boot), self.programs, self.live, {"T1": BEFORE}, journal, boot)
 
     @contextlib.contextmanager
     def actuator(self) -> Iterator[Actuator]:
         with self.instrumented(), Journal(self.live.journal) as journal:
             mig = self.mig(journal)
-            recover(mig, self.programs, self.live, {"T1": BEFORE}, journal, "b1", lambda k: None)
+            recover(mig, self.programs, self.live, {"T1": BEFORE}, journal, "b1")
             yield Actuator(mig, self.programs, self.live, self.host, journal)
 
     def action(self, kind: str, target: str = "T1", value: int = 0, after: Configuration = BEFORE, before: Configuration = BEFORE) -> Any:

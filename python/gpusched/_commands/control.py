@@ -7,12 +7,12 @@ import contextlib
 import functools
 import io
 import json
-import re
+import logging
 import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, get_args
 
 from .. import control, host, sim
@@ -118,8 +118,7 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
     if args.windows is not None and args.windows < 0:
         raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    log = say_json if args.log == "json" else say_now
-    with failing(), host.Controller(config, audit=args.audit or "") as controller, handled(controller):
+    with failing(), logged(args.log) as log, host.Controller(config, audit=args.audit or "") as controller, handled(controller):
         for line in controller.start():
             log(line)
         if not args.audit:
@@ -129,7 +128,8 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
                 if file is not None:
                     json.dump({**controller.config, "live": config["live"]}, file, indent=2)
         windows = controller.run(windows=args.windows, say=log)
-    say(f"{counted(windows, 'window')}; limits ended")
+    if args.log == "text":
+        say(f"{counted(windows, 'window')}; limits ended")
     return OK
 
 
@@ -147,11 +147,20 @@ def say_now(line: str) -> None:
     print(line, flush=True)
 
 
-def say_json(line: str) -> None:
-    """A line as an object of a structured log; the number of a window is a field."""
-    number = re.match(r"window (\d+): ", line)
-    fields: dict[str, Any] = {"window": int(number.group(1)), "text": line[number.end() :]} if number else {"text": line}
-    say_now(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}))
+@contextlib.contextmanager
+def logged(form: str) -> Iterator[Callable[[str], object]]:
+    """The function that writes lines of output; for a structured log the controller's own logger does."""
+    if form == "text":
+        yield say_now
+        return
+    logger, handler = logging.getLogger("gpusched.host"), logging.StreamHandler(sys.stdout)
+    handler.setFormatter(host.JsonFormatter())
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield lambda line: None
+    finally:
+        logger.removeHandler(handler)
 
 
 def control_options(p: Parser) -> None:

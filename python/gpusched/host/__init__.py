@@ -5,6 +5,7 @@ from ._discover import Gpu, Machine, discover
 from ._failures import UnknownState
 from ._journal import Journal, Lease, TenantEntry
 from ._places import Configuration, Instance
+from ._service import JsonFormatter
 
 __all__ = [
     "Configuration",
@@ -12,6 +13,7 @@ __all__ = [
     "Gpu",
     "Instance",
     "Journal",
+    "JsonFormatter",
     "Lease",
     "Machine",
     "TenantEntry",

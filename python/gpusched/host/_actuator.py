@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -152,9 +151,6 @@ class Actuator:
         report, self._report = self._report, Report()
         return report
 
-    def wait(self, k: int) -> None:
-        time.sleep(self.live.backoff_s * (1 << k))
-
     def hook(self, program: Sequence[str], at: Configuration) -> None:
         run_hook(self._programs, program, at, self._report.notes)
 
@@ -212,7 +208,7 @@ class Actuator:
             for k in range(3):
                 if action.kind not in GUARDS or ended.status != "in_use":
                     break
-                self.wait(k)
+                self.live.back_off(k)
                 self._perform(action, ended)
         except (BackendError, OSError, MemoryError) as error:
             ended.restored = False
@@ -394,7 +390,7 @@ class Actuator:
             self.journal.save()
             self.hook(program, at)
 
-        end = replace_instance(self.mig, before, after, switch_over, stop if program else None, self.wait)
+        end = replace_instance(self.mig, before, after, switch_over, stop if program else None, self.live.back_off)
         # Stopped, or sent to an instance that is gone: the tenant is put back where it was.
         if end.status != "ok" and end.restored and end.status not in FREEZING and (end.moved or entry.switched):
             end.restored = attempt(move, before) == "ok"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
@@ -64,6 +65,10 @@ class Live:
     metrics: str = ""  # host:port of the endpoint for Prometheus; empty: none
     admission: Admission = field(default_factory=Admission)
     tenants: dict[str, Tenant] = field(default_factory=dict)
+
+    def back_off(self, k: int) -> None:
+        """Waits before try k of something in use."""
+        time.sleep(self.backoff_s * (1 << k))
 
     def group(self, tenant: str) -> str:
         """The folder of a tenant's control group; empty if it has none."""

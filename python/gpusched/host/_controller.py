@@ -268,7 +268,7 @@ class Controller:
                 if entry.pending is not None:
                     self._say(f"{name}: a change was cut off; a dry run leaves it so")
         else:
-            recovery = recover(self._mig, self._hooks, self._live, self._starts, journal, boot, self._backoff)
+            recovery = recover(self._mig, self._hooks, self._live, self._starts, journal, boot)
             if recovery.leases_ended:
                 self._say(f"{recovery.leases_ended} limits of a controller that is gone ended")
             for name, verdict in recovery.verdicts.items():
@@ -288,9 +288,6 @@ class Controller:
                     f"{counts[2]} windows of cool-down"
                 )
         return carryover
-
-    def _backoff(self, k: int) -> None:
-        time.sleep(self._live.backoff_s * (1 << k))
 
     def _switch_off(self, flag: str, why: str) -> None:
         """Switches a flag off if there is a reason."""

@@ -239,13 +239,8 @@ def _known(device: str, rows: Sequence[Row]) -> dict[int, tuple[str, int]]:
 
 
 def _process(pid: int, instance: tuple[str, int] | None, proc: str) -> Process:
-    psutil = require("psutil", "host")
-    out = Process(pid, instance=instance)
-    with contextlib.suppress(psutil.Error):
-        out.name = psutil.Process(pid).name()
     match = re.search(r"^0::(/.*)$", _text(f"{proc}/{pid}/cgroup"), re.MULTILINE)
-    out.cgroup = match.group(1) if match else ""
-    return out
+    return Process(pid, _text(f"{proc}/{pid}/comm"), match.group(1) if match else "", instance)
 
 
 def _by_smi(why: str) -> list[Gpu]:

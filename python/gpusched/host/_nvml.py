@@ -33,7 +33,7 @@ _CODES = {
 }
 INVALID_ARGUMENT = 2
 ALL_LINKS = (1 << 32) - 1
-MOST_GPU_INSTANCES, MOST_COMPUTE_INSTANCES, MOST_PLACEMENTS = 32, 16, 32
+MOST_GPU_INSTANCES, MOST_COMPUTE_INSTANCES = 32, 16
 GPU_PROFILES, COMPUTE_PROFILES = range(18), range(10)
 # Profiles of compute instances by slices; 7 is one slice with media engines.
 _COMPUTE_PROFILE = {1: 0, 2: 1, 3: 2, 4: 3, 6: 6, 7: 4, 8: 5}
@@ -90,14 +90,6 @@ class Nvml:
             if not self._profiles[key]:
                 raise Failure("not_supported", "no profiles of GPU instances")
         return self._profiles[key]
-
-    def placements(self, gpu: Any, profile: Any) -> tuple[list[int], int]:
-        """The first memory slices that a profile may have, and how many it occupies."""
-        found = (self.api.c_nvmlGpuInstancePlacement_t * MOST_PLACEMENTS)()
-        count = ctypes.c_uint(MOST_PLACEMENTS)
-        self.call("nvmlDeviceGetGpuInstancePossiblePlacements", gpu, profile.id, found, ctypes.byref(count))
-        starts = [found[k].start for k in range(count.value)]
-        return starts, found[0].size if starts else 0
 
     def instances(self, gpu: Any) -> list[Row]:
         out = []

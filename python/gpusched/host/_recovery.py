@@ -52,7 +52,6 @@ def recover(
     starts: Mapping[str, Configuration],
     journal: Journal,
     boot: str,
-    wait: Callable[[int], None],
 ) -> Recovery:
     """Ends limits and changes that a controller left behind, and saves the result.
 
@@ -75,7 +74,7 @@ def recover(
         found = first if recorded or first != "as_recorded" else "as_configured"
         notes: list[str] = []
         hook = functools.partial(run_hook, programs, live.tenants[name].switch_over, notes=notes)
-        verdict, status = _recover_tenant(mig, live, entry, hook, wait, found)
+        verdict, status = _recover_tenant(mig, live, entry, hook, found)
         out.verdicts[name] = verdict
         out.problems += [f"{name!r}: {note}" for note in notes]
         if mig.name == "none" and verdict == "failed":
@@ -108,7 +107,6 @@ def _recover_tenant(
     live: Live,
     entry: TenantEntry,
     hook: Callable[[Configuration], None],
-    wait: Callable[[int], None],
     found: str,
 ) -> tuple[str, str]:
     """The verdict on a tenant and, if a call failed, its status."""
@@ -117,7 +115,7 @@ def _recover_tenant(
             if mig.name == "none":
                 return "failed", "not_supported"
             before = entry.now
-            stays = recover_change(mig, before, entry.pending, entry.switched, hook, wait)
+            stays = recover_change(mig, before, entry.pending, entry.switched, hook, live.back_off)
             entry.now = before.at(stays)
             found = "restored" if stays.instance == before.instance else "completed"
         elif mig.name != "none":
