@@ -257,7 +257,7 @@ class LatencySocket(Source):
             self._server = _Server(self._path, socketserver.BaseRequestHandler)
             self._inode = os.stat(self._path).st_ino
             os.chmod(self._path, 0o666)
-            threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
+            threading.Thread(target=self._server.serve_forever, args=(0.25,), daemon=True).start()
         return self._server is not None
 
 

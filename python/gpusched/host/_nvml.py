@@ -40,6 +40,16 @@ _COMPUTE_PROFILE = {1: 0, 2: 1, 3: 2, 4: 3, 6: 6, 7: 4, 8: 5}
 _COMPUTE_MEDIA = 7
 
 
+@contextlib.contextmanager
+def _absent(code: int = 0) -> Iterator[None]:
+    """Ignores a request for something that the GPU does not have."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.status not in ("not_supported", "not_found") and (code == 0 or failure.code != code):
+            raise
+
+
 class Nvml:
     """The driver's library. A call that fails raises `Failure`. Calls have no time limit: a driver that hangs holds the caller.
 
@@ -128,7 +138,7 @@ class Nvml:
                 raise Failure("invalid_state", f"profile {info.id} has {info.instanceCount} compute instances")
             found = (self.api.c_nvmlComputeInstance_t * MOST_COMPUTE_INSTANCES)()
             count = ctypes.c_uint(0)
-            with self._absent():
+            with _absent():
                 self.call("nvmlGpuInstanceGetComputeInstances", instance, info.id, found, ctypes.byref(count))
             out += [found[k] for k in range(min(count.value, MOST_COMPUTE_INSTANCES))]
         return out
@@ -153,7 +163,7 @@ class Nvml:
         out: dict[tuple[int, int], float | str] = {}
         for k in range(self.call("nvmlDeviceGetMaxMigDeviceCount", gpu)):
             device = None
-            with self._absent():  # indices have gaps
+            with _absent():  # indices have gaps
                 device = self.call("nvmlDeviceGetMigDeviceHandleByIndex", gpu, k)
             if device is None:
                 continue
@@ -204,21 +214,11 @@ class Nvml:
             raise Failure("invalid_state", "memory")
         return float(memory.total - memory.free) / (1 << 20)
 
-    @staticmethod
-    @contextlib.contextmanager
-    def _absent(code: int = 0) -> Iterator[None]:
-        """Ignores a request for something that the GPU does not have."""
-        try:
-            yield
-        except Failure as failure:
-            if failure.status not in ("not_supported", "not_found") and (code == 0 or failure.code != code):
-                raise
-
     def _each(self, numbers: Iterable[int], function: str, of: Any, *more: Any) -> list[Any]:
         """The profiles that exist of those with these numbers. Drivers older than a number call it invalid."""
         out = []
         for k in numbers:
-            with self._absent(INVALID_ARGUMENT):
+            with _absent(INVALID_ARGUMENT):
                 out.append(self.call(function, of, k, *more, version=1))
         return out
 

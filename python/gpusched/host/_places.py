@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -55,10 +54,14 @@ class Configuration:
         return str(self.instance)
 
 
-@functools.cache
+_PROFILES: dict[str, dict[str, control.MigProfile]] = {}
+
+
 def profiles(device: str) -> dict[str, control.MigProfile]:
     """The profiles of a part by key."""
-    return {profile.key: profile for profile in control.mig_layout(device).profiles}
+    if device not in _PROFILES:
+        _PROFILES[device] = {profile.key: profile for profile in control.mig_layout(device).profiles}
+    return _PROFILES[device]
 
 
 def fits(device: str, instances: Iterable[Instance], new: Instance) -> bool:
