@@ -469,8 +469,8 @@ class Controller:
         self._closers.close()
         for lock in self._locks:
             os.close(lock)
-        self._locks = []
-        self._core = None
+        self._locks, self._handles = [], []
+        self._core = self._nvml = self._metrics = None
 
     def __enter__(self) -> Controller:
         return self

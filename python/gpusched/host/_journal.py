@@ -185,7 +185,10 @@ class Journal:
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            return sqlite3.connect(self.path, isolation_level=None)
+            folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            os.fsync(folder)  # the file itself survives a loss of power
+            os.close(folder)
+            return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         uri = f"file:{os.path.abspath(self.path).replace('?', '%3f').replace('#', '%23')}?mode=ro"
         # Without a log of its own nothing writes the file, and a folder without write permission does not matter.
         return sqlite3.connect(uri if os.path.exists(self.path + "-wal") else uri + "&immutable=1", uri=True)
