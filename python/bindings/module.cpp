@@ -40,7 +40,6 @@ PYBIND11_MODULE(_core, m) {
     gp::bind_preemption(m);
     gp::bind_admission(m);
     gp::bind_control(m);
-    gp::bind_host(m);
     gp::bind_sim(m);
     gp::bind_io(m);
     gp::bind_milp(m);

@@ -2,10 +2,12 @@
 
 from ._core.control import (
     Action,
+    ActivityCorrelation,
     AdmissionAnswer,
     AdmissionPlace,
     AdmissionQueue,
     AuditReplay,
+    Configuration,
     Controller,
     Event,
     MigLayout,
@@ -20,10 +22,12 @@ from ._core.control import (
 
 __all__ = [
     "Action",
+    "ActivityCorrelation",
     "AdmissionAnswer",
     "AdmissionPlace",
     "AdmissionQueue",
     "AuditReplay",
+    "Configuration",
     "Controller",
     "Event",
     "MigLayout",

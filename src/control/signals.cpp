@@ -46,6 +46,7 @@ struct SignalsDocument {
     bool operator_resume = false;
     ListedByTenant<TenantSignals> tenants{};
     ListedByTenant<Feedback> feedback{};
+    ListedByTenant<BackendStatus> guards{};
     std::vector<RootSignals> roots{};
     std::vector<GpuDocument> gpus{};
     std::optional<std::vector<double>> nic_bytes_per_s{}, numa_io_bytes_per_s{}, irq_per_s{};
@@ -59,6 +60,7 @@ constexpr void visit_fields(std::type_identity<SignalsDocument>, F&& field) {
     field("operator_resume", &SignalsDocument::operator_resume);
     field("tenants", &SignalsDocument::tenants);
     field("feedback", &SignalsDocument::feedback);
+    field("guards", &SignalsDocument::guards);
     field("roots", &SignalsDocument::roots);
     field("gpus", &SignalsDocument::gpus);
     field("nic_bytes_per_s", &SignalsDocument::nic_bytes_per_s, NullIfUnknown{});
@@ -165,6 +167,8 @@ GPUSCHED_EXPORT Observation parse_signals(const json::Document& document, const 
     for (const auto& [tenant, signals] : given.tenants.values) seen.tenants[tenant] = signals;
     seen.feedback.resize(host.tenants.size());
     for (const auto& [tenant, feedback] : given.feedback.values) seen.feedback[tenant] = feedback;
+    if (!given.guards.values.empty()) seen.guards.resize(host.tenants.size(), BackendStatus::ok);
+    for (const auto& [tenant, status] : given.guards.values) seen.guards[tenant] = status;
     const auto require_at_most = [&](std::string_view key, std::size_t found, std::size_t most,
                                      const char* what) {
         if (found > most) reader.report(reader.place_of(0, key), std::string("the host has fewer ") + what);

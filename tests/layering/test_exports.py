@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-COMPONENT = re.compile(r"CMakeFiles/(gpusched_(?:core|json|io|milp|serving|control|host|sim))\.dir/")
+COMPONENT = re.compile(r"CMakeFiles/(gpusched_(?:core|json|io|milp|serving|control|sim))\.dir/")
 OUTPUT = re.compile(r" -o (\S+\.o) ")
 SYMBOL = re.compile(r"^\s*\d+: \S+\s+\d+ (\w+)\s+(\w+)\s+(\w+)\s+(\w+) (\S+)", re.MULTILINE)
 

@@ -23,7 +23,6 @@ GAPS = {
     "admission/options.hpp": {"Options": {"filter": "a function"}},
     "consolidation/options.hpp": {"Options": {"rule": "a function in Python, asked for a table"}},
     "consolidation/result.hpp": {"Statistics": {"rounds": "a list, which `to_stats` numbers"}},
-    "host/run.hpp": {"RunOptions": {"say": "a function"}},
     "milp/solver.hpp": {"SolveOptions": {"start": "an array of numpy in Python, read by hand"}},
     "preemption/options.hpp": {
         "Options": {

@@ -26,7 +26,6 @@ ALLOWED = {
     "milp": {"core", "model"},
     "serving": {"core", "json", "milp"},
     "control": {"core", "json"},
-    "host": {"core", "json", "control"},
     "sim": {"core", "model", "fragmentation", "allocation", "consolidation", "preemption", "control"},
 }
 

@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import gpusched as gs
+
 HERE = Path(__file__).resolve().parent
 TWO_G, FOUR_G = 14, 5
 
@@ -80,8 +82,9 @@ class Host:
                 "io_low": 500, "dwell": 4, "guard_dwell": 1, "cool_down": 2, "validation": 3, "lease_s": 60,
             },
             "live": {
-                "nvml_library": "",
-                "journal": str(self.folder / "journal.json"),
+                "nvml": False,
+                "mig": "nvidia-smi",
+                "journal": str(self.folder / "journal.sqlite"),
                 "layout_every": 1,
                 "backoff_s": 0,
                 "lock_wait_s": 20,
@@ -137,7 +140,11 @@ class Host:
             late.cancel()
         return subprocess.CompletedProcess(running.args, running.returncode, "".join(lines), "")
 
-    def require_known(self) -> dict[str, Any]:
+    def journal(self) -> gs.host.Journal:
+        """The journal as it is now; the file may not exist yet."""
+        return gs.host.Journal(self.folder / "journal.sqlite", read_only=True)
+
+    def require_known(self) -> gs.host.Configuration:
         """T1 has one whole instance, that of the journal; nobody else's was touched."""
         state = json.loads(self.read("smi.json"))
         assert not state["forbidden"]
@@ -145,9 +152,10 @@ class Host:
         assert [(i["id"], i["compute"]) for i in others] == [(2, True), (3, True)]
         mine = [(g, i) for g, gpu in enumerate(state["gpus"]) for i in gpu if i["mine"]]
         assert len(mine) == 1 and mine[0][1]["compute"]
-        journal = json.loads(self.read("journal.json"))
-        now = journal["tenants"][0]["now"]
-        assert "pending" not in journal["tenants"][0] and journal["leases"] == []
-        assert (now["gpu"], now["slice"]) == (mine[0][0], mine[0][1]["start"])
+        with self.journal() as journal:
+            entry = journal.tenants["T1"]
+            assert entry.pending is None and journal.leases == []
+        now = entry.now
+        assert (now.gpu, now.slice) == (mine[0][0], mine[0][1]["start"])
         assert self.read("cg/t2/io.max").strip() in ("", "259:0 rbps=max wbps=max riops=max wiops=max")
-        return dict(now)
+        return now

@@ -4,6 +4,7 @@
 
 #include <gpusched/control/host_description.hpp>
 #include <gpusched/core/quantity.hpp>
+#include <gpusched/json/document.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -80,6 +81,14 @@ using ControllerCarryover = std::vector<TenantCarryover>;
 
 /// The carryover of each tenant of the host. Names of tenants that are not protected, or not there, are ignored.
 [[nodiscard]] ControllerCarryover by_tenant(const std::vector<NamedCarryover>& named, const Host& host);
+
+/// The carryover of a host's tenants from a document: an object with the name of each protected tenant, as `write_carryover`
+/// gives it.
+/// @throws InvalidInput with all problems, each with its place
+[[nodiscard]] ControllerCarryover parse_carryover(const json::Document& document, const Host& host);
+
+/// The inverse. Tenants without anything to take over are left out.
+[[nodiscard]] std::string write_carryover(const ControllerCarryover& carryover, const Host& host);
 
 /// The carryover after some time has passed in which nobody was in control. Part of a window counts as none.
 /// @param seconds not below 0

@@ -52,9 +52,21 @@ control::ControllerOptions with_layout(const py::object& options, const py::obje
     return control::parse_config(to_document(document, "configuration"));
 }
 
+/// @param carryover by tenant, or none
+Controller with_carryover(control::ControllerOptions options, const py::object& carryover, double age_s) {
+    if (carryover.is_none()) return Controller(std::move(options));
+    if (!is_mapping(carryover)) bad_option("carryover", carryover, "a dict or None");
+    if (!(age_s >= 0)) throw InvalidInput(bad_value("carryover_age_s", number_text(age_s), "at least 0"));
+    auto before = control::parse_carryover(to_document(carryover, "carryover"), options.host);
+    for (auto& tenant : before) tenant = control::aged(std::move(tenant), age_s, options.window_s);
+    return Controller(std::move(options), std::move(before));
+}
+
 }  // namespace
 
 void bind_controller(py::module_& m) {
+    py::class_<NamedConfiguration> configuration(m, "Configuration", doc("control::Configuration").c_str());
+    define_record(configuration);
     py::class_<NamedAction> action(m, "Action", "One of at most two actions of a window.");
     define_record(action);
     action.def("__str__", [](const NamedAction& a) { return a.text; });
@@ -66,13 +78,18 @@ void bind_controller(py::module_& m) {
                            "The decision core with its state and audit log: one window in, actions out.")
         .def(py::init(
                  [](const Typed<"Mapping[str, Any] | str | None">& options,
-                    const Typed<"MigLayout | None">& mig) { return Controller(with_layout(options, mig)); }),
+                    const Typed<"MigLayout | None">& mig,
+                    const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
+                     return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
+                 }),
              py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
+             py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
              documented(
-                 "__init__(self, options=None, *, mig=None)",
+                 "__init__(self, options=None, *, mig=None, carryover=None, carryover_age_s=0.0)",
                  "From a configuration (a dict, or JSON text; docs/control.md). `mig`: a `MigLayout`, "
                  "instead of a host: one GPU, and the protected tenant \"T1\" in its first instance, or "
-                 "in the part's smallest one.")
+                 "in the part's smallest one. `carryover`: that of the controller before, as its property "
+                 "`carryover`; `carryover_age_s`: seconds since then in which none was in control.")
                  .c_str())
         .def(
             "step",
@@ -97,6 +114,30 @@ void bind_controller(py::module_& m) {
             "admission_open", [](const Controller& self) { return self.state.admission_open; },
             "Whether new tenants may come.")
         .def_property_readonly(
+            "carryover",
+            [](const Controller& self) -> JsonObject {
+                return parsed(control::write_carryover(control::carryover_of(self.state, self.options),
+                                                       self.options.host));
+            },
+            "By protected tenant: cooldowns and counts that the next controller must take over.")
+        .def_property_readonly(
+            "deeds", [](const Controller& self) { return self.state.deeds; },
+            "Grows whenever `carryover` changes by more than its age.")
+        .def(
+            "record_start",
+            [](Controller& self) { control::append_start_record(self.log, self.options, self.carryover); },
+            documented("record_start(self)", doc("control::append_start_record")).c_str())
+        .def(
+            "end_leases",
+            [](Controller& self) {
+                if (std::exchange(self.options.release_on_disable, true)) return;
+                control::append_release_record(self.log);
+            },
+            documented("end_leases(self)",
+                       "From here on leases end when the controller is disabled, whatever the options say. The "
+                       "log records it.")
+                .c_str())
+        .def_property_readonly(
             "audit_log", [](const Controller& self) { return self.log; },
             "JSON lines, one per window; `replay_audit` takes them.")
         .def(
@@ -111,6 +152,20 @@ void bind_controller(py::module_& m) {
         .def("__repr__", [](const Controller& self) {
             return "<gpusched.control.Controller: " + counted(self.options.host.tenants, "tenant") + ", " +
                    counted(self.next, "window") + ">";
+        });
+
+    using A = control::ActivityCorrelation;
+    py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
+        .def(py::init<>())
+        .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
+             documented("update(self, activity, pressure)", "Takes a window. NaN is not known and changes nothing.")
+                 .c_str())
+        .def_property_readonly("correlation", &A::correlation, doc("control::ActivityCorrelation::correlation").c_str())
+        .def_property_readonly(
+            "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
+            "Whether the tenant is held to be the cause.")
+        .def("__repr__", [](const A& self) {
+            return "<gpusched.control.ActivityCorrelation: " + number_text(self.correlation()) + ">";
         });
 
     py::class_<control::AuditReplay> replay(m, "AuditReplay", doc("control::AuditReplay").c_str());

@@ -27,6 +27,13 @@ namespace {
 
 using Newcomer = control::Newcomer;
 
+/// The state, closed to newcomers if the caller allows none.
+control::ControllerState state_for_newcomers(const Controller& controller, bool open) {
+    auto state = controller.state;
+    state.admission_open = state.admission_open && open;
+    return state;
+}
+
 /// The window that the state was last stepped with.
 const control::Observation& last_window(const Controller& controller) {
     if (!controller.seen) throw InvalidInput("controller: no window yet; expected at least one call of step");
@@ -43,6 +50,14 @@ void bind_records(py::module_& m) {
     define_record(place);
     py::class_<NamedAnswer> answer(m, "AdmissionAnswer", doc("control::AdmissionAnswer").c_str());
     define_record(answer);
+    answer.def(
+        "rejected",
+        [](NamedAnswer self) {
+            self.verdict = control::AdmissionVerdict::rejected;
+            self.place.reset();
+            return self;
+        },
+        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.").c_str());
 }
 
 }  // namespace
@@ -71,21 +86,29 @@ void bind_tenant_admission(py::module_& m) {
             documented("__init__(self, capacity=16)", doc("control::AdmissionQueue::AdmissionQueue")).c_str())
         .def(
             "offer",
-            [](Q& self, const Controller& controller, const Newcomer& newcomer) {
-                return named(controller.options.host, self.offer(controller.state, last_window(controller),
-                                                                 controller.options, newcomer));
+            [](Q& self, const Controller& controller, const Newcomer& newcomer, bool open) {
+                return named(controller.options.host,
+                             self.offer(state_for_newcomers(controller, open), last_window(controller),
+                                        controller.options, newcomer));
             },
-            py::arg("controller"), py::arg("newcomer"),
-            documented("offer(self, controller, newcomer)", doc("control::AdmissionQueue::offer")).c_str())
+            py::arg("controller"), py::arg("newcomer"), py::kw_only(), py::arg("open") = true,
+            documented("offer(self, controller, newcomer, *, open=True)",
+                       doc("control::AdmissionQueue::offer") +
+                           "\n\n`open`: False closes admission, whatever the controller says.")
+                .c_str())
         .def(
             "next",
-            [](Q& self, const Controller& controller) -> std::optional<NamedAnswer> {
-                const auto answer = self.next(controller.state, last_window(controller), controller.options);
+            [](Q& self, const Controller& controller, bool open) -> std::optional<NamedAnswer> {
+                const auto answer = self.next(state_for_newcomers(controller, open), last_window(controller),
+                                              controller.options);
                 if (!answer) return std::nullopt;
                 return named(controller.options.host, *answer);
             },
-            py::arg("controller"),
-            documented("next(self, controller)", doc("control::AdmissionQueue::next")).c_str())
+            py::arg("controller"), py::kw_only(), py::arg("open") = true,
+            documented("next(self, controller, *, open=True)",
+                       doc("control::AdmissionQueue::next") +
+                           "\n\n`open`: False closes admission, whatever the controller says.")
+                .c_str())
         .def(
             "withdraw",
             [](Q& self, const Integer& id) {

@@ -50,7 +50,6 @@ void bind_admission(py::module_& m);
 void bind_milp(py::module_& m);
 void bind_serving(py::module_& m);
 void bind_control(py::module_& m);
-void bind_host(py::module_& m);
 void bind_sim(py::module_& m);
 
 /// The documentation of a C++ declaration, as `extract_docs.py` lifted it from the headers at build time.

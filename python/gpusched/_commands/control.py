@@ -7,10 +7,12 @@ import contextlib
 import functools
 import io
 import json
+import logging
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, get_args
 
 from .. import control, host, sim
@@ -92,13 +94,13 @@ def begin_log(log: IO[str]) -> None:
 
 
 @contextlib.contextmanager
-def handled(requests: host.RunRequests) -> Iterator[None]:
+def handled(controller: host.Controller) -> Iterator[None]:
     """SIGTERM and SIGINT end the loop after the window that runs, SIGUSR1 resumes."""
     handlers: dict[int, Any] = {
-        signal.SIGTERM: requests.stop,
-        signal.SIGINT: requests.stop,
-        signal.SIGUSR1: requests.resume,
-        signal.SIGCHLD: signal.SIG_DFL,  # where the caller ignores it, the ends of programs would not be seen
+        signal.SIGTERM: controller.stop,
+        signal.SIGINT: controller.stop,
+        signal.SIGUSR1: controller.request_resume,
+        signal.SIGCHLD: signal.SIG_DFL,  # if the caller ignores it, the ends of programs are not seen
     }
     old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
@@ -108,60 +110,118 @@ def handled(requests: host.RunRequests) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def say_now(line: str) -> None:
-    print(line, flush=True)
-
-
 def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
     """Controls this host until SIGTERM, SIGINT or the last window; then all limits end. SIGUSR1: an operator has looked.
 
-    What the hardware or the disk does now may be over at the next start (FAILED); a state that is not known is not.
+    A failure of hardware or disk may be over at the next start (FAILED); a state that is not known needs an operator.
     """
-    try:
-        return control_live_once(args, config)
-    except BackendError as error:
-        if not hasattr(error, "exit_code"):
-            error.exit_code = FAILED  # type: ignore[attr-defined]
-        raise
-
-
-def control_live_once(args: argparse.Namespace, config: dict[str, Any]) -> int:
     if args.windows is not None and args.windows < 0:
         raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    requests = host.RunRequests()
-    with handled(requests):
-        controller = host.LiveController(config, audit=args.audit or "")
-        try:
-            lines = controller.start()
-        except BackendError as error:
-            error.exit_code = FAILED if controller.state_known else UNKNOWN_STATE  # type: ignore[attr-defined]
-            raise
-        for line in lines:
-            say_now(line)
+    with failing(), logged(args.log) as log, host.Controller(config, audit=args.audit or "") as controller, handled(controller):
+        for line in controller.start():
+            log(line)
         if not args.audit:
-            say_now("no audit log: --audit names one")
+            log("no audit log: --audit names one")
         if args.config_output:
             with open_log(args.config_output) as file:
                 if file is not None:
                     json.dump({**controller.config, "live": config["live"]}, file, indent=2)
-        windows = host.run(controller, requests, windows=args.windows, say=say_now)
-    say(f"{counted(windows, 'window')}; limits ended")
+        windows = controller.run(windows=args.windows, say=log)
+    if args.log == "text":
+        say(f"{counted(windows, 'window')}; limits ended")
     return OK
 
 
+@contextlib.contextmanager
+def failing() -> Iterator[None]:
+    """Failures of the host have an exit code of their own."""
+    try:
+        yield
+    except BackendError as error:
+        error.exit_code = UNKNOWN_STATE if isinstance(error, host.UnknownState) else FAILED  # type: ignore[attr-defined]
+        raise
+
+
+def say_now(line: str) -> None:
+    print(line, flush=True)
+
+
+@contextlib.contextmanager
+def logged(form: str) -> Iterator[Callable[[str], object]]:
+    """The function that writes lines of output; for a structured log the controller's own logger does."""
+    if form == "text":
+        yield say_now
+        return
+    logger, handler = logging.getLogger("gpusched.host"), logging.StreamHandler(sys.stdout)
+    handler.setFormatter(host.JsonFormatter())
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield lambda line: None
+    finally:
+        logger.removeHandler(handler)
+
+
 def control_options(p: Parser) -> None:
-    p.add_argument("--config", required=True, metavar="FILE.json", help="with a section `live`: of this host")
+    p.add_argument("what", nargs="?", choices=("run", "status"), default="run", help="run (default), or show what a controller does")
+    p.add_argument("--config", metavar="FILE.json", help="with a section `live`: of this host")
+    flag(p, "--init", "write a configuration of this machine to --config, or to standard output")
     p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows (default: this host; without `live`, standard input)")
     flag(p, "--dry-run", "decide and tell, act on nothing")
     p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
     p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)")
     p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
+    p.add_argument("--log", choices=("text", "json"), default="text", help="of a host: form of the lines of output")
+
+
+def control_init(path: str | None) -> int:
+    with failing():
+        machine = host.discover()
+    text = json.dumps(machine.config(), indent=2) + "\n"
+    for line in str(machine).splitlines():
+        print(line, file=sys.stderr)
+    if path is None:
+        say(text.rstrip())
+        return OK
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BackendError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"{path}: written; check its tenants, then run gpusched control --config {path} --dry-run")
+    return OK
+
+
+def control_status(config: dict[str, Any]) -> int:
+    with failing():
+        status = host.Controller(config).status()
+    say("running" if status["running"] else "not running")
+    if "windows" in status:
+        say(f"{counted(status['windows'], 'window')}, the last one {time.time() - status['time']:.0f} s ago")
+    for name, row in status.get("tenants", {}).items():
+        p99 = f"p99 {row['p99_ms']:.1f} ms" if row.get("p99_ms") is not None else "p99 unknown"
+        frozen = "; waits for an operator" if row["frozen"] else ""
+        say(f"{name}: {row['phase']}, {p99}, GPU {row['gpu']} {row['profile']} at {row['slice']}{frozen}")
+    for name, place in status["instances"].items():
+        if name not in status.get("tenants", {}):
+            say(f"{name}: {place}")
+    for name, place in status["changes_cut_off"].items():
+        say(f"{name}: a change to {place} has begun")
+    for limit in status["limits"]:
+        say(f"limit of block I/O: {limit}")
+    return OK
 
 
 def control_host(args: argparse.Namespace) -> int:
-    """This host, or decisions on recorded signals with their reasons, where nothing is acted on."""
+    """This host, or decisions on recorded signals with their reasons; then nothing is acted on."""
+    if args.init:
+        return control_init(args.config)
+    if args.config is None:
+        raise InvalidInput("control: --config is missing; --init writes a configuration of this machine")
     config = read_config(args.config, args.dry_run)
+    if args.what == "status":
+        return control_status(config)
     if "live" in config and args.signals is None:
         return control_live(args, config)
     if not args.dry_run:
