@@ -2,9 +2,9 @@
 #include "consolidation/goal_search.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/any.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/policies.hpp>
 
 namespace gpusched::consolidation {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/explain_move.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
 #include <cstdint>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consolidation/even_steps.hpp"
 #include "consolidation/price_ladder.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/detail/value_bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/policies.hpp>
 
 #include <algorithm>
 #include <cstddef>

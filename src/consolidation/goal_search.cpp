@@ -3,13 +3,11 @@
 #include "consolidation/price_ladder.hpp"
 #include "consolidation/slot_bound.hpp"
 #include "consolidation/slot_maker.hpp"
-#include "consolidation/wanted.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
-#include <gpusched/consolidation/plan_statistics.hpp>
-#include <gpusched/consolidation/presets.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/bounds.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/policies.hpp>
 #include <gpusched/model/apply.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/consolidation/presets.hpp>
+#include <gpusched/consolidation/policies.hpp>
 
 namespace gpusched::consolidation {
 

@@ -1,13 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "consolidation/check_goal.hpp"
+// Validation of options, and the nodes that count for a goal.
 
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/goal.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
+
+namespace gpusched::consolidation::detail {
+
+/// The GPU models that nodes have, sorted. The inventory also knows models that only tasks accept.
+[[nodiscard]] inline std::vector<std::string_view> models_of_nodes(const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    std::set<std::string_view> models;
+    for (const auto node : cluster.nodes())
+        if (const auto model = inv.nodes.gpu_model[index(node)];
+            model != none<GpuModelId> && cluster.gpu_count(node) > 0)
+            models.insert(inv.gpu_models[index(model)]);
+    return {models.begin(), models.end()};
+}
+
+inline void check_goal_names(Problems& problems, const Goal& goal, const Cluster& cluster) {
+    const auto& inv = cluster.inventory();
+    const auto models = goal.gpu_model.empty() ? std::vector<std::string_view>() : models_of_nodes(cluster);
+    if (!goal.gpu_model.empty() && !std::binary_search(models.begin(), models.end(), goal.gpu_model)) {
+        constexpr std::size_t most_shown = 12;
+        std::string known;
+        for (const auto model : models)
+            if (models.size() <= most_shown) known += (known.empty() ? ": " : ", ") + gpusched::quoted(model);
+        problems.add(bad_value("gpu_model", gpusched::quoted(goal.gpu_model),
+                               "a GPU model of the cluster" + known, "goal") +
+                     (known.empty() ? did_you_mean(goal.gpu_model, models) : ""));
+    }
+    if (!goal.usable_by.empty() && !inv.tasks.names.find(goal.usable_by))
+        problems.add(
+            bad_value("usable_by", gpusched::quoted(goal.usable_by), "a task of the cluster", "goal") +
+            did_you_mean(goal.usable_by, inv.tasks.names));
+}
+
+}  // namespace gpusched::consolidation::detail
 
 namespace gpusched::consolidation {
 
@@ -91,6 +133,45 @@ GPUSCHED_EXPORT void validate(const Options& options, const Cluster& cluster) {
     Problems problems;
     detail::check_options(problems, options, cluster);
     problems.throw_if_any();
+}
+
+
+GPUSCHED_EXPORT std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal) {
+    Problems problems;
+    detail::check_goal_names(problems, goal, cluster);
+    problems.throw_if_any();
+    const auto& inv = cluster.inventory();
+    const auto taints = [&](NodeId node) -> const std::vector<Taint>& {
+        return inv.node_classes[inv.nodes.node_class[index(node)]].taints;
+    };
+    const auto has = [](const std::vector<Taint>& list, const Taint& taint) {
+        return std::find(list.begin(), list.end(), taint) != list.end();
+    };
+    bool any_gpus = false;
+    std::map<GpuModelId, std::vector<Taint>> common;
+    for (const auto node : cluster.nodes()) {
+        if (inv.nodes.is_cordoned(node)) continue;
+        any_gpus = any_gpus || cluster.gpu_count(node) > 0;
+        const auto [of_model, first] = common.try_emplace(inv.nodes.gpu_model[index(node)], taints(node));
+        if (!first)
+            std::erase_if(of_model->second, [&](const Taint& taint) { return !has(taints(node), taint); });
+    }
+    const auto model = goal.gpu_model.empty()
+                           ? none<GpuModelId>
+                           : make_id<GpuModelId>(inv.gpu_models.find(goal.gpu_model).value());
+    const auto user = goal.usable_by.empty() ? none<TaskId> : cluster.find_task(goal.usable_by);
+    const auto counts = [&](NodeId node) {
+        const auto of_node = inv.nodes.gpu_model[index(node)];
+        if (inv.nodes.is_cordoned(node) || (model != none<GpuModelId> && of_node != model)) return false;
+        if (goal.empty_nodes && any_gpus && gpu_count(cluster.healthy_gpus(node)) == 0) return false;
+        if (user != none<TaskId>) return inv.eligible(user, node);
+        return std::all_of(taints(node).begin(), taints(node).end(),
+                           [&](const Taint& taint) { return has(common[of_node], taint); });
+    };
+    std::vector<NodeId> out;
+    for (const auto node : cluster.nodes())
+        if (counts(node)) out.push_back(node);
+    return out;
 }
 
 }  // namespace gpusched::consolidation

@@ -1,13 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// PatternLp: the pattern relaxation of a packing, by column generation.
+// Bin packing: the relaxation of consolidation on which bounds are proved, and its pattern LP.
 #pragma once
 
-#include "consolidation/bin_packing.hpp"
-
+#include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/lp.hpp>
+#include <gpusched/model/cluster.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace gpusched::consolidation::detail {
+
+/// Movable tasks that are alike in what they ask for.
+struct Item {
+    std::uint32_t requirement = 0;
+    std::int64_t gpu_milli = 0;
+    bool fraction = false;
+    std::int64_t cpu_milli = 0, memory_mib = 0;
+    std::int64_t count = 0;
+};
+
+/// Nodes that are alike in what movable tasks can have of them: everything but what fixed tasks consume. Capacity
+/// that Standby tasks lend counts as free, because some tasks can take it.
+struct Bin {
+    std::uint32_t node_class = 0;
+    bool may_vacate = false;
+    bool may_open = false;    ///< it is empty, and stays so unless it is opened
+    std::int64_t weight = 0;  ///< healthy GPUs of one such node
+    std::int64_t gpu_milli = 0, whole_gpus = 0, cpu_milli = 0, memory_mib = 0;
+    std::int64_t count = 0;
+    std::int64_t cost = 0;  ///< of moving the tasks of one such node away; 0 unless asked for
+};
+
+/// One component. Groups, network, hardware locality and the order of moves are relaxed.
+struct BinPacking {
+    std::vector<Item> items;
+    std::vector<Bin> bins;
+    /// (requirement, node class) of tasks that run where they could not go today; sorted.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
+};
+
+/// @param with_costs nodes are told apart by what it costs to move their tasks away
+[[nodiscard]] BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
+                                          std::span<const NodeId> component, bool with_costs = false);
+
+/// By bin: what is lost where one such node stays, or is opened; 0 for those that stay anyway.
+using Stakes = std::vector<std::int64_t>;
+
+/// The least sum of stakes that must stay, by dual feasible functions (see `bound`), for each of `stakes`.
+[[nodiscard]] std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes);
+
+/// The least that must stay occupied of the nodes that may be vacated.
+struct MustStay {
+    std::int64_t nodes = 0;
+    std::int64_t gpus = 0;
+};
+
+/// By dual feasible functions.
+[[nodiscard]] MustStay counting_bound(const BinPacking& packing);
+
 
 /// The least that must stay occupied, by the linear relaxation over *patterns*: sets of items that fill one bin (P.
 /// Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded

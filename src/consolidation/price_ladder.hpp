@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Price ladder: the prices that a search goes down by where it looks for what can be had for few moves first.
+// Prices that a search tries in turn, and points picked at even distances.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/consolidation/value.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace gpusched::consolidation::detail {
@@ -62,6 +64,34 @@ std::vector<std::int64_t> ladder(const Cluster& cluster, const Scope& scope, con
     std::sort(prices.begin(), prices.end(), std::greater{});
     prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
     return prices;
+}
+
+
+/// The positions of the first, the last, and between them of the numbers closest to even steps, each once and ascending; all where
+/// there are no more than `most`, the last alone for 1.
+/// @param numbers ascending, distinct
+/// @param most at least 1
+[[nodiscard]] inline std::vector<std::size_t> even_steps(std::span<const std::int64_t> numbers,
+                                                         std::size_t most) {
+    const auto count = numbers.size();
+    std::vector<std::size_t> kept;
+    std::size_t at = 0;
+    for (std::size_t step = 0; count > most && step + 1 < most; ++step) {
+        const auto first = static_cast<double>(numbers.front()), last = static_cast<double>(numbers.back());
+        const auto target =
+            first + (last - first) * static_cast<double>(step) / static_cast<double>(most - 1);
+        const auto distance = [&](std::size_t i) {
+            return std::abs(static_cast<double>(numbers[i]) - target);
+        };
+        // As many are left behind each as there are steps to come.
+        while (at + (most - step) < count && distance(at + 1) < distance(at)) ++at;
+        kept.push_back(at++);
+    }
+    if (count > most)
+        kept.push_back(count - 1);
+    else
+        for (; at < count; ++at) kept.push_back(at);
+    return kept;
 }
 
 }  // namespace gpusched::consolidation::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/search.hpp>
+#include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/core/budget.hpp>

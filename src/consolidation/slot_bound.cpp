@@ -2,7 +2,7 @@
 #include "consolidation/slot_bound.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/result.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,17 +2,14 @@
 // SlotMaker: makes slots of a shape on nodes that stay in use, by moving some of their tasks away in ejection chains.
 #pragma once
 
-#include "consolidation/wanted.hpp"
+#include "consolidation/goal_search.hpp"
 
-#include <gpusched/consolidation/destination_rankings.hpp>
-#include <gpusched/consolidation/detail/chain_search.hpp>
-#include <gpusched/consolidation/detail/exchange_search.hpp>
-#include <gpusched/consolidation/detail/random_victims.hpp>
-#include <gpusched/consolidation/detail/search.hpp>
-#include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/policies.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
+#include <gpusched/consolidation/exchange_search.hpp>
+#include <gpusched/consolidation/search.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/apply.hpp>

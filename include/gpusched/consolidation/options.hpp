@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of consolidation: which preset, how hard to search, what may be disturbed.
+// Options of consolidation.
 #pragma once
 
 #include <gpusched/consolidation/placement_rule.hpp>
@@ -157,5 +157,12 @@ namespace detail {
 /// The same, and what has no effect beside policies of the caller's own; see `validate` in policies.hpp.
 void validate_beside_policies(const Options& options, const Cluster& cluster, bool takes_limits);
 }  // namespace detail
+
+
+/// The nodes that count for a goal, as `Goal` says, ascending. Nodes that are left out because of their taints are why a goal is out of
+/// reach though nodes could be emptied.
+/// @throws InvalidInput for a goal on a GPU model or a task that the cluster does not have
+/// O(nodes); deterministic, thread-safe.
+[[nodiscard]] std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal);
 
 }  // namespace gpusched::consolidation

@@ -2,7 +2,7 @@
 // Replan: consolidation that goes on from a plan of an earlier snapshot, after small changes.
 #pragma once
 
-#include <gpusched/consolidation/any.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/context.hpp>

@@ -2,8 +2,8 @@
 // LastPlan: the moves of an earlier plan, and those of them that are still possible and still vacate nodes.
 #pragma once
 
-#include <gpusched/consolidation/detail/joiner.hpp>
-#include <gpusched/consolidation/detail/workspace.hpp>
+#include <gpusched/consolidation/rounds.hpp>
+#include <gpusched/consolidation/workspace.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>

@@ -2,7 +2,7 @@
 // Tidying: fewer nodes that are nearly full, see Switches::gather_fractions and fill_gaps.
 #pragma once
 
-#include <gpusched/consolidation/detail/workspace.hpp>
+#include <gpusched/consolidation/workspace.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: what the parts of a call run on.
+// Threads: the executor of a call.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>

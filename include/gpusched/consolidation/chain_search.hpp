@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
+// ChainSearch: empties the nodes of one group by ejection chains.
 #pragma once
 
 #include <gpusched/consolidation/concepts.hpp>
-#include <gpusched/consolidation/detail/empty_nodes.hpp>
-#include <gpusched/consolidation/detail/order_noise.hpp>
 #include <gpusched/consolidation/detail/tidy.hpp>
-#include <gpusched/consolidation/detail/workspace.hpp>
 #include <gpusched/consolidation/result.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/workspace.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/core/rng.hpp>
 
 #include <boost/container/static_vector.hpp>
 
@@ -19,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -26,6 +26,82 @@
 #include <vector>
 
 namespace gpusched::consolidation::detail {
+
+/// The properties that decide which tasks an empty node may take and what opening it costs, except its position in the network, its name
+/// and its neighbours. The weight comes first, so that kinds of little weight are tried first.
+using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, GpuMask, GpuMask,
+                             std::int64_t, std::int64_t, std::int64_t, std::vector<std::int64_t>>;
+
+[[nodiscard]] inline EmptyKind empty_kind(const Cluster& cluster, NodeId node, std::int64_t weight) {
+    const auto& inv = cluster.inventory();
+    const auto n = index(node);
+    std::vector<std::int64_t> resources;
+    for (std::uint32_t r = 0; r < inv.resource_names.size(); ++r)
+        resources.push_back(cluster.resource_free(node, r));
+    return {weight,
+            inv.nodes.node_class[n],
+            inv.nodes.hardware[n],
+            inv.nodes.devices[n],
+            cluster.idle_gpus(node),
+            cluster.free_devices(node),
+            inv.nodes.gpu_memory_mib[n],
+            cluster.cpu_free_milli(node),
+            cluster.memory_free_mib(node),
+            std::move(resources)};
+}
+
+/// Whether the kind of an empty node alone decides that the task may go there: the task has no group constraint and no list of nodes.
+[[nodiscard]] inline bool place_is_free(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    return inv.memberships(task).empty() &&
+           inv.extras[inv.tasks.extras[index(task)]].node_set == Extras::no_node_set;
+}
+
+/// The nodes of a group that may be opened.
+struct EmptyNodes {
+    std::vector<std::vector<NodeId>> kinds{};  ///< by ascending weight; nodes of one kind ascending
+    std::vector<NodeId> all{};                 ///< kind by kind
+
+    EmptyNodes() = default;
+    /// @param weight the policy's weight of a node
+    template <class Weight>
+    EmptyNodes(const Workspace& work, std::span<const NodeId> group, const Weight& weight) {
+        std::map<EmptyKind, std::vector<NodeId>> found;
+        for (const auto node : group)
+            if (work.scope.opens(node))
+                found[empty_kind(work.snapshot, node, static_cast<std::int64_t>(weight(work.snapshot, node)))]
+                    .push_back(node);
+        for (auto& [kind, nodes] : found) {
+            std::sort(nodes.begin(), nodes.end());
+            all.insert(all.end(), nodes.begin(), nodes.end());
+            kinds.push_back(std::move(nodes));
+        }
+    }
+    [[nodiscard]] bool empty() const noexcept { return all.empty(); }
+};
+
+
+/// A node with its key; nodes are tried in ascending order.
+using NodeKey = std::pair<std::int64_t, NodeId>;
+
+/// Orders sorted nodes anew by keys that grow by up to a half, equal ones at random. Keys are measured from 0, or from the
+/// lowest where that is negative; those beyond 2^58 count as equal.
+inline void add_noise(std::vector<NodeKey>& sorted, std::uint64_t seed) {
+    if (sorted.empty()) return;
+    const Rng rng(seed);
+    const auto lowest = static_cast<std::uint64_t>(std::min<std::int64_t>(0, sorted.front().first));
+    std::vector<std::tuple<std::uint64_t, std::uint64_t, NodeKey>> noisy;
+    noisy.reserve(sorted.size());
+    for (const auto& entry : sorted) {
+        auto random = rng.split(index(entry.second));
+        const auto key = std::min(static_cast<std::uint64_t>(entry.first) - lowest, std::uint64_t{1} << 58);
+        const auto grown = key * (16 + random.below(9));
+        noisy.emplace_back(grown, random(), entry);
+    }
+    std::sort(noisy.begin(), noisy.end());
+    for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = std::get<NodeKey>(noisy[i]);
+}
+
 
 /// The recursive search of one group. Nothing is ever lifted off its old node before its new place is found, so that
 /// the steps, one by one, are a valid order of make-before-break moves.

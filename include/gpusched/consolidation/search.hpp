@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search: rounds and exchanges, from one start or from several, of which the best plan is kept.
+// Search: rounds and exchanges from one or several starts; the best plan is kept.
 #pragma once
 
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/destination_rankings.hpp>
-#include <gpusched/consolidation/detail/rounds.hpp>
-#include <gpusched/consolidation/detail/threads.hpp>
-#include <gpusched/consolidation/detail/value_bound.hpp>
-#include <gpusched/consolidation/ejection_rules.hpp>
-#include <gpusched/consolidation/node_orders.hpp>
-#include <gpusched/consolidation/node_weights.hpp>
-#include <gpusched/consolidation/partitioners.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/policies.hpp>
+#include <gpusched/consolidation/rounds.hpp>
+#include <gpusched/consolidation/threads.hpp>
 #include <gpusched/core/lp.hpp>
 
 #include <algorithm>

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds: what no consolidation plan can beat.
+// Bounds: limits that no consolidation plan can exceed.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/executor.hpp>
+#include <gpusched/core/lp.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace gpusched::consolidation {
 
@@ -45,3 +51,17 @@ void require_lp(BoundMethod method, const Context& context);
 }  // namespace detail
 
 }  // namespace gpusched::consolidation
+
+namespace gpusched::consolidation::detail {
+
+/// By price: the most that any plan's value can be, in thousandths; see `frontier`. Every task of a vacated node that is at home
+/// there moves, so that a node is worth at most its weight less the cost of these moves; what must stay for lack of room
+/// is bounded as in `bound`, with these values in place of the weights.
+/// @param lp a solver for the stricter bound of the LP, or none; where the budget is exhausted, the counting bound is left
+[[nodiscard]] std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,
+                                                       Objective objective,
+                                                       std::span<const std::int64_t> prices,
+                                                       const LpSolver* lp, Budget& budget,
+                                                       ExecutorRef executor);
+
+}  // namespace gpusched::consolidation::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins the moves of groups and makes the plan.
+
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/rounds.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>

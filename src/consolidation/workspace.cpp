@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The memory of failed requests.
+
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/failed_requests.hpp>
+#include <gpusched/consolidation/workspace.hpp>
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpeningSearch: vacates nodes of a group onto nodes that were empty before the plan, where that is worth what opening them costs.
+// OpeningSearch: vacates nodes onto nodes that were empty before the plan.
 #pragma once
 
-#include <gpusched/consolidation/detail/chain_search.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
+#include <gpusched/consolidation/result.hpp>
 
 #include <algorithm>
 #include <cstdint>
