@@ -7,7 +7,6 @@
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/threads.hpp>
-#include <gpusched/core/lp.hpp>
 
 #include <algorithm>
 
@@ -37,20 +36,18 @@ GPUSCHED_EXPORT Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
     const auto parts = components(cluster);
     std::vector<BinPacking> packings(parts.size());
     std::vector<MustStay> bounds(parts.size());
-    auto count = [&](std::size_t i) {
+    run_parts(executor, budget, parts.size(), [&](std::size_t i) {
         packings[i] = make_bin_packing(cluster, scope, parts[i]);
         bounds[i] = counting_bound(packings[i]);
-    };
-    auto watch = [&] { (void)budget.exhausted(); };
-    executor.run(parts.size(), IndexTask(count), WaitTask(watch));
-    bool whole = true;
+    });
+    bool complete = true;
     if (method == BoundMethod::lp)
         for (std::size_t i = 0; i < parts.size(); ++i) {
-            whole = whole && !budget.exhausted();
-            if (!whole) continue;
+            complete = complete && !budget.exhausted();
+            if (!complete) continue;
             const auto tighter = pattern_bound(packings[i], bounds[i], cluster.inventory(), *lp, budget);
-            whole = !budget.exhausted();  // otherwise how far it came depends on the machine
-            if (whole) bounds[i] = tighter;
+            complete = !budget.exhausted();  // an unfinished bound depends on the machine
+            if (complete) bounds[i] = tighter;
         }
     MustStay must_stay;
     for (const auto& bound : bounds) {
@@ -60,26 +57,9 @@ GPUSCHED_EXPORT Bound bound(const Cluster& cluster, const Scope& scope, BoundMet
     result.vacated_nodes_at_most = may_vacate - must_stay.nodes;
     result.vacated_gpus_at_most = gpus - must_stay.gpus;
     result.occupied_nodes_at_least = occupied - result.vacated_nodes_at_most;
-    result.method = enum_name(whole ? method : BoundMethod::counting);
+    result.method = enum_name(complete ? method : BoundMethod::counting);
     return result;
 }
-
-}  // namespace detail
-
-GPUSCHED_EXPORT Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
-                            const Context& context) {
-    validate(options, cluster);
-    if (method == BoundMethod::none) throw InvalidInput("method: none; expected counting or lp");
-    detail::require_lp(method, context);
-    Budget budget(context, options.time_limit);
-    const detail::Threads threads(options, context);
-    return detail::bound(cluster, make_scope(cluster, options), method, context.lp, budget,
-                         threads.executor());
-}
-
-}  // namespace gpusched::consolidation
-
-namespace gpusched::consolidation::detail {
 
 GPUSCHED_EXPORT std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,
                                                          Objective objective,
@@ -91,7 +71,7 @@ GPUSCHED_EXPORT std::vector<std::int64_t> values_at_most(const Cluster& cluster,
     if (objective == Objective::gpus)
         for (const auto node : cluster.nodes()) weights[index(node)] = gpu_count(cluster.healthy_gpus(node));
     std::vector<std::vector<std::int64_t>> most(parts.size(), std::vector<std::int64_t>(prices.size()));
-    auto one = [&](std::size_t part) {
+    run_parts(executor, budget, parts.size(), [&](std::size_t part) {
         const auto packing = make_bin_packing(cluster, scope, parts[part], true);
         std::vector<Stakes> stakes(prices.size());
         for (std::size_t p = 0; p < prices.size(); ++p)
@@ -108,21 +88,32 @@ GPUSCHED_EXPORT std::vector<std::int64_t> values_at_most(const Cluster& cluster,
         for (std::size_t p = 0; p < prices.size(); ++p) {
             if (lp != nullptr && !budget.exhausted()) {
                 const auto tighter = least_stay(packing, stakes[p], cluster.inventory(), *lp, budget);
-                if (!budget.exhausted())
-                    stay[p] = std::max(stay[p], tighter);  // else it depends on the machine
+                if (!budget.exhausted())  // an unfinished bound depends on the machine
+                    stay[p] = std::max(stay[p], tighter);
             }
             most[part][p] -= stay[p];
         }
         SlotBound slots(cluster, scope, parts[part], weights);
         for (std::size_t p = 0; p < prices.size() && !budget.exhausted(); ++p)
             most[part][p] = std::min(most[part][p], slots.value_at_most(prices[p]));
-    };
-    auto watch = [&] { (void)budget.exhausted(); };
-    executor.run(parts.size(), IndexTask(one), WaitTask(watch));
+    });
     std::vector<std::int64_t> sum(prices.size());
     for (const auto& part : most)
         for (std::size_t p = 0; p < prices.size(); ++p) sum[p] += part[p];
     return sum;
 }
 
-}  // namespace gpusched::consolidation::detail
+}  // namespace detail
+
+GPUSCHED_EXPORT Bound bound(const Cluster& cluster, BoundMethod method, const Options& options,
+                            const Context& context) {
+    validate(options, cluster);
+    if (method == BoundMethod::none) throw InvalidInput("method: none; expected counting or lp");
+    detail::require_lp(method, context);
+    Budget budget(context, options.time_limit);
+    const detail::Threads threads(options, context);
+    return detail::bound(cluster, make_scope(cluster, options), method, context.lp, budget,
+                         threads.executor());
+}
+
+}  // namespace gpusched::consolidation

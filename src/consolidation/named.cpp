@@ -1,9 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
+// The presets, and the policies that have names.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/consolidation/policies.hpp>
+#include <gpusched/consolidation/search.hpp>
+
+#include <utility>
 
 namespace gpusched::consolidation {
+
+GPUSCHED_EXPORT AnyPolicies presets::ipc(AnyNodeWeight weight) {
+    return detail::paper_policies(PriceLimit{}, std::move(weight), allocation::TightestGpu{});
+}
+
+GPUSCHED_EXPORT AnyPolicies presets::fast(AnyNodeWeight weight) {
+    const bool alike = detail::is_a<UnitWeight>(weight);
+    return {.partitioner = ByGpuModel{},
+            .node_order = alike ? AnyNodeOrder(LeastDemand{}) : AnyNodeOrder(LeastDemandForSize{}),
+            .destination_ranking = TightestFit{},
+            .ejection_rule = CheapestVictims{},
+            .acceptance = PriceLimit{},
+            .node_weight = std::move(weight),
+            .gpu_picker = allocation::TightestGpu{},
+            .switches = detail::one_shallow_round};
+}
+
+GPUSCHED_EXPORT AnyPolicies presets::best(AnyNodeWeight weight) {
+    auto policies = fast(std::move(weight));
+    policies.switches = {
+        .shallow_round_first = true, .several_starts = true, .exchange_steps = 2000, .exact_when_tiny = true};
+    return policies;
+}
 
 GPUSCHED_EXPORT const Registry<AnyPartitioner>& partitioners() {
     static const auto all = [] {
@@ -54,7 +80,7 @@ GPUSCHED_EXPORT const Registry<AnyAcceptance>& acceptances() {
     static const auto all = [] {
         Registry<AnyAcceptance> r("acceptance");
         r.add<AcceptAll>("accept_all");
-        r.add("price_limit", [] { return presets::best().acceptance; });
+        r.add<PriceLimit>("price_limit");
         return r;
     }();
     return all;
@@ -89,9 +115,9 @@ GPUSCHED_EXPORT const Registries& registries() {
 
 namespace detail {
 
-/// Calls `f` for every kind of policy: its name, and where the names, the registry and the policy of that kind are.
+// Calls `f` for every kind of policy with its name, and its member of PolicyNames, Registries and AnyPolicies.
 template <class F>
-void for_each_kind(F&& f) {
+static void for_each_kind(F&& f) {
     using N = PolicyNames;
     using R = Registries;
     using P = AnyPolicies;
@@ -119,7 +145,11 @@ GPUSCHED_EXPORT const std::vector<std::string>& policy_names(std::string_view ki
 
 GPUSCHED_EXPORT AnyPolicies make_policies(Preset preset, const PolicyNames& names, Objective objective,
                                           const Registries& known) {
-    auto policies = presets::visit(preset, objective, [](const auto& typed) -> AnyPolicies { return typed; });
+    const auto weight =
+        objective == Objective::gpus ? AnyNodeWeight(GpuWeight{}) : AnyNodeWeight(UnitWeight{});
+    auto policies = preset == Preset::ipc    ? presets::ipc(weight)
+                    : preset == Preset::fast ? presets::fast(weight)
+                                             : presets::best(weight);
     detail::for_each_kind([&](const char*, auto name, auto registry, auto policy) {
         if (names.*name) policies.*policy = (known.*registry).make(*(names.*name));
     });
@@ -130,10 +160,10 @@ GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const PolicyNames& na
                                    const Context& context, const Registries& known) {
     validate(options, cluster);
     const auto policies = make_policies(options.preset, names, options.objective, known);
-    auto beside = options;  // the preset and the objective have had their effect
-    beside.preset = Options{}.preset;
-    beside.objective = Options{}.objective;
-    return consolidate(cluster, policies, beside, context);
+    auto rest = options;  // the policies already contain the preset and the objective
+    rest.preset = Options{}.preset;
+    rest.objective = Options{}.objective;
+    return consolidate(cluster, policies, rest, context);
 }
 
 }  // namespace gpusched::consolidation

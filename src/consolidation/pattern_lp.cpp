@@ -30,7 +30,7 @@ BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope, std::spa
     BinPacking packing;
     for (const auto node : component) {
         const auto n = index(node);
-        if (cluster.occupants(node) == 0 && !scope.opens(node)) continue;  // it stays empty
+        if (cluster.occupants(node) == 0 && !scope.opens(node)) continue;  // stays empty
         Bin bin{inv.nodes.node_class[n],
                 scope.may_vacate[n] != 0,
                 scope.opens(node),
@@ -51,7 +51,7 @@ BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope, std::spa
                                          t.cpu_milli[i], t.memory_mib[i], 1});
                 if (!inv.eligible(t.requirement[i], bin.node_class))
                     packing.misplaced.emplace_back(t.requirement[i], bin.node_class);
-                // It may stay even on a failed GPU.
+                // A task may stay even on a failed GPU.
                 for_each_gpu(cluster.gpus_of(task) & ~cluster.healthy_gpus(node) & ~cluster.devices(node),
                              [&](int g) { free[static_cast<std::size_t>(g)] += t.gpu_share_milli[i]; });
                 continue;
@@ -85,8 +85,8 @@ BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope, std::spa
     return packing;
 }
 
-// A bin that stays holds at most its capacity by any dual feasible weighing; what the items weigh beyond the bins that
-// stay anyway must lie in others.
+// By any dual feasible function, the items in a bin weigh at most its capacity. The weight of the items beyond the bins
+// that stay in any case must lie in others.
 std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes) {
     std::vector<std::int64_t> best(stakes.size()), unit(stakes.size());
     std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1;
@@ -98,7 +98,7 @@ std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const 
     for (std::size_t s = 0; s < stakes.size(); ++s)
         for (const auto stake : stakes[s]) unit[s] = std::gcd(unit[s], stake);
     if (packing.items.empty()) return best;
-    // Cores and memory that no set of tasks with so few GPUs could use.
+    // Limits cores and memory by the highest request per GPU.
     double cpu_per_gpu = 0, memory_per_gpu = 0;
     for (const auto& item : packing.items) {
         const auto gpus = static_cast<double>(item.gpu_milli);
@@ -115,7 +115,7 @@ std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const 
         std::int64_t count;
         std::size_t bin;
     };
-    for (const int alpha : {0, 1, 2, 4, 8, 16}) {  // 0: by volume
+    for (const int alpha : {0, 1, 2, 4, 8, 16}) {  // 0: f(x) = x
         const auto steps = [&](std::int64_t milli, std::int64_t whole) {
             return alpha == 0 ? static_cast<double>(milli) : static_cast<double>(whole / alpha);
         };
@@ -150,7 +150,7 @@ std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const 
                         open.push_back({capacity, bin.count, b});
                 }
                 shortage -= 1e-9 * (1 + total);
-                // What covers most for its stake first, the last class in part.
+                // Covers the shortage by the bins with the highest capacity per stake; the last class in part.
                 const auto cover = [&](const Stakes& stake) {
                     const auto worth = [&](const Class& c) {
                         return c.capacity / static_cast<double>(stake[c.bin]);
@@ -187,10 +187,9 @@ MustStay counting_bound(const BinPacking& packing) {
     return {least[0], least[1]};
 }
 
-
 class PatternLp {
   public:
-    /// @param stakes what is lost where one bin of a kind stays
+    /// @param stakes by bin of the packing
     PatternLp(const BinPacking& packing, const Inventory& inventory, const Stakes& stakes)
         : inventory_(inventory), misplaced_(packing.misplaced) {
         choose_grid(packing);
@@ -276,12 +275,12 @@ class PatternLp {
             0, static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit_) - 1e-6)));
     }
 
-    // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on a bin of
-    // its own that is too dear to be used in the end.
+    // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on a bin of its
+    // own, too costly to be used in an optimum.
     void start() {
         const auto infinity = std::numeric_limits<double>::infinity();
-        std::int64_t dearest = 1;
-        for (const auto& bin : bins_) dearest = std::max(dearest, bin.weight);
+        std::int64_t highest = 1;
+        for (const auto& bin : bins_) highest = std::max(highest, bin.weight);
         for (const auto& item : items_) {
             problem_.row_lower.push_back(static_cast<double>(item.count));
             problem_.row_upper.push_back(infinity);
@@ -293,7 +292,7 @@ class PatternLp {
         for (std::size_t k = 0; k < items_.size(); ++k) {
             problem_.row_index.push_back(static_cast<int>(k));
             problem_.value.push_back(1);
-            end_column(static_cast<double>(4 * dearest));
+            end_column(static_cast<double>(4 * highest));
         }
     }
     void end_column(double cost) {
@@ -302,7 +301,7 @@ class PatternLp {
         problem_.column_lower.push_back(0);
         problem_.column_upper.push_back(std::numeric_limits<double>::infinity());
     }
-    // The basis of the problem with the columns that were just added.
+    // Extends the basis by the columns that were just added.
     void extend(LpBasis& basis) const {
         const auto rows = static_cast<std::ptrdiff_t>(problem_.row_lower.size());
         const LpBasis row_part(basis.end() - rows, basis.end());
@@ -311,7 +310,8 @@ class PatternLp {
         basis.insert(basis.end(), row_part.begin(), row_part.end());
     }
 
-    // Best value of every capacity, per class of nodes; adds a column for every bin where it beats the master's prices.
+    // Computes the best value of every bin, per class of nodes. Adds a column for every bin whose value beats the master's
+    // prices.
     int price_patterns(const std::vector<double>& price, const std::vector<double>& dual) {
         int added = 0;
         value_.assign(bins_.size(), 0);
@@ -343,7 +343,8 @@ class PatternLp {
                                   std::pair(item.requirement, node_class));
     }
 
-    // The items that a class of nodes accepts, but those for which another asks for no more and is worth no less.
+    // Lists the items that a class of nodes accepts, except those dominated by an item with no higher request and no lower
+    // price.
     void find_allowed(std::uint32_t node_class, const std::vector<double>& price) {
         allowed_.clear();
         for (std::size_t k = 0; k < items_.size(); ++k)
@@ -363,7 +364,7 @@ class PatternLp {
         allowed_.resize(kept);
     }
 
-    // The most that fits every capacity: item by item, any number of each.
+    // Computes the best value of every capacity, with any number of each item.
     void knapsack(std::size_t gpus, std::size_t cores, const std::vector<double>& price) {
         const auto width = cores + 1;
         best_.assign((gpus + 1) * width, 0.0);
@@ -383,7 +384,7 @@ class PatternLp {
         const auto width = cores + 1;
         auto gpus = static_cast<std::size_t>(bins_[b].gpu_milli),
              left = static_cast<std::size_t>(bins_[b].cpu_milli);
-        for (;;) {  // the last item of a best set, as often as there is one
+        for (;;) {  // takes the last item of a best set, as long as there is one
             auto which = items_.size();
             double most = 0;
             for (const auto k : allowed_) {
@@ -407,7 +408,7 @@ class PatternLp {
         end_column(static_cast<double>(bins_[b].weight));
     }
 
-    // Valid for any prices; the last term covers the rounding of the sums and of the knapsack's comparisons.
+    // Valid for any prices. The last term covers the rounding of the sums and of the knapsack's comparisons.
     [[nodiscard]] double lagrangian(const std::vector<double>& price) const {
         double sum = 0, size = 0;
         for (std::size_t k = 0; k < items_.size(); ++k) {
@@ -425,12 +426,12 @@ class PatternLp {
     const Inventory& inventory_;
     std::span<const std::pair<std::uint32_t, std::uint32_t>> misplaced_;
     std::int64_t gpu_unit_ = 1, cpu_unit_ = 1, unit_ = 0;
-    double cpu_per_gpu_ = 0;  // in grid units; infinite where some item asks for no GPU
+    double cpu_per_gpu_ = 0;  // in grid units; infinite if some item requests no GPU
     std::vector<Item> items_;
     std::vector<Bin> bins_;
     LpProblem problem_;
     std::vector<double> best_, value_;
-    std::vector<std::size_t> allowed_;  // items of the class at hand, by GPUs, then cores
+    std::vector<std::size_t> allowed_;  // items of the current class, by GPUs, then cores
 };
 
 std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes, const Inventory& inventory,

@@ -14,7 +14,7 @@
 
 namespace gpusched::consolidation::detail {
 
-/// Movable tasks that are alike in what they ask for.
+/// Movable tasks with equal requests.
 struct Item {
     std::uint32_t requirement = 0;
     std::int64_t gpu_milli = 0;
@@ -23,61 +23,58 @@ struct Item {
     std::int64_t count = 0;
 };
 
-/// Nodes that are alike in what movable tasks can have of them: everything but what fixed tasks consume. Capacity
-/// that Standby tasks lend counts as free, because some tasks can take it.
+/// Nodes with equal capacity for movable tasks: all but the usage of fixed tasks. Capacity that Standby tasks lend counts
+/// as free, because some tasks can take it.
 struct Bin {
     std::uint32_t node_class = 0;
     bool may_vacate = false;
-    bool may_open = false;    ///< it is empty, and stays so unless it is opened
+    bool may_open = false;    ///< empty unless it is opened
     std::int64_t weight = 0;  ///< healthy GPUs of one such node
     std::int64_t gpu_milli = 0, whole_gpus = 0, cpu_milli = 0, memory_mib = 0;
     std::int64_t count = 0;
-    std::int64_t cost = 0;  ///< of moving the tasks of one such node away; 0 unless asked for
+    std::int64_t cost = 0;  ///< of moving the tasks of one such node away; 0 unless requested
 };
 
 /// One component. Groups, network, hardware locality and the order of moves are relaxed.
 struct BinPacking {
     std::vector<Item> items;
     std::vector<Bin> bins;
-    /// (requirement, node class) of tasks that run where they could not go today; sorted.
+    /// (requirement, node class) of tasks that run on a node to which they could not newly go; sorted.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> misplaced;
 };
 
-/// @param with_costs nodes are told apart by what it costs to move their tasks away
+/// @param with_costs bins are distinguished by the cost of moving their tasks away
 [[nodiscard]] BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope,
                                           std::span<const NodeId> component, bool with_costs = false);
 
-/// By bin: what is lost where one such node stays, or is opened; 0 for those that stay anyway.
+/// By bin: the loss if one such node stays occupied, or is opened; 0 for nodes that stay in any case.
 using Stakes = std::vector<std::int64_t>;
 
-/// The least sum of stakes that must stay, by dual feasible functions (see `bound`), for each of `stakes`.
+/// Returns the least sum of stakes that is lost, by dual feasible functions (see `bound`), for each of `stakes`.
 [[nodiscard]] std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes);
 
-/// The least that must stay occupied of the nodes that may be vacated.
+/// The least of the nodes that may be vacated, and of their GPUs, that must stay occupied.
 struct MustStay {
     std::int64_t nodes = 0;
     std::int64_t gpus = 0;
 };
 
-/// By dual feasible functions.
+/// Bounds nodes and GPUs by dual feasible functions.
 [[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
-
-/// The least that must stay occupied, by the linear relaxation over *patterns*: sets of items that fill one bin (P.
-/// Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
+/// Returns the least sum of stakes that is lost, by the linear relaxation over *patterns*: sets of items that fill one bin
+/// (P. Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
 /// down to a grid, which only weakens the bound; memory is relaxed.
 ///
 /// Each iteration solves the LP over the patterns found so far, and prices new ones by a knapsack over the whole grid
-/// at once. For prices p of the items, p . counts + sum of bins * min(0, cost - best pattern) bounds the optimum from
-/// below whatever p is; the best such value, rounded with care for floating point, is returned, so that the solver
-/// need not be trusted. Stops when rounding makes the gap vanish, or when the budget is exhausted.
-///
-/// @param stakes by bin: what is lost where one such node stays; 0 for those that stay anyway
+/// at once. For any prices p of the items, p . counts + sum of bins * min(0, cost - best pattern) bounds the optimum from
+/// below. The best such value, rounded safely, is returned, so that errors of the solver cannot invalidate the bound.
+/// Stops when rounding closes the gap, or when the budget is exhausted.
 [[nodiscard]] std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
                                       const Inventory& inventory, const LpSolver& lp, Budget& budget);
 
-/// The same for nodes and for GPUs.
-/// @param known a bound of the same packing that the result must not fall below
+/// Bounds nodes and GPUs by the pattern relaxation.
+/// @param known a bound of the same packing; the result is at least as strict
 [[nodiscard]] MustStay pattern_bound(const BinPacking& packing, MustStay known, const Inventory& inventory,
                                      const LpSolver& lp, Budget& budget);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioners and ejection rules.
-
 #include <gpusched/config.hpp>
+#include <gpusched/consolidation/exchange_search.hpp>
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
@@ -14,7 +14,7 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-// Consecutive groups of `size`; a short rest is shared out evenly rather than left alone.
+// Cuts nodes into consecutive groups of at most `size` and nearly equal size.
 static void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out) {
     const auto parts = (nodes.size() + size - 1) / size;
     for (std::size_t i = 0; i < parts; ++i)
@@ -22,7 +22,7 @@ static void cut(std::span<const NodeId> nodes, std::size_t size, Partition& out)
                          nodes.begin() + static_cast<std::ptrdiff_t>(nodes.size() * (i + 1) / parts));
 }
 
-// Sorts by position in the tree, root first; nodes of one domain keep their order.
+// Sorts nodes by the ranks of their domains, from the root down; nodes of one domain keep their order.
 static void sort_by_position(const Cluster& cluster, std::vector<NodeId>& nodes,
                              const std::vector<std::vector<std::uint64_t>>& rank) {
     const auto& inv = cluster.inventory();
@@ -81,7 +81,7 @@ GPUSCHED_EXPORT Partition BySwitch::operator()(const Cluster& cluster, std::size
         const Level deepest = inv.network_levels() - 1;
         for (std::size_t i = 0; i < pool.size();) {
             auto end = i;
-            while (end < pool.size()) {  // one whole domain more, unless the group would grow too large
+            while (end < pool.size()) {  // adds one domain, unless the group would grow too large
                 auto next = end + 1;
                 while (deepest >= 0 && next < pool.size() &&
                        inv.domain(deepest, pool[next]) == inv.domain(deepest, pool[end]))
@@ -100,7 +100,7 @@ GPUSCHED_EXPORT Partition BySwitch::operator()(const Cluster& cluster, std::size
 GPUSCHED_EXPORT Partition ByLocality::operator()(const Cluster& cluster, std::size_t partition_size,
                                                  Rng& rng) const {
     const auto& inv = cluster.inventory();
-    // A random walk over the tree's leaves: every level's domains in random order.
+    // The domains of every level get random ranks.
     std::vector<std::vector<std::uint64_t>> rank(static_cast<std::size_t>(inv.network_levels()));
     for (std::size_t l = 0; l < rank.size(); ++l) {
         rank[l].resize(inv.domain_count(static_cast<Level>(l)));
@@ -114,7 +114,6 @@ GPUSCHED_EXPORT Partition ByLocality::operator()(const Cluster& cluster, std::si
     }
     return groups;
 }
-
 
 namespace detail {
 
@@ -138,9 +137,9 @@ GPUSCHED_EXPORT bool ExtrasAfter::fits() const noexcept {
            gpusched::detail::choose_devices(cluster_->inventory(), *extras_, node_, devices_) != 0;
 }
 
-GPUSCHED_EXPORT RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId node)
+GPUSCHED_EXPORT CapacityAfter::CapacityAfter(const Cluster& cluster, TaskId task, NodeId node)
     : cluster_(cluster), node_(node), gpus_(candidate_gpus(cluster, task, node)),
-      wanted_(cluster.inventory().tasks.gpu_count[index(task)]),
+      requested_(cluster.inventory().tasks.gpu_count[index(task)]),
       share_(cluster.inventory().tasks.gpu_share_milli[index(task)]), lent_(cluster.lent_to(task)),
       cpu_short_(cluster.inventory().tasks.cpu_milli[index(task)] - cluster.cpu_free_milli(node, lent_)),
       memory_short_(cluster.inventory().tasks.memory_mib[index(task)] - cluster.memory_free_mib(node)) {
@@ -149,7 +148,7 @@ GPUSCHED_EXPORT RoomAfter::RoomAfter(const Cluster& cluster, TaskId task, NodeId
         extras_.emplace(cluster, inv.extras[extras], node);
 }
 
-GPUSCHED_EXPORT void RoomAfter::leave(TaskId victim) noexcept {
+GPUSCHED_EXPORT void CapacityAfter::leave(TaskId victim) noexcept {
     const auto& t = cluster_.inventory().tasks;
     cpu_short_ -= t.cpu_milli[index(victim)];
     memory_short_ -= t.memory_mib[index(victim)];
@@ -177,10 +176,10 @@ bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept {
 GPUSCHED_EXPORT bool FirstVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
                                               std::span<const Victim> movable,
                                               std::vector<Victim>& victims) const {
-    detail::RoomAfter room(cluster, task, node);
+    detail::CapacityAfter rest(cluster, task, node);
     victims.assign(movable.begin(), movable.end());
-    for (const auto& victim : movable) room.leave(victim.task);
-    return room.fits();
+    for (const auto& victim : movable) rest.leave(victim.task);
+    return rest.fits();
 }
 
 GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
@@ -191,20 +190,20 @@ GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
     for (const auto& candidate : movable)
         if (detail::easier(cluster, candidate.task, task)) victims.push_back(candidate);
     if (victims.empty()) return false;
-    const detail::RoomAfter before(cluster, task, node);
+    const detail::CapacityAfter before(cluster, task, node);
     auto all = before;
     for (const auto& victim : victims) all.leave(victim.task);
     if (!all.fits()) return false;
-    // Ascending by what it costs; then the best one, the best two, or the largest first until it fits.
+    // In ascending order: the best one, else the best two of 16, else the largest first until the task fits.
     const auto size = [&](const Victim& v) {
         return std::tuple(!v.moved, cluster.gpu_milli(v.task), cpu[index(v.task)], v.task);
     };
     std::sort(victims.begin(), victims.end(),
               [&](const Victim& a, const Victim& b) { return size(a) < size(b); });
     for (const auto& victim : victims) {
-        auto room = before;
-        room.leave(victim.task);
-        if (room.fits()) {
+        auto rest = before;
+        rest.leave(victim.task);
+        if (rest.fits()) {
             victims.assign(1, Victim(victim));
             return true;
         }
@@ -220,10 +219,10 @@ GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
                                      cluster.gpu_milli(a.task) + cluster.gpu_milli(b.task),
                                      cpu[index(a.task)] + cpu[index(b.task)]};
                 if (sum >= least) continue;
-                auto room = before;
-                room.leave(a.task);
-                room.leave(b.task);
-                if (room.fits()) least = sum, best = {i, j};
+                auto rest = before;
+                rest.leave(a.task);
+                rest.leave(b.task);
+                if (rest.fits()) least = sum, best = {i, j};
             }
         if (best.second != 0) {
             victims.assign({Victim(victims[best.second]), Victim(victims[best.first])});
@@ -234,10 +233,40 @@ GPUSCHED_EXPORT bool EasierVictims::operator()(const Cluster& cluster, TaskId ta
         return std::tuple(-cluster.gpu_milli(a.task), size(a)) <
                std::tuple(-cluster.gpu_milli(b.task), size(b));
     });
-    auto room = before;
+    auto rest = before;
     std::size_t count = 0;
-    while (!room.fits()) room.leave(victims[count++].task);
+    while (!rest.fits()) rest.leave(victims[count++].task);
     victims.resize(count);
+    return true;
+}
+
+GPUSCHED_EXPORT bool detail::RandomVictims::operator()(const Cluster& cluster, TaskId task, NodeId node,
+                                                       std::span<const Victim> movable,
+                                                       std::vector<Victim>& victims) const {
+    const CapacityAfter before(cluster, task, node);
+    victims.assign(movable.begin(), movable.end());
+    rng->shuffle(std::span(victims));
+    const auto cost = [&](const Victim& victim) {
+        return victim.moved ? 0 : cluster.inventory().tasks.move_cost[index(victim.task)];
+    };
+    if (frugal)
+        std::stable_sort(victims.begin(), victims.end(),
+                         [&](const Victim& a, const Victim& b) { return cost(a) < cost(b); });
+    auto rest = before;
+    std::size_t count = 0;
+    while (count < victims.size() && !rest.fits()) rest.leave(victims[count++].task);
+    if (!rest.fits()) return false;
+    victims.resize(count);
+    // Leaves out victims that the others do not need. The last one is always needed.
+    for (std::size_t left_out = 0; left_out + 1 < victims.size();) {
+        auto without = before;
+        for (std::size_t i = 0; i < victims.size(); ++i)
+            if (i != left_out) without.leave(victims[i].task);
+        if (without.fits())
+            victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(left_out));
+        else
+            ++left_out;
+    }
     return true;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of plans and the value report.
-
+// Statistics of plans and searches, and the value report.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
@@ -16,11 +15,79 @@
 namespace gpusched::consolidation {
 
 namespace detail {
-/// What a number of a round is called in `stats`; rounds are counted from 1 there.
+// The name of a round's number in `stats`. Rounds are counted from 1.
 static std::string round_name(std::size_t round, const char* field) {
     return "round_" + std::to_string(round + 1) + "_" + field;
 }
 }  // namespace detail
+
+GPUSCHED_EXPORT void Refusals::count(Obstacle obstacle) noexcept {
+    switch (obstacle) {
+    case Obstacle::none:
+        break;
+    case Obstacle::cordoned:
+    case Obstacle::not_eligible:
+    case Obstacle::gpu_model:
+    case Obstacle::node_selector:
+    case Obstacle::node_affinity:
+    case Obstacle::taint:
+        ++refused_by_eligibility;
+        break;
+    case Obstacle::cpu:
+        ++refused_by_cpu;
+        break;
+    case Obstacle::memory:
+        ++refused_by_memory;
+        break;
+    case Obstacle::resource:
+    case Obstacle::device:
+        ++refused_by_resource;
+        break;
+    case Obstacle::gpu:
+        ++refused_by_gpu;
+        break;
+    case Obstacle::gpu_memory:
+        ++refused_by_gpu_memory;
+        break;
+    case Obstacle::hardware:
+        ++refused_by_hardware;
+        break;
+    case Obstacle::anti_affinity:
+        ++refused_by_anti_affinity;
+        break;
+    case Obstacle::affinity:
+        ++refused_by_affinity;
+        break;
+    case Obstacle::network:
+        ++refused_by_network;
+        break;
+    case Obstacle::avoid:
+        ++refused_by_avoid;
+        break;
+    case Obstacle::near:
+        ++refused_by_near;
+        break;
+    case Obstacle::spread:
+        ++refused_by_spread;
+        break;
+    case Obstacle::gang:
+    case Obstacle::disruption_budget:
+        break;  // of evictions
+    }
+}
+
+GPUSCHED_EXPORT SearchCounters& SearchCounters::operator+=(const SearchCounters& other) noexcept {
+    visit_fields(std::type_identity<SearchCounters>{},
+                 [&](const char*, auto member) { this->*member += other.*member; });
+    return *this;
+}
+
+GPUSCHED_EXPORT void detail::keep_better(Result& best, Result other, bool better) {
+    SearchCounters counters = best.stats;
+    counters += other.stats;
+    if (better) best = std::move(other);
+    static_cast<SearchCounters&>(best.stats) = counters;
+}
 
 GPUSCHED_EXPORT std::map<std::string, double> to_stats(const Statistics& statistics) {
     std::map<std::string, double> stats;
@@ -46,7 +113,7 @@ GPUSCHED_EXPORT std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
         RoundStatistics round;
         visit_fields(std::type_identity<RoundStatistics>{}, [&](const char* name, auto member) {
             const auto at = plan.stats.find(detail::round_name(rounds.size(), name));
-            // A plan of other origin may hold anything under that name.
+            // A plan from another source may hold anything under that name.
             if (at == plan.stats.end() || !(at->second >= 0 && at->second <= 0x1p53)) return;
             round.*member = static_cast<std::int64_t>(at->second);
             found = true;
@@ -55,7 +122,6 @@ GPUSCHED_EXPORT std::vector<RoundStatistics> rounds_of(const PlanSpec& plan) {
     }
     return rounds;
 }
-
 
 namespace detail {
 
@@ -100,12 +166,12 @@ GPUSCHED_EXPORT PlanStatistics plan_statistics(const Cluster& before, const Clus
     stats.moves = static_cast<std::int64_t>(plan.moves.size());
     stats.waves = plan.waves;
     std::int64_t in_wave = 0;  // moves of the wave of the last move
-    const Move* before_it = nullptr;
+    const Move* last = nullptr;
     std::vector<std::uint8_t> task_moved(before.task_slots()), job_moved(inv.job_names.size());
     for (const auto& move : plan.moves) {
         stats.move_cost += inv.tasks.move_cost[index(move.task)];
-        in_wave = before_it != nullptr && before_it->wave == move.wave ? in_wave + 1 : 1;
-        before_it = &move;
+        in_wave = last != nullptr && last->wave == move.wave ? in_wave + 1 : 1;
+        last = &move;
         stats.most_moves_at_once = std::max(stats.most_moves_at_once, in_wave);
         stats.first_wave_moves += move.wave == 0;
         if (std::exchange(task_moved[index(move.task)], std::uint8_t{1})) continue;
@@ -134,12 +200,11 @@ GPUSCHED_EXPORT PlanStatistics plan_statistics(const Cluster& cluster, const Pla
     return plan_statistics(cluster, apply(cluster, plan), plan);
 }
 
-
 GPUSCHED_EXPORT ValueReport value_report(const Cluster& cluster, const Plan& plan) {
     const auto after = apply(cluster, plan);
     const auto& inv = cluster.inventory();
     ValueReport report{plan_statistics(cluster, after, plan), {}};
-    std::vector<ModelValue> models(inv.gpu_models.size() + 1);  // the last: nodes without a model
+    std::vector<ModelValue> models(inv.gpu_models.size() + 1);  // the last one: nodes without a model
     for (std::size_t m = 0; m < inv.gpu_models.size(); ++m) models[m].gpu_model = inv.gpu_models[m];
     const auto model_of = [&](NodeId node) -> ModelValue& {
         const auto model = inv.nodes.gpu_model[index(node)];

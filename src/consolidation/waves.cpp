@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders moves into waves.
+// Orders moves into waves: those of a search, and those of a caller's heuristic.
 #include "consolidation/explain_parts.hpp"
 
 #include <gpusched/allocation/concepts.hpp>
@@ -43,8 +43,8 @@ class WaveBuilder {
     }
 
     WaveOrder run(std::span<const Step> steps) {
-        // Where a node that must stay in use ran empty, and the chain that was to refill it was dropped, everything is ordered
-        // again without that chain. As a last resort no such node runs empty at all.
+        // If the chain that would refill a node in use was dropped, everything is ordered again without that chain. As a
+        // last resort no node that must stay in use runs empty at all.
         for (int attempt = 1; !order(steps); ++attempt) {
             for (auto home = left_.rbegin(); home != left_.rend(); ++home)
                 cluster_.assign(home->task, home->node, home->gpus);
@@ -61,15 +61,15 @@ class WaveBuilder {
     }
 
   private:
-    // The caller's rule as before the first wave.
+    // Resets the caller's rule to its state before the first wave.
     void start_rule() {
         if (!options_.rule) return;
         rule_ = options_.rule;
         for (std::size_t i = 0; i < evictions_.size(); ++i)
             rule_.leave(cluster_, evictions_[i], evicted_from_[i]);
     }
-    // A rule that looks at what runs where may have let moves of this wave in only because the last one was not there yet.
-    bool refuses_earlier() {
+    // A rule that depends on placements may have allowed moves of this wave only because the last one was not there yet.
+    bool rule_rejects_earlier() {
         if (rule_.is_static()) return false;
         return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
             rule_.leave(cluster_, earlier.task, earlier.to);
@@ -88,7 +88,7 @@ class WaveBuilder {
         bool hopped;
     };
 
-    /// @return false where dropped chains left nodes empty that must stay in use; `left_out_` has grown by these chains
+    /// @return false if dropped chains left nodes empty that must stay in use; these chains are added to `left_out_`
     bool order(std::span<const Step> steps) {
         join(steps);
         const auto known = left_out_.size();
@@ -103,7 +103,7 @@ class WaveBuilder {
         return done;
     }
 
-    // The last step of a task is where it ends up; steps in between are not needed, unless moves wait in a circle.
+    // The last step of a task leads to its final node. Earlier steps are not needed, unless moves wait in a circle.
     void join(std::span<const Step> steps) {
         waiting_.clear();
         std::fill(arriving_.begin(), arriving_.end(), 0);
@@ -143,9 +143,9 @@ class WaveBuilder {
         return disrupted_[index(job)] < limit;
     }
 
-    // A task that moves within a domain of an anti-affinity level counts there twice while it moves: only its own
-    // two copies do not count against it. Those that were let in before it may have been the last to fit. Likewise those who
-    // were let in because a domain was not too full yet, or because nobody that they want near ran anywhere.
+    // Returns whether an earlier move of this wave is no longer allowed next to this one. A task that moves within a domain
+    // of an anti-affinity level counts there twice, which only its own two copies ignore. Other moves were allowed because
+    // a domain was not yet full, or because no task of a `near` set was running.
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
@@ -153,12 +153,12 @@ class WaveBuilder {
             const auto domain = inv.domain_at(level, from);
             return domain == inv.domain_at(level, to) && domain != none<DomainId>;
         };
-        // Only those that share a set with it can be.
+        // Only moves of tasks that share a set with it are concerned.
         for (const auto& m : inv.memberships(task)) {
             const auto kind = inv.group_sets[m.set].kind;
             if (kind == GroupKind::affinity || kind == GroupKind::network) continue;
             if (kind == GroupKind::anti_affinity && !doubled(m)) continue;
-            for (auto at = in_set_[m.set].first; at != nobody; at = links_[at].next) {
+            for (auto at = in_set_[m.set].first; at != no_link; at = links_[at].next) {
                 const auto& earlier = wave_[links_[at].move];
                 cluster_.unreserve(earlier.task, earlier.to, earlier.gpus);
                 const auto found = find_group_obstacle(cluster_, earlier.task, earlier.to);
@@ -169,7 +169,7 @@ class WaveBuilder {
         return false;
     }
 
-    // Makes the last move of the wave known to the sets of its task.
+    // Adds the last move of the wave to the sets of its task.
     void enter_sets() {
         const auto& inv = cluster_.inventory();
         const auto task = wave_.back().task;
@@ -184,8 +184,8 @@ class WaveBuilder {
         }
     }
 
-    // A task that restarts leaves its source when the wave starts. Tasks that want it near, or are spread with it, were let in while
-    // it still counted there, so they arrive in another wave.
+    // A task that restarts leaves its source when the wave starts. Tasks with a `near` or `spread` constraint on it were
+    // allowed while it still counted there, so they arrive in another wave.
     [[nodiscard]] bool conflicts_with_restart(TaskId task) const {
         const auto& inv = cluster_.inventory();
         const auto sets = inv.selection_memberships(task);
@@ -216,7 +216,7 @@ class WaveBuilder {
             return false;
         cluster_.reserve(task, to, gpus);
         rule_.enter(cluster_, task, to);
-        if (crowds_out_earlier(task, from, to) || (rule_ && refuses_earlier())) {
+        if (crowds_out_earlier(task, from, to) || (rule_ && rule_rejects_earlier())) {
             cluster_.unreserve(task, to, gpus);
             rule_.leave(cluster_, task, to);
             return false;
@@ -241,7 +241,7 @@ class WaveBuilder {
         return !wave_.empty();
     }
 
-    // Sends one waiting task, which stands in another's way, to a temporary place.
+    // Sends one waiting task that blocks another one to a temporary place.
     bool hop() {
         std::vector<std::uint8_t> wanted(cluster_.node_slots());
         for (const auto& w : waiting_) wanted[index(w.to)] = 1;
@@ -252,8 +252,8 @@ class WaveBuilder {
             for (const auto& move : moves_) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
-        // Places that no waiting move needs, so that the hop makes nothing worse, and where some task stays: a node that
-        // is empty in the end must not have been moved to.
+        // Stops are nodes that no waiting move needs, so that the hop blocks nothing, and on which some task stays: a node
+        // that is empty in the end must not have received tasks.
         std::vector<int> waits(cluster_.node_slots());
         for (const auto& w : waiting_) ++waits[index(cluster_.node_of(w.task))];
         std::vector<NodeId> stops;
@@ -261,13 +261,13 @@ class WaveBuilder {
             if (!closed_[index(node)] && !wanted[index(node)] && !tried_[index(node)] &&
                 cluster_.occupants(node) > waits[index(node)])
                 stops.push_back(node);
-        bool too_dear = false;
+        bool over_budget = false;
         for (auto& w : waiting_) {
             const auto from = cluster_.node_of(w.task);
             if (w.hopped || !wanted[index(from)] || !within_limits(w.task, from)) continue;
             if (options_.max_move_cost &&
                 cost + cluster_.inventory().tasks.move_cost[index(w.task)] > *options_.max_move_cost) {
-                too_dear = true;
+                over_budget = true;
                 continue;
             }
             for (const auto node : stops) {
@@ -277,8 +277,8 @@ class WaveBuilder {
                 return true;
             }
         }
-        // Until something moves, none of these will do: fewer moves will wait, in the way of fewer.
-        if (!too_dear)
+        // None of these stops will do until a move is made: later, fewer moves wait and block fewer.
+        if (!over_budget)
             for (const auto node : stops) tried_[index(node)] = 1;
         return false;
     }
@@ -321,31 +321,30 @@ class WaveBuilder {
     std::span<const std::uint8_t> closed_, may_vacate_;
     const Options& options_;
     std::span<const TaskId> evictions_;
-    std::vector<NodeId> evicted_from_;  // where there is a rule
+    std::vector<NodeId> evicted_from_;  // if there is a rule
     AnyPlacementRule rule_;             // with both copies of each task of the wave
-    std::vector<std::uint8_t> tried_;   // nodes where no waiting task can hop to in this wave
+    std::vector<std::uint8_t> tried_;   // by node: no waiting task can hop there in this wave
     std::vector<std::int64_t> touched_, disrupted_;
-    std::vector<std::int64_t>
-        down_;  // by budget: tasks that restart in this wave, and those that are evicted
-    std::vector<std::int64_t> always_down_;  // by budget: of these, evicted tasks
-    std::vector<int> leaving_;               // tasks that this wave takes away from a node
+    std::vector<std::int64_t> down_;         // by budget: tasks that restart in this wave or are evicted
+    std::vector<std::int64_t> always_down_;  // by budget: evicted tasks
+    std::vector<int> leaving_;               // by node: tasks that this wave takes away
     std::vector<int> arriving_;              // by node: waiting moves that lead there
     std::vector<std::uint8_t> used_;  // by node: held a task other than daemons before, or may be opened
     static constexpr int most_attempts = 8;
-    bool may_run_empty_ = true;            // for a while, nodes that must stay in use
+    bool may_run_empty_ = true;            // nodes that must stay in use, temporarily
     std::vector<std::uint32_t> left_out_;  // chains, sorted
     struct Place {
         TaskId task;
         NodeId node;
         GpuMask gpus;
     };
-    std::vector<Place> left_;  // by the moves of the waves so far
-    static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
-    // This wave's moves of tasks that belong to a set of a group.
+    std::vector<Place> left_;  // places that the moves of the waves so far have left
+    static constexpr std::uint32_t no_link = 0xFFFFFFFFu;
+    // The moves of this wave whose tasks belong to a set of a group.
     struct InSet {
-        std::uint32_t first = nobody;  // index into `links_`
-        std::uint32_t bound = 0;       // of kinds near and spread: tasks that ask for it
-        std::uint32_t restarting = 0;  // of these kinds: members that restart
+        std::uint32_t first = no_link;  // index into `links_`
+        std::uint32_t bound = 0;        // of kinds near and spread: tasks with the constraint
+        std::uint32_t restarting = 0;   // of these kinds: members that restart
     };
     struct Link {
         std::uint32_t move, next, set;  // index into `wave_`; into `links_`
@@ -369,10 +368,9 @@ GPUSCHED_EXPORT WaveOrder order_into_waves(Cluster cluster, std::span<const Step
     return detail::WaveBuilder(std::move(cluster), closed, options, may_vacate, evictions).run(steps);
 }
 
-
 namespace detail {
 
-void validate_wanted(const Cluster& cluster, std::span<const WantedMove> moves) {
+static void validate_requests(const Cluster& cluster, std::span<const WantedMove> moves) {
     Problems problems;
     for (std::size_t i = 0; i < moves.size() && !problems.full(); ++i) {
         const auto owner = "move #" + std::to_string(i);
@@ -388,12 +386,12 @@ void validate_wanted(const Cluster& cluster, std::span<const WantedMove> moves) 
     problems.throw_if_any();
 }
 
-/// True where the task is when the move has been made.
-[[nodiscard]] inline bool is_made(const Cluster& after, const Step& step) {
+// Returns whether the move has been made.
+static bool is_made(const Cluster& after, const Step& step) {
     return after.node_of(step.task) == step.to && (!step.these_gpus || after.gpus_of(step.task) == step.gpus);
 }
 
-/// What nodes are worth by the objective of the options alone.
+/// Weighs nodes by the objective of the options.
 struct ObjectiveWeight {
     const Options& options;
     [[nodiscard]] std::int64_t node_weight(const Cluster& cluster, NodeId node) const {
@@ -401,10 +399,11 @@ struct ObjectiveWeight {
     }
 };
 
-/// Says why a wanted move is not made once the others are. What the plan vacates may receive: nothing but its moves vacates it.
-MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
-                                std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
-                                const WantedMove& move, const Options& options) {
+// Explains why a requested move is not made after the others. Nodes that the plan vacates may receive: only its moves
+// vacate them.
+static MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
+                                       std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
+                                       const WantedMove& move, const Options& options) {
     auto why = explain_move(cluster, after, scope, closed, rule, move.task, move.to, options);
     const bool possible = why.fate == MoveFate::possible;
     if (possible && move.gpus != 0 && !gpus_fit(after, move.task, move.to, move.gpus)) {
@@ -412,7 +411,7 @@ MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Sc
         why.obstacle = Obstacle::gpu;
         why.text = "task " + gpusched::quoted(cluster.name(move.task)) + " cannot move to node " +
                    gpusched::quoted(cluster.name(move.to)) +
-                   " (gpu): the GPUs that it is to take do not fit it or are in use";
+                   " (gpu): the requested GPUs do not fit it or are in use";
         return why;
     }
     if (possible) why.fate = MoveFate::no_turn;
@@ -420,18 +419,18 @@ MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Sc
     if (possible)
         why.text += after.occupants(why.from_node) == 1 && !scope.may_vacate[index(why.from_node)]
                         ? "; its node must stay in use"
-                        : "; others that move in the same waves, jobs and disruption budgets leave it none";
+                        : "; limits of waves, jobs and disruption budgets admit only other moves";
     return why;
 }
 
-/// The positions in the list of moves that could not be made even if all others that wait had left their nodes: they stand in the way
-/// of others for nothing.
-std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& rule,
-                                       const std::vector<Step>& waiting) {
+// Returns the positions of moves that would be impossible even if all other waiting tasks had left their nodes. They only
+// block others.
+static std::vector<std::size_t> find_impossible(Cluster cluster, const AnyPlacementRule& rule,
+                                                const std::vector<Step>& waiting) {
     for (const auto& step : waiting) cluster.remove(step.task);
-    std::vector<std::size_t> hopeless;
+    std::vector<std::size_t> impossible;
     for (const auto& step : waiting) {
-        // With fewer tasks about, only the wishes for neighbours, and for even numbers, are harder to grant.
+        // With fewer tasks, only `near` and `spread` constraints are harder to satisfy.
         const auto group = find_group_obstacle(cluster, step.task, step.to);
         const bool possible =
             cluster.inventory().eligible(step.task, step.to) &&
@@ -439,9 +438,9 @@ std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& 
             (group == Obstacle::none || group == Obstacle::near || group == Obstacle::spread) &&
             (!step.these_gpus || gpus_fit(cluster, step.task, step.to, step.gpus)) &&
             (!rule.is_static() || rule.allows(cluster, step.task, step.to));
-        if (!possible) hopeless.push_back(step.chain);
+        if (!possible) impossible.push_back(step.chain);
     }
-    return hopeless;
+    return impossible;
 }
 
 }  // namespace detail
@@ -449,7 +448,7 @@ std::vector<std::size_t> find_hopeless(Cluster cluster, const AnyPlacementRule& 
 GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
                                               const Options& options) {
     validate(options, cluster);
-    detail::validate_wanted(cluster, moves);
+    detail::validate_requests(cluster, moves);
     const auto scope = make_scope(cluster, options);
     std::vector<std::uint8_t> closed(cluster.node_slots());
     for (const auto node : cluster.nodes()) closed[index(node)] = !scope.receives(node);
@@ -474,13 +473,13 @@ GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     auto& stats = ordered.result.stats;
     auto after = cluster;
     auto limits = options;
-    // Where moves can never be made, or a task hops and then finds no turn, all is ordered again without these moves.
-    for (auto wanted = waiting;;) {
+    // If moves are impossible, or a task hops and then fits into no wave, all is ordered again without these moves.
+    for (auto requested = waiting;;) {
         plan = {};
         stats = {};
         after = cluster;
         limits = options;
-        waiting = wanted;
+        waiting = requested;
         auto may_vacate = scope.may_vacate;
         while (!waiting.empty()) {
             auto order = order_into_waves(after, waiting, closed, limits, may_vacate);
@@ -497,19 +496,19 @@ GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<
             std::erase_if(waiting, [&](const Step& step) { return detail::is_made(after, step); });
         }
         if (waiting.empty()) break;
-        auto left_out = detail::find_hopeless(after, limits.rule, waiting);
+        auto left_out = detail::find_impossible(after, limits.rule, waiting);
         const auto is_stray = [&](const Step& step) {
             return after.node_of(step.task) != step.from &&
                    std::any_of(waiting.begin(), waiting.end(),
                                [&](const Step& left) { return left.task == step.task; });
         };
         if (left_out.empty())
-            if (const auto stray = std::find_if(wanted.begin(), wanted.end(), is_stray);
-                stray != wanted.end())
+            if (const auto stray = std::find_if(requested.begin(), requested.end(), is_stray);
+                stray != requested.end())
                 left_out.push_back(stray->chain);
         if (left_out.empty()) break;
         impossible.insert(impossible.end(), left_out.begin(), left_out.end());
-        std::erase_if(wanted, [&](const Step& step) {
+        std::erase_if(requested, [&](const Step& step) {
             return std::find(left_out.begin(), left_out.end(), step.chain) != left_out.end();
         });
     }

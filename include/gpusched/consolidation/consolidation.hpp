@@ -2,18 +2,18 @@
 // Everything in consolidation/.
 #pragma once
 
-// First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
-#include <gpusched/consolidation/concepts.hpp>
-
-#include <gpusched/consolidation/policies.hpp>
-#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/bounds.hpp>
+#include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/free_index.hpp>
 #include <gpusched/consolidation/frontier.hpp>
+#include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/placement_rule.hpp>
+#include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/replan.hpp>
+#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/waves.hpp>

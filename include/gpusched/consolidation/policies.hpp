@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of consolidation, sets of them, and the presets.
+// The policies of consolidation, and sets of one policy of each kind that make an algorithm.
 #pragma once
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/concepts.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
-#include <gpusched/core/context.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
 
@@ -25,32 +24,36 @@
 
 namespace gpusched::consolidation {
 
-/// Random groups of `partition_size` nodes, new ones in every round: the paper's divide and conquer.
+// ---- partitioners ------------------------------------------------------------------------------------------
+
+/// Random groups of `partition_size` nodes, different in every round: the paper's divide and conquer.
 struct RandomGroups {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// One pool per GPU model; models that some movable task links (it may run on both) share a pool. A group can only use the room
-/// that it contains, so that pools are cut as late as possible: those of more than `largest_group` nodes, whose search would take
-/// time that grows with the square. Their nodes are dealt out to parts `dealt_together` at a time: parts are alike, and what lies side by
-/// side in memory stays together.
+/// One pool per GPU model. Models share a pool if a movable task may run on both.
+///
+/// A group can only use the free capacity within it, so pools are cut only above `largest_group` nodes: the time of a
+/// search grows with the square of its group. The nodes are dealt to the parts `dealt_together` at a time. That makes
+/// the parts alike and keeps neighbours in memory together.
 struct ByGpuModel {
     static constexpr std::size_t largest_group = 5'000, dealt_together = 64;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// Whole domains of the network's deepest level, taken in order within each pool until `partition_size` nodes are
-/// reached, so that moves stay near.
+/// Whole domains of the network's deepest level, collected in order within each pool up to `partition_size` nodes, so
+/// that moves stay near.
 struct BySwitch {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// Groups grown around random nodes over the network tree within each pool: a node's access switch before its
-/// aggregation switch before the rest.
+/// Groups grown around random nodes of the network tree within each pool: first a node's access switch, then its
+/// aggregation switch, then the rest.
 struct ByLocality {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
+// ---- node orders -------------------------------------------------------------------------------------------
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
 struct FewestPods {
@@ -59,8 +62,8 @@ struct FewestPods {
     }
 };
 
-/// Least demand first: what has to be placed again. Sixteen cores count as much as a GPU, since a node that gives its cores
-/// to others makes their GPUs as useless as one that gives GPUs; and so does a pod, since each is a move.
+/// Least demand to re-place first. Sixteen cores count as one GPU, since GPUs without cores are as useless as none. A
+/// pod counts as one GPU, since each is a move.
 struct LeastDemand {
     static constexpr std::int64_t cores_per_gpu = 16;
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
@@ -73,8 +76,8 @@ struct LeastDemand {
     }
 };
 
-/// Least demand over the cube root of the node's GPUs first, and nodes without GPUs last: where GPUs are what counts, a large
-/// node is worth more demand, and not so much more that no small one is vacated.
+/// Least demand divided by the cube root of the node's GPUs first; nodes without GPUs last. For the objective `gpus`: a
+/// large node is worth more demand, but not so much more that no small node is vacated.
 struct LeastDemandForSize {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto gpus = cluster.gpu_count(node);
@@ -83,7 +86,7 @@ struct LeastDemandForSize {
     }
 
   private:
-    // By number of GPUs, rounded down: the order must not depend on how a machine rounds.
+    // By number of GPUs, rounded down in integers, so that the order does not depend on a machine's rounding.
     static constexpr auto cube_roots_milli = [] {
         std::array<std::int64_t, max_gpus_per_node + 1> roots{};
         for (std::int64_t gpus = 1, root = 1000; gpus <= max_gpus_per_node; ++gpus) {
@@ -94,7 +97,7 @@ struct LeastDemandForSize {
     }();
 };
 
-/// Highest share of GPUs in use last, as descheduling by utilisation does.
+/// Lowest share of GPUs in use first, as deschedulers by utilisation do.
 struct LowestUtilisation {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto capacity = std::int64_t{cluster.gpu_count(node)} * whole_gpu_milli;
@@ -103,14 +106,15 @@ struct LowestUtilisation {
     }
 };
 
+// ---- node weights ------------------------------------------------------------------------------------------
 
-/// The most that a node may be worth: the sum over all nodes fits into 64 bits.
+/// Returns the maximum weight of a node, so that the sum over all nodes fits into 64 bits.
 [[nodiscard]] inline std::int64_t most_node_weight(const Cluster& cluster) noexcept {
     return std::numeric_limits<std::int64_t>::max() /
            std::max<std::int64_t>(1, static_cast<std::int64_t>(cluster.node_count()));
 }
 
-/// Its healthy GPUs.
+/// The node's healthy GPUs.
 struct GpuWeight {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         return gpu_count(cluster.healthy_gpus(node));
@@ -122,9 +126,9 @@ struct UnitWeight {
     std::int64_t operator()(const Cluster&, NodeId) const noexcept { return 1; }
 };
 
-/// Its healthy GPUs, each worth what `per_gpu` says for its model (by GpuModelId; 1 beyond the end).
+/// The node's healthy GPUs times a weight per GPU model.
 struct ModelWeight {
-    std::vector<std::int64_t> per_gpu;
+    std::vector<std::int64_t> per_gpu;  ///< by GpuModelId; 1 beyond the end
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto model = index(cluster.inventory().nodes.gpu_model[index(node)]);
         const auto each = model < per_gpu.size() ? per_gpu[model] : std::int64_t{1};
@@ -133,8 +137,9 @@ struct ModelWeight {
     }
 };
 
+// ---- destination rankings ----------------------------------------------------------------------------------
 
-/// In the order of the group, as the paper's pseudocode leaves it.
+/// In the order of the group, as in the paper's pseudocode.
 struct GroupOrder {
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
@@ -148,8 +153,8 @@ struct GroupOrder {
     }
 };
 
-/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction goes to the partly used GPU with the least left
-/// before it breaks into an idle one.
+/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction prefers the partly used GPU with the least
+/// left to an idle GPU.
 struct TightestFit {
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
@@ -163,17 +168,18 @@ struct TightestFit {
     /// Nodes that lack the fewest GPUs first.
     template <class Offer>
     bool visit_full(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
-        const int wanted = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
-        for (int idle = wanted; idle >= 0; --idle)
+        const int requested = cluster.inventory().tasks.gpu_count[gpusched::index(task)];
+        for (int idle = requested; idle >= 0; --idle)
             if (index.visit_bucket(idle, 0, offer)) return true;
-        return index.visit_whole(wanted + 1, 0, offer);
+        return index.visit_whole(requested + 1, 0, offer);
     }
 };
 
+// ---- ejection rules ----------------------------------------------------------------------------------------
 
 namespace detail {
 
-/// What a node lacks of named resources and devices for a task, while some of its own tasks leave it.
+/// The named resources and devices that a task lacks on a node, while tasks of the node leave.
 class ExtrasAfter {
   public:
     ExtrasAfter(const Cluster& cluster, const Extras& extras, NodeId node);
@@ -185,63 +191,64 @@ class ExtrasAfter {
     const Extras* extras_;
     NodeId node_;
     GpuMask devices_;
-    std::vector<std::int64_t> short_;  // of each resource that the task asks for
+    std::vector<std::int64_t> short_;  // by resource that the task requests
 };
 
-/// What a node offers to a task once some of its own tasks have left. GPU memory and localities are not looked at.
-class RoomAfter {
+/// The free capacity of a node for a task, while tasks of the node leave. Ignores GPU memory and localities.
+class CapacityAfter {
   public:
-    RoomAfter(const Cluster& cluster, TaskId task, NodeId node);
+    CapacityAfter(const Cluster& cluster, TaskId task, NodeId node);
     void leave(TaskId victim) noexcept;
     [[nodiscard]] bool fits() const noexcept {
-        return gpu_count(gpus_) >= wanted_ && cpu_short_ <= 0 && memory_short_ <= 0 &&
+        return gpu_count(gpus_) >= requested_ && cpu_short_ <= 0 && memory_short_ <= 0 &&
                (!extras_ || extras_->fits());
     }
 
   private:
     const Cluster& cluster_;
     NodeId node_;
-    GpuMask gpus_;  // that could each serve the task
-    int wanted_, share_;
+    GpuMask gpus_;  // each could serve the task
+    int requested_, share_;
     Lent lent_;
     std::int64_t cpu_short_, memory_short_;
-    std::optional<ExtrasAfter> extras_{};                  // of tasks that ask for such
+    std::optional<ExtrasAfter> extras_{};                  // of tasks that request any
     std::array<std::int16_t, max_gpus_per_node> freed_{};  // by victims that are fractions
 };
 
-/// True if `victim` is easier to place than `task`: fewer GPUs, or as many with fewer cores.
+/// Returns whether `victim` is easier to place than `task`: fewer GPUs, or as many GPUs with fewer cores.
 [[nodiscard]] bool easier(const Cluster& cluster, TaskId victim, TaskId task) noexcept;
 
 }  // namespace detail
 
-/// All tasks in the order in which the node lists them, provided that they make room together: the paper's rule, as
-/// far as it is given. One that finds no place stays, and the next is tried, until the task fits.
+/// All movable tasks in the order of the node, if the task fits without them: the paper's rule, as far as it is
+/// specified. A victim without a place stays, and the next one is tried, until the task fits.
 struct FirstVictims {
     static constexpr bool may_skip_victims = true;
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const;
 };
 
-/// The fewest and smallest tasks that make room, all of them easier to place than the task itself: fewer GPUs, or as
-/// many with fewer cores. Tasks that have moved already come before those that have not.
+/// The fewest and smallest tasks that suffice, all of them easier to place than the task: fewer GPUs, or as many GPUs
+/// with fewer cores. Tasks that have already moved come first.
 struct EasierVictims {
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const;
 };
 
-/// The same, at the destination where it costs the fewest moves.
+/// As EasierVictims, on the destination with the fewest moves.
 struct CheapestVictims : EasierVictims {
     static constexpr bool cheapest_first = true;
 };
 
+// ---- acceptance --------------------------------------------------------------------------------------------
 
-/// Every node that can be vacated is.
+/// Accepts every node that can be vacated.
 struct AcceptAll {
     bool operator()(const ChainSet&) const noexcept { return true; }
 };
 
-/// A node is vacated if it takes at most `others` moves beyond those of its own tasks, and is worth at least `price`
-/// thousandths for each unit of what its moves cost, and what opening nodes for them costs. No limits by default.
+/// Accepts a node that takes at most `others` moves in addition to those of its own tasks, and is worth at least
+/// `price` thousandths for each unit of its moves' cost, plus the cost of opening nodes. No limits by default.
 struct PriceLimit {
     std::int64_t others = std::numeric_limits<std::int64_t>::max();
     std::int64_t price = 0;
@@ -250,46 +257,41 @@ struct PriceLimit {
         return chains.moves - chains.tasks <= others &&
                is_worth(chains.gain, chains.cost, price, chains.opening);
     }
-    /// `max_others`, where it is set, and `price` replace the fields.
+    /// Takes `price`, and `max_others` if present, from the options.
     [[nodiscard]] PriceLimit with_limits(const Options& options) const noexcept {
         return {.others = options.max_others.value_or(others), .price = options.price};
     }
 };
 
+// ---- sets of policies --------------------------------------------------------------------------------------
 
-/// What the frame around the policies does, and how far it goes.
+/// Switches of the frame around the policies.
 struct Switches {
-    /// `Options::depth` counts up to here, 1 .. 16.
+    /// Maximum of `Options::depth`, 1 .. 16.
     int deepest = most_depth;
-    /// `Options::rounds` counts up to here, >= 1.
+    /// Maximum of `Options::rounds`, >= 1.
     int most_rounds = std::numeric_limits<int>::max();
-    /// Where there are several rounds, the first nests at most twice: a search that runs out of time has the cheap gains.
+    /// The first of several rounds nests moves at most twice, so that a search that runs out of time has the cheap gains.
     bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// A request that asks for no less than one that failed in the same round fails without a search. A heuristic:
-    /// moves made since then may have made room.
+    /// A request fails without a search if a request for no more failed in the same round. A heuristic: moves made since
+    /// then may have freed a place.
     bool remember_failures = true;
-    /// Each round that vacates a node of the group first gathers fractions on fewer GPUs: up to 3 % more GPUs vacated, for
-    /// up to a tenth more moves per node.
-    bool gather_fractions = false;
-    /// Each round that vacates a node of the group last fills nodes that are nearly full with tasks of others that are
-    /// not, where one more move does it. Not where `Options::clear` names the nodes: all moves serve them there.
-    bool fill_gaps = false;
-    /// Search several times and go on from the best plan: as the policies say; with the nodes first whose own moves cost the least
-    /// for what they are worth; in one round of moves that are nested at most twice, as `fast`; and with the policies of the paper, where
+    /// Search several times and continue from the best plan: with the policies; with the nodes first whose own moves
+    /// cost the least for their weight; in one round as `fast`; and with the paper's policies. The last only if
     /// partitioner, destinations and ejection rule are those of `best`: a caller's own may be meant as limits.
     bool several_starts = false;
-    /// Steps for each node that may be vacated (one in five of those beyond a thousand), >= 0, of exchanging vacated nodes for
-    /// others once the rounds are over; 0 = none. Not where there is a migration budget.
+    /// Steps, >= 0, of exchanging vacated nodes for others after the rounds, for each node that may be vacated (beyond a
+    /// thousand nodes, for each fifth node); 0 = none. Ignored with a migration budget.
     std::int64_t exchange_steps = 0;
-    /// Where a group is tiny and the depth is at least 3, look for the best plan by trying everything.
+    /// Search tiny groups exhaustively if the depth is at least 3.
     bool exact_when_tiny = false;
     bool operator==(const Switches&) const = default;
 };
 
-/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking, EjectionRule,
-/// Acceptance, NodeWeight and PurePicker (concepts.hpp).
+/// One policy of each kind: any types that satisfy the concepts Partitioner, NodeOrder, DestinationRanking,
+/// EjectionRule, Acceptance, NodeWeight and PurePicker (concepts.hpp).
 template <class P, class O, class D, class E, class A, class W, class G = allocation::TightestGpu>
 struct Policies {
     static_assert(detail::check_partitioner<P>());
@@ -309,7 +311,7 @@ struct Policies {
     G gpu_picker{};
     Switches switches{};
 
-    /// The same policies as other types that hold them: `AnyPolicies policies = presets::best();` (any.hpp).
+    /// Converts to other types that hold the same policies, such as AnyPolicies (named.hpp).
     template <class P2, class O2, class D2, class E2, class A2, class W2, class G2>
         requires(!std::same_as<Policies, Policies<P2, O2, D2, E2, A2, W2, G2>> &&
                  std::convertible_to<P, P2> && std::convertible_to<O, O2> && std::convertible_to<D, D2> &&
@@ -323,7 +325,7 @@ struct Policies {
 
 namespace detail {
 
-/// Policies with the one at a position, counted from the partitioner, replaced; the others, and the switches, stay.
+/// Replaces the policy at `position`, counted from the partitioner.
 template <std::size_t position, class New, class... Kinds>
 [[nodiscard]] auto with_kind(const Policies<Kinds...>& p, New policy) {
     const auto kinds = std::tie(p.partitioner, p.node_order, p.destination_ranking, p.ejection_rule,
@@ -342,8 +344,8 @@ template <std::size_t position, class New, class... Kinds>
 
 }  // namespace detail
 
-// A set of policies with one of them replaced, also by one of another type:
-// `with_node_order(presets::best(), MyOrder{})`. The others, and the switches, stay.
+// Replace one policy of a set, possibly by another type: `with_node_order(presets::best(), MyOrder{})`. The other
+// policies and the switches stay.
 
 template <class New, class... Kinds>
 [[nodiscard]] auto with_partitioner(const Policies<Kinds...>& policies, New policy) {
@@ -374,91 +376,12 @@ template <class New, class... Kinds>
     return detail::with_kind<6>(policies, std::move(policy));
 }
 
-/// @throws InvalidInput as `validate(options, cluster)`, and with every option that has no effect beside these policies:
-///     `preset` and `objective`, whose place they take, and `max_others` and `price` unless the acceptance has
-///     the hook `with_limits`, as PriceLimit has
+/// Checks options together with policies of the caller's own.
+/// @throws InvalidInput as `validate(options, cluster)`, and for options without effect: `preset`, `objective` and
+///     `goal`, and `max_others` and `price` unless the acceptance has the hook `with_limits`, as PriceLimit has
 template <class... Kinds>
 void validate(const Options& options, const Cluster& cluster, const Policies<Kinds...>& policies) {
-    detail::validate_beside_policies(options, cluster, detail::takes_limits(policies.acceptance));
+    detail::validate_with_policies(options, cluster, detail::takes_limits(policies.acceptance));
 }
-
-/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance
-/// that takes limits, as PriceLimit does; other options never change policies, and those that then have no effect are
-/// refused (see `validate`).
-///
-/// The frame around the policies is the paper's: in every round, cut into groups, solve them independently (on as many
-/// threads as the context or `options.threads` offer), join the results in the order of the groups. Moves of
-/// different groups can only clash through group constraints of a network level that both reach into; the later
-/// group's chains are then given up for this round.
-///
-/// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure function
-template <class... Kinds>
-[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
-                                 const Options& options = {}, const Context& context = {});
 
 }  // namespace gpusched::consolidation
-
-namespace gpusched::consolidation::presets {
-
-/// The paper's: random groups, fewest pods first, destinations in group order, any victims, chains of any depth at once.
-/// What the paper does not have is the memory of failed requests: without it the search takes minutes on nodes of many
-/// tasks; `remember_failures = false` gives it back.
-template <NodeWeight W = GpuWeight>
-[[nodiscard]] auto ipc(W weight = {}) {
-    return detail::papers_choices(PriceLimit{}, std::move(weight), allocation::TightestGpu{});
-}
-
-/// Ours: pools per GPU model, least demand first (for the node's size, unless nodes count alike), tightest fit, the fewest
-/// victims that are easier to place, moves nested at most twice, one round.
-template <NodeWeight W = GpuWeight>
-[[nodiscard]] auto fast(W weight = {}) {
-    using Order = std::conditional_t<std::same_as<W, UnitWeight>, LeastDemand, LeastDemandForSize>;
-    return Policies<ByGpuModel, Order, TightestFit, CheapestVictims, PriceLimit, W>{
-        .node_weight = weight, .switches = {.deepest = 2, .most_rounds = 1}};
-}
-
-/// Ours: the same with deeper rounds after the first, and exact where the group is tiny; then exchanges of vacated nodes for others
-/// as long as its steps last, from the best of several starts, among them the searches of `fast` and `ipc`. So no plan of theirs
-/// has a higher value, nor the same value for less.
-template <NodeWeight W = GpuWeight>
-[[nodiscard]] auto best(W weight = {}) {
-    auto policies = fast(weight);
-    policies.switches = {
-        .shallow_round_first = true, .several_starts = true, .exchange_steps = 2000, .exact_when_tiny = true};
-    return policies;
-}
-
-/// Calls `use` with the policies of the preset for the objective, whose types differ.
-template <class Use>
-decltype(auto) visit(Preset preset, Objective objective, Use&& use) {
-    const auto with_weight = [&](auto weight) -> decltype(auto) {
-        switch (preset) {
-        case Preset::ipc:
-            return use(ipc(weight));
-        case Preset::fast:
-            return use(fast(weight));
-        case Preset::best:
-            break;
-        }
-        return use(best(weight));
-    };
-    return objective == Objective::gpus ? with_weight(GpuWeight{}) : with_weight(UnitWeight{});
-}
-
-}  // namespace gpusched::consolidation::presets
-
-namespace gpusched::consolidation::detail {
-// Compiled in the library; `fast` has the types of `best`.
-extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::best())&,
-                                                   const Options&, const Context&);
-extern template GPUSCHED_EXPORT Result consolidate(const Cluster&,
-                                                   const decltype(presets::best(UnitWeight{}))&,
-                                                   const Options&, const Context&);
-extern template GPUSCHED_EXPORT Result consolidate(const Cluster&, const decltype(presets::ipc())&,
-                                                   const Options&, const Context&);
-extern template GPUSCHED_EXPORT Result consolidate(const Cluster&,
-                                                   const decltype(presets::ipc(UnitWeight{}))&,
-                                                   const Options&, const Context&);
-}  // namespace gpusched::consolidation::detail
-
-#include <gpusched/consolidation/search.hpp>
