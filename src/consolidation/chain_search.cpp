@@ -2,11 +2,6 @@
 // The parts of the workspace and of the chain search that do not depend on policies.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/chain_search.hpp>
-#include <gpusched/consolidation/workspace.hpp>
-
-#include <algorithm>
-#include <array>
-#include <tuple>
 
 namespace gpusched::consolidation::detail {
 
@@ -40,8 +35,8 @@ GPUSCHED_EXPORT auto FailedRequests::with_constraints_of(const Cluster& cluster,
 
 GPUSCHED_EXPORT void FailedRequests::add(const Cluster& cluster, TaskId task, int depth, NodeId source) {
     const auto& inv = cluster.inventory();
-    // A failure because of groups, GPU memory, locality or extras says nothing about other tasks. If the search
-    // considers every node, the failure applies to tasks with the same constraints.
+    // A failure because of groups, GPU memory, locality or extras says nothing about other tasks. If the
+    // search considers every node, the failure applies to tasks with the same constraints.
     const bool asks_for_more = !inv.selection_memberships(task).empty() || inv.tasks.extras[index(task)] != 0;
     if (!asks_for_more && (!inv.memberships(task).empty() || inv.tasks.gpu_memory_mib[index(task)] > 0 ||
                            !inv.task_affinities[inv.tasks.affinities[index(task)]].hardware_affinity.empty()))

@@ -9,14 +9,14 @@
 
 namespace gpusched::consolidation {
 
-template GPUSCHED_EXPORT Result detail::consolidate_validated(const Cluster&, const AnyPolicies&, const Options&,
-                                                    const Context&);
+template GPUSCHED_EXPORT Result detail::consolidate_validated(const Cluster&, const AnyPolicies&,
+                                                              const Options&, const Context&);
 
 GPUSCHED_EXPORT Result consolidate(const Cluster& cluster, const Options& options, const Context& context) {
     validate(options, cluster);
     if (options.goal) return detail::search_goal(cluster, options, context);
-    return detail::consolidate_validated(cluster, make_policies(options.preset, {}, options.objective), options,
-                               context);
+    return detail::consolidate_validated(cluster, make_policies(options.preset, {}, options.objective),
+                                         options, context);
 }
 
 GPUSCHED_EXPORT void detail::clear_plan(const Cluster& cluster, Result& result) {

@@ -3,12 +3,9 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/rounds.hpp>
-#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <tuple>
 

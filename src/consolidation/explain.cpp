@@ -13,12 +13,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace gpusched::consolidation {
 
@@ -464,8 +461,9 @@ GPUSCHED_EXPORT std::vector<Explanation> explain_clear(const Cluster& cluster, c
 
 namespace detail {
 
-/// Chooses the fewest movable tasks, all easier to place than the task, that could leave the node for it. Of several such
-/// sets it prefers tasks that have already moved, then small ones. Each set is checked against all constraints.
+/// Chooses the fewest movable tasks, all easier to place than the task, that could leave the node for it. Of
+/// several such sets it prefers tasks that have already moved, then small ones. Each set is checked against
+/// all constraints.
 class VictimChoice {
   public:
     /// @param rule of the caller, in the state of `after`
@@ -480,8 +478,8 @@ class VictimChoice {
         });
     }
 
-    /// Up to this number of sets of equal size are tried. Beyond it, fewest() returns a set from which no task can be left
-    /// out.
+    /// Up to this number of sets of equal size are tried. Beyond it, fewest() returns a set from which no
+    /// task can be left out.
     static constexpr std::size_t most_sets = 20'000;
     [[nodiscard]] std::vector<TaskId> fewest() {
         std::vector<Victim> best;

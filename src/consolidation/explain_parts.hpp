@@ -28,7 +28,8 @@ namespace gpusched::consolidation::detail {
 /// Returns the placement rule of the options in the state after the plan.
 [[nodiscard]] AnyPlacementRule rule_after(const Plan& plan, const Cluster& after, const Options& options);
 
-/// Explains a move of `task` to `node` in the state `after`, which is unchanged on return; `text` stays empty.
+/// Explains a move of `task` to `node` in the state `after`, which is unchanged on return; `text` stays
+/// empty.
 /// @param closed by NodeId, from `closed_nodes`
 /// @param rule in the state of `after`
 [[nodiscard]] MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,

@@ -10,13 +10,10 @@
 #include <gpusched/consolidation/threads.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace gpusched::consolidation {
 

@@ -161,8 +161,8 @@ static void prove_goal(const Cluster& cluster, const Scope& scope, const GoalCou
     }
 }
 
-// Ranks results: closer to the goal, then lower cost at the prices of the options, then lower cost of moves, then fewer
-// moves.
+// Ranks results: closer to the goal, then lower cost at the prices of the options, then lower cost of moves,
+// then fewer moves.
 static auto closeness(const Result& found, const GoalCount& goal, const Options& options) {
     const auto& stats = found.stats;
     return std::tuple(std::min(stats.goal_after, goal.target()),
@@ -171,8 +171,8 @@ static auto closeness(const Result& found, const GoalCount& goal, const Options&
                       -stats.relocation_cost, -stats.moves);
 }
 
-// If a plan leaves more nodes empty than requested, searches for plans that vacate all its nodes but one. The nodes with
-// the highest cost are left out first. A node that saves nothing stays vacated.
+// If a plan leaves more nodes empty than requested, searches for plans that vacate all its nodes but one. The
+// nodes with the highest cost are left out first. A node that saves nothing stays vacated.
 template <class Keep>
 static void leave_surplus(const Cluster& cluster, const GoalCount& goal, const AnyPolicies& policies,
                           const Options& options, ExecutorRef executor, Budget& budget, const Result& best,
@@ -223,7 +223,8 @@ static Result search_closest(const Cluster& cluster, const GoalCount& goal, cons
     };
     search_ladder(cluster, scope, policies, goal, options, executor, budget, best);
     if (!goal.is_reached_by(best) && !budget.exhausted()) {
-        // The ladder vacates cheap nodes first, which may block the last one. So the search also runs without it.
+        // The ladder vacates cheap nodes first, which may block the last one. So the search also runs without
+        // it.
         auto at = options;
         at.price = std::max<std::int64_t>(1, options.price);  // nodes that add nothing are not vacated
         count_and_keep_closer(search(cluster, scope, with_limits(policies, at), at, executor, budget));

@@ -45,25 +45,27 @@ class GoalCount {
     std::vector<std::uint8_t> counts_;  // by node
 };
 
-/// Extends the plan of `found` by slots on nodes that stay in use: some tasks of a node move, in ejection chains of the
-/// options' depth, to nodes on which they take fewer slots than they make. The nodes with the lowest cost come first, and
-/// direct moves before nested ones.
+/// Extends the plan of `found` by slots on nodes that stay in use: some tasks of a node move, in ejection
+/// chains of the options' depth, to nodes on which they take fewer slots than they make. The nodes with the
+/// lowest cost come first, and direct moves before nested ones.
 /// @param policies whose ejection rule, acceptance and depth apply
 void make_slots(const Cluster& cluster, const Scope& scope, const GoalCount& goal,
                 const AnyPolicies& policies, const Options& options, Budget& budget, Result& found);
 
-/// Returns the plan that comes closest to `options.goal`, which must be present and valid: `consolidate` with a goal.
+/// Returns the plan that comes closest to `options.goal`, which must be present and valid: `consolidate` with
+/// a goal.
 ///
-/// One search passes through descending prices, as `frontier` does, with the units that each node would add as its
-/// weight, and ends at the first plan that reaches the goal. So the nodes with the fewest moves per unit come first. That
-/// is not the proven minimum. Slots that arriving tasks take on other nodes are counted from the plan itself; if some are
-/// missing, the search continues.
+/// One search passes through descending prices, as `frontier` does, with the units that each node would add
+/// as its weight, and ends at the first plan that reaches the goal. So the nodes with the fewest moves per
+/// unit come first. That is not the proven minimum. Slots that arriving tasks take on other nodes are counted
+/// from the plan itself; if some are missing, the search continues.
 ///
-/// Slots are also made on nodes that stay in use (make_slots): in addition to that plan if it does not reach the goal,
-/// and without it. The cheaper plan that reaches the goal is returned.
+/// Slots are also made on nodes that stay in use (make_slots): in addition to that plan if it does not reach
+/// the goal, and without it. The cheaper plan that reaches the goal is returned.
 ///
-/// @return the plan; empty if the goal is already reached; else, if the goal is out of reach, the plan with most units.
-///     Its weight is the number of units that its vacated nodes add, without those that moves take
+/// @return the plan; empty if the goal is already reached; else, if the goal is out of reach, the plan with
+///     most units. Its weight is the number of units that its vacated nodes add, without those that moves
+///     take
 [[nodiscard]] Result search_goal(const Cluster& cluster, const Options& options, const Context& context);
 
 }  // namespace gpusched::consolidation::detail

@@ -2,9 +2,6 @@
 // The presets, and the policies that have names.
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/consolidation/search.hpp>
-
-#include <utility>
 
 namespace gpusched::consolidation {
 
@@ -32,79 +29,56 @@ GPUSCHED_EXPORT AnyPolicies presets::best(AnyNodeWeight weight) {
 }
 
 GPUSCHED_EXPORT const Registry<AnyPartitioner>& partitioners() {
-    static const auto all = [] {
-        Registry<AnyPartitioner> r("partitioner");
-        r.add<RandomGroups>("random_groups");
-        r.add<ByGpuModel>("by_gpu_model");
-        r.add<BySwitch>("by_switch");
-        r.add<ByLocality>("by_locality");
-        return r;
-    }();
+    static const auto all = Registry<AnyPartitioner>("partitioner")
+                                .add<RandomGroups>("random_groups")
+                                .add<ByGpuModel>("by_gpu_model")
+                                .add<BySwitch>("by_switch")
+                                .add<ByLocality>("by_locality");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyNodeOrder>& node_orders() {
-    static const auto all = [] {
-        Registry<AnyNodeOrder> r("node_order");
-        r.add<FewestPods>("fewest_pods");
-        r.add<LeastDemand>("least_demand");
-        r.add<LeastDemandForSize>("least_demand_for_size");
-        r.add<LowestUtilisation>("lowest_utilisation");
-        return r;
-    }();
+    static const auto all = Registry<AnyNodeOrder>("node_order")
+                                .add<FewestPods>("fewest_pods")
+                                .add<LeastDemand>("least_demand")
+                                .add<LeastDemandForSize>("least_demand_for_size")
+                                .add<LowestUtilisation>("lowest_utilisation");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyDestinationRanking>& destination_rankings() {
-    static const auto all = [] {
-        Registry<AnyDestinationRanking> r("destination_ranking");
-        r.add<GroupOrder>("group_order");
-        r.add<TightestFit>("tightest_fit");
-        return r;
-    }();
+    static const auto all = Registry<AnyDestinationRanking>("destination_ranking")
+                                .add<GroupOrder>("group_order")
+                                .add<TightestFit>("tightest_fit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyEjectionRule>& ejection_rules() {
-    static const auto all = [] {
-        Registry<AnyEjectionRule> r("ejection_rule");
-        r.add<FirstVictims>("first_victims");
-        r.add<EasierVictims>("easier_victims");
-        r.add<CheapestVictims>("cheapest_victims");
-        return r;
-    }();
+    static const auto all = Registry<AnyEjectionRule>("ejection_rule")
+                                .add<FirstVictims>("first_victims")
+                                .add<EasierVictims>("easier_victims")
+                                .add<CheapestVictims>("cheapest_victims");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyAcceptance>& acceptances() {
-    static const auto all = [] {
-        Registry<AnyAcceptance> r("acceptance");
-        r.add<AcceptAll>("accept_all");
-        r.add<PriceLimit>("price_limit");
-        return r;
-    }();
+    static const auto all =
+        Registry<AnyAcceptance>("acceptance").add<AcceptAll>("accept_all").add<PriceLimit>("price_limit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyNodeWeight>& node_weights() {
-    static const auto all = [] {
-        Registry<AnyNodeWeight> r("node_weight");
-        r.add<GpuWeight>("gpus");
-        r.add<UnitWeight>("unit");
-        return r;
-    }();
+    static const auto all =
+        Registry<AnyNodeWeight>("node_weight").add<GpuWeight>("gpus").add<UnitWeight>("unit");
     return all;
 }
 
 GPUSCHED_EXPORT const Registry<AnyPurePicker>& gpu_pickers() {
-    static const auto all = [] {
-        Registry<AnyPurePicker> r("gpu_picker");
-        r.add<allocation::TightestGpu>("tightest_gpu");
-        r.add<allocation::FewestCrossings>("fewest_crossings");
-        r.add<allocation::LeastHarm>("least_harm");
-        r.add<allocation::ByWish>("by_wish");
-        return r;
-    }();
+    static const auto all = Registry<AnyPurePicker>("gpu_picker")
+                                .add<allocation::TightestGpu>("tightest_gpu")
+                                .add<allocation::FewestCrossings>("fewest_crossings")
+                                .add<allocation::LeastHarm>("least_harm")
+                                .add<allocation::ByWish>("by_wish");
     return all;
 }
 
@@ -115,7 +89,8 @@ GPUSCHED_EXPORT const Registries& registries() {
 
 namespace detail {
 
-// Calls `f` for every kind of policy with its name, and its member of PolicyNames, Registries and AnyPolicies.
+// Calls `f` for every kind of policy with its name, and its member of PolicyNames, Registries and
+// AnyPolicies.
 template <class F>
 static void for_each_kind(F&& f) {
     using N = PolicyNames;

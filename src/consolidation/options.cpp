@@ -6,16 +6,12 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/nearest_names.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace gpusched::consolidation {
 

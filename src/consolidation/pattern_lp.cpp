@@ -2,17 +2,13 @@
 // Bin packing bounds: dual feasible functions, and column generation over patterns.
 #include "consolidation/pattern_lp.hpp"
 
-#include <gpusched/core/lp.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <span>
 #include <tuple>
-#include <utility>
 
 namespace gpusched::consolidation::detail {
 
@@ -85,8 +81,8 @@ BinPacking make_bin_packing(const Cluster& cluster, const Scope& scope, std::spa
     return packing;
 }
 
-// By any dual feasible function, the items in a bin weigh at most its capacity. The weight of the items beyond the bins
-// that stay in any case must lie in others.
+// By any dual feasible function, the items in a bin weigh at most its capacity. The weight of the items
+// beyond the bins that stay in any case must lie in others.
 std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes) {
     std::vector<std::int64_t> best(stakes.size()), unit(stakes.size());
     std::int64_t most_gpus = 0, most_cpu = 1, most_memory = 1;
@@ -150,7 +146,8 @@ std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const 
                         open.push_back({capacity, bin.count, b});
                 }
                 shortage -= 1e-9 * (1 + total);
-                // Covers the shortage by the bins with the highest capacity per stake; the last class in part.
+                // Covers the shortage by the bins with the highest capacity per stake; the last class in
+                // part.
                 const auto cover = [&](const Stakes& stake) {
                     const auto worth = [&](const Class& c) {
                         return c.capacity / static_cast<double>(stake[c.bin]);
@@ -275,8 +272,8 @@ class PatternLp {
             0, static_cast<std::int64_t>(std::ceil(value / static_cast<double>(unit_) - 1e-6)));
     }
 
-    // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on a bin of its
-    // own, too costly to be used in an optimum.
+    // Rows: one per item (at least its count), one per bin (at most its count). First columns: every item on
+    // a bin of its own, too costly to be used in an optimum.
     void start() {
         const auto infinity = std::numeric_limits<double>::infinity();
         std::int64_t highest = 1;
@@ -310,8 +307,8 @@ class PatternLp {
         basis.insert(basis.end(), row_part.begin(), row_part.end());
     }
 
-    // Computes the best value of every bin, per class of nodes. Adds a column for every bin whose value beats the master's
-    // prices.
+    // Computes the best value of every bin, per class of nodes. Adds a column for every bin whose value beats
+    // the master's prices.
     int price_patterns(const std::vector<double>& price, const std::vector<double>& dual) {
         int added = 0;
         value_.assign(bins_.size(), 0);
@@ -343,8 +340,8 @@ class PatternLp {
                                   std::pair(item.requirement, node_class));
     }
 
-    // Lists the items that a class of nodes accepts, except those dominated by an item with no higher request and no lower
-    // price.
+    // Lists the items that a class of nodes accepts, except those dominated by an item with no higher request
+    // and no lower price.
     void find_allowed(std::uint32_t node_class, const std::vector<double>& price) {
         allowed_.clear();
         for (std::size_t k = 0; k < items_.size(); ++k)

@@ -23,8 +23,8 @@ struct Item {
     std::int64_t count = 0;
 };
 
-/// Nodes with equal capacity for movable tasks: all but the usage of fixed tasks. Capacity that Standby tasks lend counts
-/// as free, because some tasks can take it.
+/// Nodes with equal capacity for movable tasks: all but the usage of fixed tasks. Capacity that Standby tasks
+/// lend counts as free, because some tasks can take it.
 struct Bin {
     std::uint32_t node_class = 0;
     bool may_vacate = false;
@@ -50,7 +50,8 @@ struct BinPacking {
 /// By bin: the loss if one such node stays occupied, or is opened; 0 for nodes that stay in any case.
 using Stakes = std::vector<std::int64_t>;
 
-/// Returns the least sum of stakes that is lost, by dual feasible functions (see `bound`), for each of `stakes`.
+/// Returns the least sum of stakes that is lost, by dual feasible functions (see `bound`), for each of
+/// `stakes`.
 [[nodiscard]] std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes);
 
 /// The least of the nodes that may be vacated, and of their GPUs, that must stay occupied.
@@ -62,14 +63,14 @@ struct MustStay {
 /// Bounds nodes and GPUs by dual feasible functions.
 [[nodiscard]] MustStay counting_bound(const BinPacking& packing);
 
-/// Returns the least sum of stakes that is lost, by the linear relaxation over *patterns*: sets of items that fill one bin
-/// (P. Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961). GPUs and cores are rounded
-/// down to a grid, which only weakens the bound; memory is relaxed.
+/// Returns the least sum of stakes that is lost, by the linear relaxation over *patterns*: sets of items that
+/// fill one bin (P. Gilmore, R. Gomory, A linear programming approach to the cutting stock problem, 1961).
+/// GPUs and cores are rounded down to a grid, which only weakens the bound; memory is relaxed.
 ///
-/// Each iteration solves the LP over the patterns found so far, and prices new ones by a knapsack over the whole grid
-/// at once. For any prices p of the items, p . counts + sum of bins * min(0, cost - best pattern) bounds the optimum from
-/// below. The best such value, rounded safely, is returned, so that errors of the solver cannot invalidate the bound.
-/// Stops when rounding closes the gap, or when the budget is exhausted.
+/// Each iteration solves the LP over the patterns found so far, and prices new ones by a knapsack over the
+/// whole grid at once. For any prices p of the items, p . counts + sum of bins * min(0, cost - best pattern)
+/// bounds the optimum from below. The best such value, rounded safely, is returned, so that errors of the
+/// solver cannot invalidate the bound. Stops when rounding closes the gap, or when the budget is exhausted.
 [[nodiscard]] std::int64_t least_stay(const BinPacking& packing, const Stakes& stakes,
                                       const Inventory& inventory, const LpSolver& lp, Budget& budget);
 

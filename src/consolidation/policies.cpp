@@ -5,10 +5,7 @@
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/scope.hpp>
 
-#include <algorithm>
 #include <numeric>
-#include <tuple>
-#include <utility>
 
 namespace gpusched::consolidation {
 

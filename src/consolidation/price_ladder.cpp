@@ -46,7 +46,8 @@ std::vector<std::int64_t> price_ladder(const Cluster& cluster, const Scope& scop
     if (used > 0)
         for (const int part : {2, 4, 8}) add(nodes[used - 1].price / part);
     std::sort(prices.begin(), prices.end(), std::greater{});
-    // Nodes that need moves of other nodes' tasks lie in between: add steps of a seventh between nearby prices.
+    // Nodes that need moves of other nodes' tasks lie in between: add steps of a seventh between nearby
+    // prices.
     for (std::size_t i = 0, known = prices.size(); i + 1 < known && i < 4 * steps; ++i)
         for (auto price = prices[i] * 6 / 7; price > std::max(prices[i + 1] * 15 / 14, prices[i] / 8);
              price = price * 6 / 7)

@@ -87,7 +87,8 @@ static AnyPolicies following(const Cluster& cluster, const PlanSpec& last, AnyPo
     VacatedFirst order{std::vector<std::int64_t>(cluster.node_slots()), std::move(policies.node_order)};
     for (const auto& name : last.vacated_nodes)
         if (const auto node = find_node(cluster, name); node != none<NodeId>) order.turn[index(node)] = -1;
-    // A node's turn is that of the first chain that serves it; without chains, that of the first move that leaves it.
+    // A node's turn is that of the first chain that serves it; without chains, that of the first move that
+    // leaves it.
     constexpr auto first = std::numeric_limits<std::int64_t>::min() / 2;
     for (std::size_t i = 0; i < last.moves.size(); ++i) {
         const auto& move = last.moves[i];
@@ -114,10 +115,10 @@ class Repetition {
     Repetition(Workspace& work, const AnyPolicies& policies, Statistics& stats)
         : work_(work), policies_(policies), moves_(work, policies, stats) {}
 
-    /// Makes every move that is possible, repeatedly, because one may free the place of another. Then returns tasks whose
-    /// node is not vacated to that node. Leaves these moves made on the workspace's cluster.
-    /// @return the moves in parts that share no node, each followed by its vacated nodes, without the parts that the
-    ///     acceptance refuses
+    /// Makes every move that is possible, repeatedly, because one may free the place of another. Then returns
+    /// tasks whose node is not vacated to that node. Leaves these moves made on the workspace's cluster.
+    /// @return the moves in parts that share no node, each followed by its vacated nodes, without the parts
+    ///     that the acceptance refuses
     std::vector<std::vector<Vacated>> run(const std::vector<PlannedMove>& last,
                                           std::span<const NodeId> nodes) {
         work_.index.reset(work_.cluster, nodes, work_.scope);
@@ -281,8 +282,8 @@ GPUSCHED_EXPORT Result replan(const Cluster& cluster, const PlanSpec& last, cons
         [&](const Scope& scope, const AnyPolicies& limited, ExecutorRef executor, Budget& budget) {
             return detail::search_after(cluster, scope, limited, moves, options, executor, budget);
         });
-    // With few nodes the complete search takes little time, and one round may be far from it. A little value is given up
-    // to keep the moves of the last plan, which may be approved already.
+    // With few nodes the complete search takes little time, and one round may be far from it. A little value
+    // is given up to keep the moves of the last plan, which may be approved already.
     constexpr std::size_t few_nodes = 1000;
     constexpr double enough = 0.995;
     if (cluster.node_count() > few_nodes || repeated.stop_reason != StopReason::completed) return repeated;

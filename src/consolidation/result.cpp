@@ -5,11 +5,8 @@
 #include <gpusched/fragmentation/occupancy.hpp>
 #include <gpusched/model/apply.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <string>
-#include <type_traits>
 #include <utility>
 
 namespace gpusched::consolidation {
@@ -21,59 +18,51 @@ static std::string round_name(std::size_t round, const char* field) {
 }
 }  // namespace detail
 
-GPUSCHED_EXPORT void Refusals::count(Obstacle obstacle) noexcept {
+// The counter of a constraint; null for those of evictions.
+static std::int64_t Refusals::*counter_of(Obstacle obstacle) noexcept {
     switch (obstacle) {
-    case Obstacle::none:
-        break;
     case Obstacle::cordoned:
     case Obstacle::not_eligible:
     case Obstacle::gpu_model:
     case Obstacle::node_selector:
     case Obstacle::node_affinity:
     case Obstacle::taint:
-        ++refused_by_eligibility;
-        break;
+        return &Refusals::refused_by_eligibility;
     case Obstacle::cpu:
-        ++refused_by_cpu;
-        break;
+        return &Refusals::refused_by_cpu;
     case Obstacle::memory:
-        ++refused_by_memory;
-        break;
+        return &Refusals::refused_by_memory;
     case Obstacle::resource:
     case Obstacle::device:
-        ++refused_by_resource;
-        break;
+        return &Refusals::refused_by_resource;
     case Obstacle::gpu:
-        ++refused_by_gpu;
-        break;
+        return &Refusals::refused_by_gpu;
     case Obstacle::gpu_memory:
-        ++refused_by_gpu_memory;
-        break;
+        return &Refusals::refused_by_gpu_memory;
     case Obstacle::hardware:
-        ++refused_by_hardware;
-        break;
+        return &Refusals::refused_by_hardware;
     case Obstacle::anti_affinity:
-        ++refused_by_anti_affinity;
-        break;
+        return &Refusals::refused_by_anti_affinity;
     case Obstacle::affinity:
-        ++refused_by_affinity;
-        break;
+        return &Refusals::refused_by_affinity;
     case Obstacle::network:
-        ++refused_by_network;
-        break;
+        return &Refusals::refused_by_network;
     case Obstacle::avoid:
-        ++refused_by_avoid;
-        break;
+        return &Refusals::refused_by_avoid;
     case Obstacle::near:
-        ++refused_by_near;
-        break;
+        return &Refusals::refused_by_near;
     case Obstacle::spread:
-        ++refused_by_spread;
-        break;
+        return &Refusals::refused_by_spread;
+    case Obstacle::none:
     case Obstacle::gang:
     case Obstacle::disruption_budget:
-        break;  // of evictions
+        break;
     }
+    return nullptr;
+}
+
+GPUSCHED_EXPORT void Refusals::count(Obstacle obstacle) noexcept {
+    if (const auto counter = counter_of(obstacle)) ++(this->*counter);
 }
 
 GPUSCHED_EXPORT SearchCounters& SearchCounters::operator+=(const SearchCounters& other) noexcept {

@@ -4,8 +4,6 @@
 #include <gpusched/consolidation/rounds.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <algorithm>
-
 namespace gpusched::consolidation::detail {
 
 GPUSCHED_EXPORT Joiner::Joiner(const Cluster& cluster, const Options& options, const Scope& scope)

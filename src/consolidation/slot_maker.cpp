@@ -27,7 +27,8 @@ struct CurrentSlots {
     std::int64_t may_lose = 0;   // slots that each moved task may take on its destination
 };
 
-/// Ranks nodes on which a task takes no slots by tightest fit, then nodes on which it takes the fewest, up to `may_lose`.
+/// Ranks nodes on which a task takes no slots by tightest fit, then nodes on which it takes the fewest, up to
+/// `may_lose`.
 struct KeepSlots {
     const GoalCount* goal = nullptr;
     const CurrentSlots* current = nullptr;
@@ -62,8 +63,8 @@ struct SlotsGained {
     std::int64_t operator()(const Cluster&, NodeId) const noexcept { return current->gain; }
 };
 
-/// Any tasks that suffice, the cheapest to move first; one task if none is needed. That task may be worth more elsewhere:
-/// two tasks that exchange their places can make slots.
+/// Any tasks that suffice, the cheapest to move first; one task if none is needed. That task may be worth
+/// more elsewhere: two tasks that exchange their places can make slots.
 struct OneVictimAtLeast : RandomVictims {
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const {

@@ -5,17 +5,13 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace gpusched::consolidation {
 
@@ -43,8 +39,8 @@ class WaveBuilder {
     }
 
     WaveOrder run(std::span<const Step> steps) {
-        // If the chain that would refill a node in use was dropped, everything is ordered again without that chain. As a
-        // last resort no node that must stay in use runs empty at all.
+        // If the chain that would refill a node in use was dropped, everything is ordered again without that
+        // chain. As a last resort no node that must stay in use runs empty at all.
         for (int attempt = 1; !order(steps); ++attempt) {
             for (auto home = left_.rbegin(); home != left_.rend(); ++home)
                 cluster_.assign(home->task, home->node, home->gpus);
@@ -68,7 +64,8 @@ class WaveBuilder {
         for (std::size_t i = 0; i < evictions_.size(); ++i)
             rule_.leave(cluster_, evictions_[i], evicted_from_[i]);
     }
-    // A rule that depends on placements may have allowed moves of this wave only because the last one was not there yet.
+    // A rule that depends on placements may have allowed moves of this wave only because the last one was not
+    // there yet.
     bool rule_rejects_earlier() {
         if (rule_.is_static()) return false;
         return std::any_of(wave_.begin(), wave_.end(), [&](const Move& earlier) {
@@ -88,7 +85,8 @@ class WaveBuilder {
         bool hopped;
     };
 
-    /// @return false if dropped chains left nodes empty that must stay in use; these chains are added to `left_out_`
+    /// @return false if dropped chains left nodes empty that must stay in use; these chains are added to
+    ///     `left_out_`
     bool order(std::span<const Step> steps) {
         join(steps);
         const auto known = left_out_.size();
@@ -103,7 +101,8 @@ class WaveBuilder {
         return done;
     }
 
-    // The last step of a task leads to its final node. Earlier steps are not needed, unless moves wait in a circle.
+    // The last step of a task leads to its final node. Earlier steps are not needed, unless moves wait in a
+    // circle.
     void join(std::span<const Step> steps) {
         waiting_.clear();
         std::fill(arriving_.begin(), arriving_.end(), 0);
@@ -143,9 +142,10 @@ class WaveBuilder {
         return disrupted_[index(job)] < limit;
     }
 
-    // Returns whether an earlier move of this wave is no longer allowed next to this one. A task that moves within a domain
-    // of an anti-affinity level counts there twice, which only its own two copies ignore. Other moves were allowed because
-    // a domain was not yet full, or because no task of a `near` set was running.
+    // Returns whether an earlier move of this wave is no longer allowed next to this one. A task that moves
+    // within a domain of an anti-affinity level counts there twice, which only its own two copies ignore.
+    // Other moves were allowed because a domain was not yet full, or because no task of a `near` set was
+    // running.
     bool crowds_out_earlier(TaskId task, NodeId from, NodeId to) {
         const auto& inv = cluster_.inventory();
         const auto doubled = [&](const Membership& m) {
@@ -184,8 +184,8 @@ class WaveBuilder {
         }
     }
 
-    // A task that restarts leaves its source when the wave starts. Tasks with a `near` or `spread` constraint on it were
-    // allowed while it still counted there, so they arrive in another wave.
+    // A task that restarts leaves its source when the wave starts. Tasks with a `near` or `spread` constraint
+    // on it were allowed while it still counted there, so they arrive in another wave.
     [[nodiscard]] bool conflicts_with_restart(TaskId task) const {
         const auto& inv = cluster_.inventory();
         const auto sets = inv.selection_memberships(task);
@@ -252,8 +252,8 @@ class WaveBuilder {
             for (const auto& move : moves_) cost += cluster_.inventory().tasks.move_cost[index(move.task)];
             for (const auto& w : waiting_) cost += cluster_.inventory().tasks.move_cost[index(w.task)];
         }
-        // Stops are nodes that no waiting move needs, so that the hop blocks nothing, and on which some task stays: a node
-        // that is empty in the end must not have received tasks.
+        // Stops are nodes that no waiting move needs, so that the hop blocks nothing, and on which some task
+        // stays: a node that is empty in the end must not have received tasks.
         std::vector<int> waits(cluster_.node_slots());
         for (const auto& w : waiting_) ++waits[index(cluster_.node_of(w.task))];
         std::vector<NodeId> stops;
@@ -399,8 +399,8 @@ struct ObjectiveWeight {
     }
 };
 
-// Explains why a requested move is not made after the others. Nodes that the plan vacates may receive: only its moves
-// vacate them.
+// Explains why a requested move is not made after the others. Nodes that the plan vacates may receive: only
+// its moves vacate them.
 static MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, const Scope& scope,
                                        std::span<const ClosedBy> closed, const AnyPlacementRule& rule,
                                        const WantedMove& move, const Options& options) {
@@ -423,8 +423,8 @@ static MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, c
     return why;
 }
 
-// Returns the positions of moves that would be impossible even if all other waiting tasks had left their nodes. They only
-// block others.
+// Returns the positions of moves that would be impossible even if all other waiting tasks had left their
+// nodes. They only block others.
 static std::vector<std::size_t> find_impossible(Cluster cluster, const AnyPlacementRule& rule,
                                                 const std::vector<Step>& waiting) {
     for (const auto& step : waiting) cluster.remove(step.task);
@@ -473,7 +473,8 @@ GPUSCHED_EXPORT OrderedMoves order_into_waves(const Cluster& cluster, std::span<
     auto& stats = ordered.result.stats;
     auto after = cluster;
     auto limits = options;
-    // If moves are impossible, or a task hops and then fits into no wave, all is ordered again without these moves.
+    // If moves are impossible, or a task hops and then fits into no wave, all is ordered again without these
+    // moves.
     for (auto requested = waiting;;) {
         plan = {};
         stats = {};

@@ -19,24 +19,25 @@ namespace gpusched::consolidation {
 
 /// Proves how many nodes must stay occupied and how much can be vacated at most.
 ///
-/// The bound holds for every final placement that satisfies all constraints and opens no empty node. With `open_price`,
-/// nodes may be opened, and the bound limits the nodes and GPUs vacated less those opened. Tasks that consolidation does
-/// not move (locked, daemon, standby, bound to local cores) are fixed. The order of the moves and group and network
-/// constraints are relaxed. Nodes and movable tasks split into *components*, linked by tasks that may run on several
-/// kinds of node; each is bounded on its own.
+/// The bound holds for every final placement that satisfies all constraints and opens no empty node. With
+/// `open_price`, nodes may be opened, and the bound limits the nodes and GPUs vacated less those opened.
+/// Tasks that consolidation does not move (locked, daemon, standby, bound to local cores) are fixed. The
+/// order of the moves and group and network constraints are relaxed. Nodes and movable tasks split into
+/// *components*, linked by tasks that may run on several kinds of node; each is bounded on its own.
 ///
 /// - `counting`: dual feasible functions. A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores, with
-///   f_a(x) = floor(x / a) for a in 1, 2, 4, 8, 16 or f(x) = x. The weight of a component's tasks that does not fit on
-///   its fixed nodes must lie on nodes that stay occupied. O(tasks + nodes log nodes).
-/// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by column
-///   generation. Its Lagrangian value, rounded safely, is never worse than `counting`.
+///   f_a(x) = floor(x / a) for a in 1, 2, 4, 8, 16 or f(x) = x. The weight of a component's tasks that does
+///   not fit on its fixed nodes must lie on nodes that stay occupied. O(tasks + nodes log nodes).
+/// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by
+///   column generation. Its Lagrangian value, rounded safely, is never worse than `counting`.
 ///
-/// @param options `clear` and `exempt` limit the nodes that may be vacated, `protect_core_members` and `max_disrupted`
-///     the tasks that may move; `open_price` at any price; `threads` and `time_limit` as in `consolidate`
-/// @param context stop token, clock and progress hook, and for `lp` the solver (`Context::lp`). When the time is up,
-///     `lp` falls back to `counting`
-/// @throws InvalidInput for options out of range and for the method `none`; BackendError for `lp` without an LP solver
-///     in the context
+/// @param options `clear` and `exempt` limit the nodes that may be vacated, `protect_core_members` and
+///     `max_disrupted` the tasks that may move; `open_price` at any price; `threads` and `time_limit` as in
+///     `consolidate`
+/// @param context stop token, clock and progress hook, and for `lp` the solver (`Context::lp`). When the time
+///     is up, `lp` falls back to `counting`
+/// @throws InvalidInput for options out of range and for the method `none`; BackendError for `lp` without an
+///     LP solver in the context
 /// @note deterministic; `lp` returns the stricter of both methods' values
 [[nodiscard]] Bound bound(const Cluster& cluster, BoundMethod method, const Options& options = {},
                           const Context& context = {});
@@ -46,16 +47,19 @@ namespace detail {
 /// @throws BackendError for the method `lp` if the context has no LP solver
 void require_lp(BoundMethod method, const Context& context);
 
-/// The same for a given scope. If the budget is exhausted, `lp` falls back to `counting`, as `method` of the result says.
+/// The same for a given scope. If the budget is exhausted, `lp` falls back to `counting`, as `method` of the
+/// result says.
 /// @param lp for the method `lp` only
 [[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, const LpSolver* lp,
                           Budget& budget, ExecutorRef executor);
 
 /// Returns the maximum value of any plan for each price, in thousandths; see `frontier`.
 ///
-/// Every task of a vacated node that was there before the plan moves, so a node is worth at most its weight less the
-/// cost of these moves. The nodes that must stay are bounded as in `bound`, with these values as weights.
-/// @param lp a solver for the stricter bound of the LP, or null. If the budget is exhausted, the counting bound remains
+/// Every task of a vacated node that was there before the plan moves, so a node is worth at most its weight
+/// less the cost of these moves. The nodes that must stay are bounded as in `bound`, with these values as
+/// weights.
+/// @param lp a solver for the stricter bound of the LP, or null. If the budget is exhausted, the counting
+///     bound remains
 [[nodiscard]] std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,
                                                        Objective objective,
                                                        std::span<const std::int64_t> prices,

@@ -29,19 +29,20 @@ namespace gpusched::consolidation::detail {
 /// A node with its key; nodes are tried in ascending order.
 using NodeKey = std::pair<std::int64_t, NodeId>;
 
-/// Reorders sorted nodes by keys that grow by a random factor of at most 1.5; ties are random. Keys are measured from 0,
-/// or from the lowest key if it is negative; keys beyond 2^58 count as equal.
+/// Reorders sorted nodes by keys that grow by a random factor of at most 1.5; ties are random. Keys are
+/// measured from 0, or from the lowest key if it is negative; keys beyond 2^58 count as equal.
 void add_noise(std::vector<NodeKey>& sorted, std::uint64_t seed);
 
-/// The properties that decide which tasks an empty node may take and what opening it costs, except its position in the
-/// network, its name and its neighbours. The weight comes first, so that kinds of low weight are tried first.
+/// The properties that decide which tasks an empty node may take and what opening it costs, except its
+/// position in the network, its name and its neighbours. The weight comes first, so that kinds of low weight
+/// are tried first.
 using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, GpuMask, GpuMask,
                              std::int64_t, std::int64_t, std::int64_t, std::vector<std::int64_t>>;
 
 [[nodiscard]] EmptyKind empty_kind(const Cluster& cluster, NodeId node, std::int64_t weight);
 
-/// Returns whether the kind of an empty node alone decides that the task may go there: the task has no group constraint
-/// and no list of nodes.
+/// Returns whether the kind of an empty node alone decides that the task may go there: the task has no group
+/// constraint and no list of nodes.
 [[nodiscard]] bool any_of_kind_will_do(const Cluster& cluster, TaskId task);
 
 /// The nodes of a group that may be opened.
@@ -67,14 +68,14 @@ struct EmptyNodes {
     [[nodiscard]] bool empty() const noexcept { return all.empty(); }
 };
 
-/// The recursive search of one group. A task leaves its old node only after its new place is found, so that the steps
-/// in their order are valid make-before-break moves.
+/// The recursive search of one group. A task leaves its old node only after its new place is found, so that
+/// the steps in their order are valid make-before-break moves.
 template <class Policies>
 class ChainSearch {
     // Time of joining, ordering and counting one move afterwards, measured as 2.8 us.
     static constexpr double ordering_s_per_move = 3e-6;
-    // Destinations are compared in batches, so that a success does not have to consider all of them. At first only a few
-    // are listed, else the time would grow with the square of the group.
+    // Destinations are compared in batches, so that a success does not have to consider all of them. At first
+    // only a few are listed, else the time would grow with the square of the group.
     static constexpr std::size_t batch = 16, first_destinations = 64;
 
   public:
@@ -122,7 +123,8 @@ class ChainSearch {
         return false;
     }
     /// The same for some of a node's tasks, which it reorders.
-    /// @param meanwhile value of `on_stack` for the node: `Workspace::passed`, or `may_return` if others may come to it
+    /// @param meanwhile value of `on_stack` for the node: `Workspace::passed`, or `may_return` if others may
+    ///     come to it
     bool move_off(NodeId node, std::span<TaskId> tasks, int depth, std::uint8_t meanwhile) {
         ++stats_.nodes_tried;
         put_hardest_first(cluster_, tasks);
@@ -136,8 +138,8 @@ class ChainSearch {
         if (!all) moves_.drop();
         return all;
     }
-    /// From now on, tasks of a node that is being vacated may go to these empty nodes if they find no other place and
-    /// the node is worth it. `empty` must outlive the search.
+    /// From now on, tasks of a node that is being vacated may go to these empty nodes if they find no other
+    /// place and the node is worth it. `empty` must outlive the search.
     void offer(const EmptyNodes& empty) { empty_ = &empty; }
     /// The moves of the last node that was vacated, until they are closed.
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
@@ -180,7 +182,8 @@ class ChainSearch {
         return false;
     }
 
-    // Prefers the shortest nesting that works, since every level costs a move, unless its task has already moved.
+    // Prefers the shortest nesting that works, since every level costs a move, unless its task has already
+    // moved.
     bool find_place(TaskId task) {
         if (!policies_.switches.shortest_chains_first)
             return eject(task, depth_) || place_on_former_source(task, depth_) || open_for(task);
@@ -323,7 +326,8 @@ class ChainSearch {
         work_.on_stack[index(node)] = Workspace::passed;
         bool fits = false;
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
-            // A node may run empty for a moment, since `task` follows. A node that may be vacated is worth more empty.
+            // A node may run empty for a moment, since `task` follows. A node that may be vacated is worth
+            // more empty.
             const bool may_leave = cluster_.occupants(node) > 1 || !work_.scope.may_vacate[index(node)];
             const bool placed = may_leave && eject(level.victims[v].task, depth - 1);
             if (!placed && !skips_victims(policies_.ejection_rule)) break;

@@ -30,16 +30,16 @@ concept Partitioner =
 
 /// Decides which node of a group is tried first: ascending by the returned key, a whole number, then by id.
 ///
-/// Optional hook: `for_round(cluster)` returns the same order prepared for one round. It is called at the start of
-/// every round, on the calling thread, with the cluster as all groups of the round find it.
+/// Optional hook: `for_round(cluster)` returns the same order prepared for one round. It is called at the
+/// start of every round, on the calling thread, with the cluster as all groups of the round find it.
 template <class P>
 concept NodeOrder = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> gpusched::detail::WholeNumber;
 };
 
-/// Decides the order in which the destinations of a group are offered. `visit` calls `offer(NodeId)` until that returns
-/// true, and returns whether it did. It may leave out nodes that cannot hold the task now. `visit_full` does the same
-/// for nodes that might hold the task after some of their tasks have left.
+/// Decides the order in which the destinations of a group are offered. `visit` calls `offer(NodeId)` until
+/// that returns true, and returns whether it did. It may leave out nodes that cannot hold the task now.
+/// `visit_full` does the same for nodes that might hold the task after some of their tasks have left.
 template <class P>
 concept DestinationRanking =
     requires(const P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
@@ -57,12 +57,12 @@ struct Victim {
     bool moved = false;  ///< it has already left its first node, so moving it again costs nothing
 };
 
-/// Decides which tasks must leave `node` so that `task` fits: fills `victims` from `movable`, the tasks that may leave,
-/// in the order in which they are re-placed. Returns false if that does not help.
+/// Decides which tasks must leave `node` so that `task` fits: fills `victims` from `movable`, the tasks that
+/// may leave, in the order in which they are re-placed. Returns false if that does not help.
 ///
-/// Optional static constants, false if absent. `may_skip_victims`: a victim without a place stays, and `task` is tried
-/// after each victim that left. `cheapest_first`: all destinations are compared, and those with the fewest moves are
-/// tried first. A rule that knows them only at run time has `bool skips_victims() const` and
+/// Optional static constants, false if absent. `may_skip_victims`: a victim without a place stays, and `task`
+/// is tried after each victim that left. `cheapest_first`: all destinations are compared, and those with the
+/// fewest moves are tried first. A rule that knows them only at run time has `bool skips_victims() const` and
 /// `bool takes_cheapest_first() const` instead.
 template <class P>
 concept EjectionRule = requires(const P& policy, const Cluster& cluster, TaskId task, NodeId node,
@@ -105,19 +105,20 @@ struct ChainSet {
     }
 };
 
-/// Decides whether the chains found for a node are worth it. Called whenever a task of the node has found a place; after
-/// a refusal the node is given up. With `Switches::shortest_chains_first` it is also called before chains are tried, as
-/// if every level of nesting moved the task that is cheapest to move. It must be monotone: more moves never turn a
-/// refusal into an acceptance.
+/// Decides whether the chains found for a node are worth it. Called whenever a task of the node has found a
+/// place; after a refusal the node is given up. With `Switches::shortest_chains_first` it is also called
+/// before chains are tried, as if every level of nesting moved the task that is cheapest to move. It must be
+/// monotone: more moves never turn a refusal into an acceptance.
 ///
-/// Optional hook: `with_limits(options)` returns the same acceptance with the limits `max_others` and `price` of the
-/// options. Without it these options are rejected.
+/// Optional hook: `with_limits(options)` returns the same acceptance with the limits `max_others` and `price`
+/// of the options. Without it these options are rejected.
 template <class P>
 concept Acceptance = requires(const P& policy, const ChainSet& chains) {
     { policy(chains) } -> std::same_as<bool>;
 };
 
-/// The weight of a vacated node: a whole number from 0 to `most_node_weight(cluster)`. Checked before a search.
+/// The weight of a vacated node: a whole number from 0 to `most_node_weight(cluster)`. Checked before a
+/// search.
 template <class P>
 concept NodeWeight = requires(const P& policy, const Cluster& cluster, NodeId node) {
     { policy(cluster, node) } -> gpusched::detail::WholeNumber;

@@ -22,8 +22,8 @@
 
 namespace gpusched::consolidation::detail {
 
-/// Any tasks that suffice, even if they are harder to place than the task itself, in random order. With `frugal` the
-/// cheapest to move come first. For one thread, which owns the random numbers.
+/// Any tasks that suffice, even if they are harder to place than the task itself, in random order. With
+/// `frugal` the cheapest to move come first. For one thread, which owns the random numbers.
 struct RandomVictims {
     Rng* rng = nullptr;
     bool frugal = false;
@@ -33,14 +33,15 @@ struct RandomVictims {
                     std::vector<Victim>& victims) const;
 };
 
-/// Clusters of at most this many nodes are searched as one group, and their plans are judged after the moves are ordered
-/// into waves.
+/// Clusters of at most this many nodes are searched as one group, and their plans are judged after the moves
+/// are ordered into waves.
 inline constexpr std::size_t exchanged_together = 1000;
 
-/// Ruin and recreate (G. Schrimpf et al., Record breaking optimization results using the ruin and recreate principle,
-/// 2000). Each attempt takes a few vacated nodes whose tasks went to common destinations. Their tasks return, tasks that
-/// moved for them return, and these nodes and a few others are tried in random order. The result is kept if it has a
-/// higher value, or the same value at no higher cost. The number of steps depends on the size of the group.
+/// Ruin and recreate (G. Schrimpf et al., Record breaking optimization results using the ruin and recreate
+/// principle, 2000). Each attempt takes a few vacated nodes whose tasks went to common destinations. Their
+/// tasks return, tasks that moved for them return, and these nodes and a few others are tried in random
+/// order. The result is kept if it has a higher value, or the same value at no higher cost. The number of
+/// steps depends on the size of the group.
 template <class Policies>
 class ExchangeSearch {
   public:
@@ -55,8 +56,8 @@ class ExchangeSearch {
           wide_chains_(work, any_victims_, depth, budget, stats), history_(joined.begin(), joined.end()) {}
 
     /// @param vacated by NodeId, as the joined chains leave it
-    /// @param steps_per_node requests for a place plus destinations considered, for each node that may be vacated (beyond
-    ///     a thousand, for each fifth node)
+    /// @param steps_per_node requests for a place plus destinations considered, for each node that may be
+    ///     vacated (beyond a thousand, for each fifth node)
     /// @return chains that lead from the current state to a better one; empty if none was found
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated,
                              std::int64_t steps_per_node, Rng start) {
@@ -147,7 +148,8 @@ class ExchangeSearch {
         if (work_.on_trial != none<NodeId>) end_trial();
         return is_no_loss();
     }
-    // Sometimes offers an empty node as if opening it cost nothing: it may be worth it for several nodes together.
+    // Sometimes offers an empty node as if opening it cost nothing: it may be worth it for several nodes
+    // together.
     void put_on_trial(Rng& rng) {
         if (rng.below(4) != 0) return;
         const auto node = pick(empty_.all, rng);
@@ -203,8 +205,8 @@ class ExchangeSearch {
         if (history_.size() > 8 * work_.snapshot.task_slots() + 64) keep_last_steps();
         return true;
     }
-    // Orders the steps so far into waves. Returns the plan's value, its negative cost and its negative number of moves,
-    // and the number of dropped chains.
+    // Orders the steps so far into waves. Returns the plan's value, its negative cost and its negative number
+    // of moves, and the number of dropped chains.
     [[nodiscard]] std::pair<Worth, std::int64_t> worth_in_waves() {
         closed_.assign(cluster_.node_slots(), 0);
         for (const auto node : cluster_.nodes())
@@ -238,7 +240,8 @@ class ExchangeSearch {
                 if (step.task == task) return step.from;
         return none<NodeId>;
     }
-    // Returns the tasks of a few vacated nodes. Each node but the first shares a destination with one before it.
+    // Returns the tasks of a few vacated nodes. Each node but the first shares a destination with one before
+    // it.
     void ruin(Rng& rng) {
         const auto& nodes = lists_[1];
         if (nodes.empty()) return;

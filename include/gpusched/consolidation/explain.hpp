@@ -90,8 +90,8 @@ constexpr auto enum_names(ClosedBy) {
 
 /// The smallest change by which a task would find a place after the plan.
 struct LeastChange {
-    /// The open node on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory. Nodes with
-    /// another obstacle come last. none = the task accepts no open node.
+    /// The open node on which the task lacks least: GPUs and cores together, 16 cores for a GPU, then memory.
+    /// Nodes with another obstacle come last. none = the task accepts no open node.
     NodeId node = none<NodeId>;
     std::int64_t gpu_milli = 0;   ///< lacking thousandths of a GPU; of one GPU for a fraction
     std::int64_t cpu_milli = 0;   ///< lacking thousandths of a core
@@ -117,8 +117,8 @@ constexpr void visit_fields(std::type_identity<LeastChange>, F&& field) {
 struct Blocker {
     TaskId task = none<TaskId>;        ///< the task that stays
     FixedBy fixed_by = FixedBy::none;  ///< why it must stay; none for a task that may move but has no place
-    /// For a task without a place: the most frequent first obstacle over all nodes that may receive it. Obstacles on
-    /// nodes that it accepts come before those on other nodes.
+    /// For a task without a place: the most frequent first obstacle over all nodes that may receive it.
+    /// Obstacles on nodes that it accepts come before those on other nodes.
     Obstacle obstacle = Obstacle::none;
     std::size_t nodes_with_obstacle = 0;  ///< number of nodes with that obstacle
     std::size_t nodes_looked_at = 0;      ///< number of nodes considered
@@ -155,13 +155,14 @@ constexpr void visit_fields(std::type_identity<Explanation>, F&& field) {
     field("text", &Explanation::text);
 }
 
-/// Explains which task and which constraint keep `node` occupied after `plan`, and the smallest change that would help.
+/// Explains which task and which constraint keep `node` occupied after `plan`, and the smallest change that
+/// would help.
 ///
 /// Destinations are judged as the plan leaves them: vacated nodes receive nothing, and empty nodes only with
-/// `open_price`. Tasks that the plan has moved onto the node are no reason of their own. Whether all tasks fit elsewhere
-/// together is tried once: the largest requests first, each on the tightest node.
-/// @param options those of the plan: the ones that make_scope (scope.hpp) reads, the migration budget, `price`,
-///     `open_price`, `objective` and `rule`
+/// `open_price`. Tasks that the plan has moved onto the node are no reason of their own. Whether all tasks
+/// fit elsewhere together is tried once: the largest requests first, each on the tightest node.
+/// @param options those of the plan: the ones that make_scope (scope.hpp) reads, the migration budget,
+///     `price`, `open_price`, `objective` and `rule`
 /// @throws InvalidInput for an unknown node or a plan that does not fit the snapshot
 /// O(nodes) per task on the node, plus one copy of the cluster.
 [[nodiscard]] Explanation explain(const Cluster& cluster, const Plan& plan, NodeId node,
@@ -205,18 +206,18 @@ struct MoveExplanation {
     FixedBy fixed_by = FixedBy::none;     ///< why the task must stay
     ClosedBy closed_by = ClosedBy::none;  ///< why the node receives nothing
     Obstacle obstacle = Obstacle::none;   ///< the first constraint that prevents the move
-    /// With an obstacle: tasks that must leave `to_node` for the task. It is the smallest set of tasks that are easier to
-    /// place than the task itself (fewer GPUs, or as many GPUs with fewer cores); empty if no such set suffices. With more
-    /// than 20,000 sets of that size, it is a set from which no task can be left out. Whether these tasks find another
-    /// place is not examined.
+    /// With an obstacle: tasks that must leave `to_node` for the task. It is the smallest set of tasks that
+    /// are easier to place than the task itself (fewer GPUs, or as many GPUs with fewer cores); empty if no
+    /// such set suffices. With more than 20,000 sets of that size, it is a set from which no task can be left
+    /// out. Whether these tasks find another place is not examined.
     std::vector<TaskId> victims;
     /// Added cost of the plan; negative for a task that returns to its first node and GPUs.
     std::int64_t cost = 0;
-    /// Added weight of empty nodes: the weight of `from_node` if the task is the last one there, minus the weight of
-    /// `to_node` if that node would otherwise hold daemons at most after the plan.
+    /// Added weight of empty nodes: the weight of `from_node` if the task is the last one there, minus the
+    /// weight of `to_node` if that node would otherwise hold daemons at most after the plan.
     std::int64_t weight = 0;
-    /// Added value: 1000 x `weight` - `price` x `cost`. A node that was empty before the plan counts `open_price` x its
-    /// weight.
+    /// Added value: 1000 x `weight` - `price` x `cost`. A node that was empty before the plan counts
+    /// `open_price` x its weight.
     std::int64_t value_milli = 0;
     std::string text;  ///< the same in words, with names
 };
@@ -236,10 +237,12 @@ constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {
     field("text", &MoveExplanation::text);
 }
 
-/// Explains the first obstacle of a move and its effect on the plan's value: the price of a move that a plan does not make.
+/// Explains the first obstacle of a move and its effect on the plan's value: the price of a move that a plan
+/// does not make.
 ///
-/// The task is examined first, then the node, then the constraints in the order of `Obstacle`, then the rule. Cost,
-/// weight and value are those of this move alone, whether it is possible or not; moving its victims is not counted.
+/// The task is examined first, then the node, then the constraints in the order of `Obstacle`, then the rule.
+/// Cost, weight and value are those of this move alone, whether it is possible or not; moving its victims is
+/// not counted.
 ///
 /// @param options those of the plan, as in `explain`
 /// @param plan the move is made after this plan; none = in the cluster as it is

@@ -18,7 +18,8 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// Doubly linked lists of slots 0, 1, ..., one per key, and a bitmap that finds the next key with a slot. O(1) per change.
+/// Doubly linked lists of slots 0, 1, ..., one per key, and a bitmap that finds the next key with a slot.
+/// O(1) per change.
 class BucketLists {
   public:
     explicit BucketLists(std::uint32_t keys) : head_(keys, end_mark), used_((keys + 63) / 64) {}
@@ -83,11 +84,12 @@ class BucketLists {
 
 /// Finds nodes by idle GPUs and free cores, tightest first, and by the free share of partly used GPUs.
 ///
-/// Keys include lent capacity, which LP tasks may take, so that no node that could hold a task is left out; the caller
-/// checks each offered node. The order of nodes with equal keys has no meaning.
+/// Keys include lent capacity, which LP tasks may take, so that no node that could hold a task is left out;
+/// the caller checks each offered node. The order of nodes with equal keys has no meaning.
 ///
-/// A follower (follower.hpp): within `Followed` it holds all nodes that are not cordoned. A search indexes one group after
-/// another with `reset`, and calls `usage_changed` for every node that it changes, also after `undo`.
+/// A follower (follower.hpp): within `Followed` it holds all nodes that are not cordoned. A search indexes
+/// one group after another with `reset`, and calls `usage_changed` for every node that it changes, also after
+/// `undo`.
 class FreeIndex {
   public:
     FreeIndex() = default;
@@ -104,7 +106,8 @@ class FreeIndex {
                 open(cluster, node);
             }
     }
-    /// Indexes a new group in place of the former one. Nodes that may be opened are closed while they are empty.
+    /// Indexes a new group in place of the former one. Nodes that may be opened are closed while they are
+    /// empty.
     void reset(const Cluster& cluster, std::span<const NodeId> group, const Scope& scope) {
         for (const auto node : receivers_) {
             close(node);
@@ -209,7 +212,8 @@ class FreeIndex {
   private:
     static constexpr std::uint32_t cpu_steps = 256, share_steps = whole_gpu_milli;
     static constexpr std::uint32_t no_slot = 0xFFFFFFFFu;
-    // With a group, the position among the receivers, so that its lists are close in memory; without one, the id.
+    // With a group, the position among the receivers, so that its lists are close in memory; without one, the
+    // id.
     [[nodiscard]] std::uint32_t slot_of(NodeId node) const noexcept {
         return scope_ == nullptr ? static_cast<std::uint32_t>(index(node)) : slots_[index(node)];
     }

@@ -15,10 +15,11 @@
 
 namespace gpusched::consolidation {
 
-/// Options of `frontier`: those of `consolidate` and the number of points. `price` is the lowest price of the search.
-/// `polish_time` and `goal` must be absent.
+/// Options of `frontier`: those of `consolidate` and the number of points. `price` is the lowest price of the
+/// search. `polish_time` and `goal` must be absent.
 struct FrontierOptions : Options {
-    /// Maximum number of plans, 1 .. 1000, spread evenly over the cost of their moves; 1 = the plan that vacates most.
+    /// Maximum number of plans, 1 .. 1000, spread evenly over the cost of their moves; 1 = the plan that
+    /// vacates most.
     std::size_t points = 20;
 };
 template <class F>
@@ -37,7 +38,8 @@ struct FrontierPoint {
     std::int64_t weight_at_most = 0;
 };
 
-/// Plans by ascending cost of their moves, and so by ascending weight of vacated nodes less the cost of opening nodes.
+/// Plans by ascending cost of their moves, and so by ascending weight of vacated nodes less the cost of
+/// opening nodes.
 struct Frontier {
     std::vector<FrontierPoint> points;
     std::string bound_method;  ///< "counting" or "lp"; empty without bounds
@@ -47,20 +49,23 @@ struct Frontier {
 /// Finds plans along the trade-off between vacated nodes and the cost of moves, by one search.
 ///
 /// The search passes through descending prices, from the highest at which any node is worth its moves to
-/// `options.price`. At each price it continues from the plan before, as `consolidate` at that price: first the nodes
-/// whose moves cost the least for their weight, then exchanges. If many nodes have the same price, plans in between are
-/// points as well. The plan of `consolidate` at `options.price` is included, so no plan at that price is worth more than
-/// the last point. With `open_price` the search runs with and without it: for every plan of the search without it there
-/// is one that costs no more and gains no less, before `points` thins them.
+/// `options.price`. At each price it continues from the plan before, as `consolidate` at that price: first
+/// the nodes whose moves cost the least for their weight, then exchanges. If many nodes have the same price,
+/// plans in between are points as well. The plan of `consolidate` at `options.price` is included, so no plan
+/// at that price is worth more than the last point. With `open_price` the search runs with and without it:
+/// for every plan of the search without it there is one that costs no more and gains no less, before `points`
+/// thins them.
 ///
-/// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of value
-/// `sum w_n - p m_n` exceeds L(p), the maximum over all sets of nodes that leave enough free capacity for the tasks, as
-/// in `bound`. So no plan with moves of cost C vacates more than L(p) + p C for any p. The minimum over the prices of
-/// the search is returned. The cost of opening nodes is subtracted from values and added to C likewise.
+/// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of
+/// value `sum w_n - p m_n` exceeds L(p), the maximum over all sets of nodes that leave enough free capacity
+/// for the tasks, as in `bound`. So no plan with moves of cost C vacates more than L(p) + p C for any p. The
+/// minimum over the prices of the search is returned. The cost of opening nodes is subtracted from values and
+/// added to C likewise.
 ///
 /// @param options `bound_method` for the bounds; the others as in `consolidate`
 /// @return points that differ; with a time limit or a migration budget those that were reached
-/// @throws InvalidInput as `consolidate`, and for a `polish_time` or a `goal`; BackendError for `lp` without a solver
+/// @throws InvalidInput as `consolidate`, and for a `polish_time` or a `goal`; BackendError for `lp` without
+///     a solver
 /// @note deterministic for any number of threads, as `consolidate`
 [[nodiscard]] Frontier frontier(const Cluster& cluster, const FrontierOptions& options = {},
                                 const Context& context = {});

@@ -30,8 +30,8 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-/// A policy that is called with these arguments. Wrong return types and calls that are not const pass; the checks of
-/// concepts.hpp name these mistakes.
+/// A policy that is called with these arguments. Wrong return types and calls that are not const pass; the
+/// checks of concepts.hpp name these mistakes.
 template <class P, class Any, class... Arguments>
 concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
 
@@ -232,26 +232,26 @@ using AnyPolicies = Policies<AnyPartitioner, AnyNodeOrder, AnyDestinationRanking
 
 namespace detail {
 // Compiled in the library.
-extern template GPUSCHED_EXPORT Result consolidate_validated(const Cluster&, const AnyPolicies&, const Options&,
-                                                   const Context&);
+extern template GPUSCHED_EXPORT Result consolidate_validated(const Cluster&, const AnyPolicies&,
+                                                             const Options&, const Context&);
 }  // namespace detail
 
 // ---- presets -----------------------------------------------------------------------------------------------
 
 namespace presets {
 
-/// The paper's policies: random groups, fewest pods first, destinations in group order, any victims, chains of any
-/// depth at once. The memory of failed requests is an addition: without it (`remember_failures = false`) the search
-/// takes minutes on nodes with many tasks.
+/// The paper's policies: random groups, fewest pods first, destinations in group order, any victims, chains
+/// of any depth at once. The memory of failed requests is an addition: without it (`remember_failures =
+/// false`) the search takes minutes on nodes with many tasks.
 [[nodiscard]] AnyPolicies ipc(AnyNodeWeight weight = GpuWeight{});
 
-/// Ours: pools per GPU model, least demand first (for the node's size, unless all nodes count alike), tightest fit, the
-/// fewest victims that are easier to place, moves nested at most twice, one round.
+/// Ours: pools per GPU model, least demand first (for the node's size, unless all nodes count alike),
+/// tightest fit, the fewest victims that are easier to place, moves nested at most twice, one round.
 [[nodiscard]] AnyPolicies fast(AnyNodeWeight weight = GpuWeight{});
 
-/// Ours: as `fast`, with deeper rounds after the first and an exact search of tiny groups. Exchanges of vacated nodes
-/// then continue from the best of several starts, including the searches of `fast` and `ipc`. So no plan of theirs has a
-/// higher value, or the same value at a lower cost.
+/// Ours: as `fast`, with deeper rounds after the first and an exact search of tiny groups. Exchanges of
+/// vacated nodes then continue from the best of several starts, including the searches of `fast` and `ipc`.
+/// So no plan of theirs has a higher value, or the same value at a lower cost.
 [[nodiscard]] AnyPolicies best(AnyNodeWeight weight = GpuWeight{});
 
 }  // namespace presets
@@ -276,8 +276,8 @@ namespace presets {
 /// "gpus", "unit".
 [[nodiscard]] const Registry<AnyNodeWeight>& node_weights();
 
-/// "tightest_gpu", "fewest_crossings", "least_harm", "by_wish": the pickers of allocation without random numbers and
-/// without a workload.
+/// "tightest_gpu", "fewest_crossings", "least_harm", "by_wish": the pickers of allocation without random
+/// numbers and without a workload.
 [[nodiscard]] const Registry<AnyPurePicker>& gpu_pickers();
 
 /// The named policies: those of the library, and those that a caller adds to a copy.
@@ -332,8 +332,8 @@ constexpr void visit_fields(std::type_identity<PolicyNames>, F&& field) {
 
 /// Consolidates with policies chosen by name in place of those of `options.preset`.
 /// @param known the policies that have names
-/// @throws InvalidInput as `consolidate(cluster, options, context)`, for an unknown name, and for limits that the named
-///     acceptance does not take
+/// @throws InvalidInput as `consolidate(cluster, options, context)`, for an unknown name, and for limits that
+///     the named acceptance does not take
 [[nodiscard]] Result consolidate(const Cluster& cluster, const PolicyNames& names, const Options& options,
                                  const Context& context = {}, const Registries& known = registries());
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpeningSearch: vacates nodes onto nodes that were empty before the plan, if that is worth the cost of opening them.
+// OpeningSearch: vacates nodes onto nodes that were empty before the plan, if that is worth the cost of
+// opening them.
 #pragma once
 
 #include <gpusched/consolidation/chain_search.hpp>
@@ -17,10 +18,10 @@
 
 namespace gpusched::consolidation::detail {
 
-/// Continues when nothing more can be vacated onto nodes in use. First each node is tried alone: a task without another
-/// place opens an empty node. Then each empty node in turn is offered like those in use, as many nodes as possible are
-/// vacated, and the result is kept if it is worth the cost of opening the node. After the first failure of a kind of
-/// empty nodes, the kind is skipped.
+/// Continues when nothing more can be vacated onto nodes in use. First each node is tried alone: a task
+/// without another place opens an empty node. Then each empty node in turn is offered like those in use, as
+/// many nodes as possible are vacated, and the result is kept if it is worth the cost of opening the node.
+/// After the first failure of a kind of empty nodes, the kind is skipped.
 template <class Policies>
 class OpeningSearch {
   public:
@@ -76,7 +77,8 @@ class OpeningSearch {
                 if (cluster_.occupants(node) == 0 && !vacate_onto(node, found)) break;
             }
     }
-    // Opens the empty node and vacates other nodes onto it. Undoes both if the gain is less than the cost of opening.
+    // Opens the empty node and vacates other nodes onto it. Undoes both if the gain is less than the cost of
+    // opening.
     bool vacate_onto(NodeId node, std::vector<Vacated>& found) {
         work_.on_trial = node;
         work_.index.open(cluster_, node);

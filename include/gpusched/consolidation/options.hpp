@@ -61,7 +61,8 @@ inline constexpr std::int64_t highest_price = 1'000'000'000;
 struct Options {
     /// Set of policies: `ipc` (the paper's algorithm), `fast` or `best` (ours).
     Preset preset = Preset::best;
-    /// Nodes per group, >= 1, for partitioners that cut the cluster into groups. Pools per GPU model are not cut.
+    /// Nodes per group, >= 1, for partitioners that cut the cluster into groups. Pools per GPU model are not
+    /// cut.
     std::size_t partition_size = 500;
     /// Nesting of moves in an ejection chain, 1 .. 16: 1 = direct placement only. `fast` uses at most 2.
     int depth = 3;
@@ -69,30 +70,32 @@ struct Options {
     int rounds = 5;
     /// Seed of random choices.
     std::uint64_t seed = 0;
-    /// Number of groups that are solved at once; 0 = one per hardware thread. Ignored if the context has an executor.
-    /// The plan does not depend on it.
+    /// Number of groups that are solved at once; 0 = one per hardware thread. Ignored if the context has an
+    /// executor. The plan does not depend on it.
     std::size_t threads = 0;
     /// Seconds, >= 0. When they have passed, the best plan so far is returned with its `stop_reason`.
     std::optional<double> time_limit{};
-    /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then depends
-    /// on the speed of the machine. Absent = none.
+    /// Seconds of further searches with noise in the node order, >= 0; the best plan is kept. The plan then
+    /// depends on the speed of the machine. Absent = none.
     std::optional<double> polish_time{};
 
     /// Maximum number of moves in the plan, >= 0.
     std::optional<std::int64_t> max_moves{};
     /// Maximum cost of the moves in the plan (sum of the tasks' `move_cost`), >= 0.
     std::optional<std::int64_t> max_move_cost{};
-    /// Maximum number of tasks of other nodes that may move to vacate one node, >= 0. For `fast` and `best` it also
-    /// limits the nesting of chains, so 0 = direct placement only.
+    /// Maximum number of tasks of other nodes that may move to vacate one node, >= 0. For `fast` and `best`
+    /// it also limits the nesting of chains, so 0 = direct placement only.
     std::optional<std::int64_t> max_others{};
-    /// Price of a move, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the task's
-    /// `move_cost`, 0 .. 10^9. Only nodes that are worth their moves are vacated. 0 = as many as possible.
+    /// Price of a move, in thousandths of a GPU (of a node, with objective `nodes`) for each unit of the
+    /// task's `move_cost`, 0 .. 10^9. Only nodes that are worth their moves are vacated. 0 = as many as
+    /// possible.
     std::int64_t price = 0;
-    /// Price of opening a node, that is of moving tasks onto a node that held daemons at most before the plan, in
-    /// thousandths of the weight of vacating it, 0 .. 10^9. Below 1000 only with `clear`: else a node could be vacated
-    /// onto an equal empty one for a gain. Absent = nothing moves onto such nodes.
+    /// Price of opening a node, that is of moving tasks onto a node that held daemons at most before the
+    /// plan, in thousandths of the weight of vacating it, 0 .. 10^9. Below 1000 only with `clear`: else a
+    /// node could be vacated onto an equal empty one for a gain. Absent = nothing moves onto such nodes.
     std::optional<std::int64_t> open_price{};
-    /// Maximum number of members of one job that move in one wave, >= 0, in addition to the jobs' own `max_disrupted`.
+    /// Maximum number of members of one job that move in one wave, >= 0, in addition to the jobs' own
+    /// `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     /// Maximum number of moves in one wave, >= 1.
     std::optional<std::int64_t> max_moves_per_wave{};
@@ -104,17 +107,18 @@ struct Options {
     /// Every move names its chain and the vacated node that it serves. Plan files then have version 2.
     bool record_chains = false;
 
-    /// Number of empty nodes, or of slots, to reach: the search ends there and vacates no more than that takes.
-    /// `price` is then the lowest price that the search accepts, in thousandths of an empty node or slot. Absent = as
-    /// much as possible. Cannot be combined with `ipc`, policies of your own, `objective` and `polish_time`.
+    /// Number of empty nodes, or of slots, to reach: the search ends there and vacates no more than that
+    /// takes. `price` is then the lowest price that the search accepts, in thousandths of an empty node or
+    /// slot. Absent = as much as possible. Cannot be combined with `ipc`, policies of your own, `objective`
+    /// and `polish_time`.
     std::optional<Goal> goal{};
     /// Weight of a vacated node: its GPUs, or one.
     Objective objective = Objective::gpus;
     /// Bound that is proved on the best possible plan: counting takes milliseconds, lp seconds.
     BoundMethod bound_method = BoundMethod::counting;
 
-    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated. No node may also be
-    /// in `exempt`.
+    /// Only these nodes are vacated, and nothing moves onto them; absent = any node may be vacated. No node
+    /// may also be in `exempt`.
     std::optional<std::vector<NodeId>> clear{};
     /// Nothing leaves these nodes and nothing moves onto them.
     std::vector<NodeId> exempt{};
@@ -149,12 +153,13 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
 }
 
-/// Checks options. @throws InvalidInput that lists every field out of range, unknown nodes and GPU models, nodes in
+/// Checks options. @throws InvalidInput that lists every field out of range, unknown nodes and GPU models,
+/// nodes in
 ///     both `clear` and `exempt`, an `open_price` below 1000 without `clear`, and options that `goal` excludes
 void validate(const Options& options, const Cluster& cluster);
 
-/// Returns the nodes that count for a goal, as `Goal` says, ascending. If a goal is out of reach, compare them with the
-/// vacated nodes: taints may exclude nodes.
+/// Returns the nodes that count for a goal, as `Goal` says, ascending. If a goal is out of reach, compare
+/// them with the vacated nodes: taints may exclude nodes.
 /// @throws InvalidInput for a GPU model or a task that the cluster does not have
 /// O(nodes); deterministic, thread-safe.
 [[nodiscard]] std::vector<NodeId> goal_nodes(const Cluster& cluster, const Goal& goal);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlacementRule: a caller's own constraint on the nodes of tasks, declared once for search, waves and explanations.
+// PlacementRule: a caller's own constraint on the nodes of tasks, declared once for search, waves and
+// explanations.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -14,18 +15,20 @@
 
 namespace gpusched::consolidation {
 
-/// A caller's own constraint: `allows(cluster, task, node)` returns whether the task may come to the node, given the
-/// current placements. It is called for every arrival, in the order of the moves, in addition to all constraints of the
-/// cluster. Tasks that already run on a node may stay there.
+/// A caller's own constraint: `allows(cluster, task, node)` returns whether the task may come to the node,
+/// given the current placements. It is called for every arrival, in the order of the moves, in addition to
+/// all constraints of the cluster. Tasks that already run on a node may stay there.
 ///
-/// Optional hooks, both or none: `enter(cluster, task, node)` and `leave(cluster, task, node)` are called for each copy
-/// of a task that comes to a node or leaves it, so that the rule can keep counts. Within a wave a moving task has two
-/// copies: `enter` is called when it takes its new place, `leave` when it gives up the old one, and `cluster.node_of` is
-/// the old one until then. Hooks may read names, labels and domains from the cluster, but not placements. Every thread
-/// gets a copy of the rule in the state that the caller provides: the state before the plan.
+/// Optional hooks, both or none: `enter(cluster, task, node)` and `leave(cluster, task, node)` are called for
+/// each copy of a task that comes to a node or leaves it, so that the rule can keep counts. Within a wave a
+/// moving task has two copies: `enter` is called when it takes its new place, `leave` when it gives up the
+/// old one, and `cluster.node_of` is the old one until then. Hooks may read names, labels and domains from
+/// the cluster, but not placements. Every thread gets a copy of the rule in the state that the caller
+/// provides: the state before the plan.
 ///
-/// A rule must be a pure function of its state, the cluster and its arguments. Optional members: `name()`, the name in
-/// explanations; `static constexpr bool is_static`, true if an answer never depends on placements.
+/// A rule must be a pure function of its state, the cluster and its arguments. Optional members: `name()`,
+/// the name in explanations; `static constexpr bool is_static`, true if an answer never depends on
+/// placements.
 template <class R>
 concept PlacementRule =
     std::copy_constructible<R> && requires(const R& rule, const Cluster& cluster, TaskId task, NodeId node) {

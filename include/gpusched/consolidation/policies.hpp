@@ -33,22 +33,22 @@ struct RandomGroups {
 
 /// One pool per GPU model. Models share a pool if a movable task may run on both.
 ///
-/// A group can only use the free capacity within it, so pools are cut only above `largest_group` nodes: the time of a
-/// search grows with the square of its group. The nodes are dealt to the parts `dealt_together` at a time. That makes
-/// the parts alike and keeps neighbours in memory together.
+/// A group can only use the free capacity within it, so pools are cut only above `largest_group` nodes: the
+/// time of a search grows with the square of its group. The nodes are dealt to the parts `dealt_together` at
+/// a time. That makes the parts alike and keeps neighbours in memory together.
 struct ByGpuModel {
     static constexpr std::size_t largest_group = 5'000, dealt_together = 64;
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// Whole domains of the network's deepest level, collected in order within each pool up to `partition_size` nodes, so
-/// that moves stay near.
+/// Whole domains of the network's deepest level, collected in order within each pool up to `partition_size`
+/// nodes, so that moves stay near.
 struct BySwitch {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-/// Groups grown around random nodes of the network tree within each pool: first a node's access switch, then its
-/// aggregation switch, then the rest.
+/// Groups grown around random nodes of the network tree within each pool: first a node's access switch, then
+/// its aggregation switch, then the rest.
 struct ByLocality {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
@@ -62,8 +62,8 @@ struct FewestPods {
     }
 };
 
-/// Least demand to re-place first. Sixteen cores count as one GPU, since GPUs without cores are as useless as none. A
-/// pod counts as one GPU, since each is a move.
+/// Least demand to re-place first. Sixteen cores count as one GPU, since GPUs without cores are as useless as
+/// none. A pod counts as one GPU, since each is a move.
 struct LeastDemand {
     static constexpr std::int64_t cores_per_gpu = 16;
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
@@ -76,8 +76,8 @@ struct LeastDemand {
     }
 };
 
-/// Least demand divided by the cube root of the node's GPUs first; nodes without GPUs last. For the objective `gpus`: a
-/// large node is worth more demand, but not so much more that no small node is vacated.
+/// Least demand divided by the cube root of the node's GPUs first; nodes without GPUs last. For the objective
+/// `gpus`: a large node is worth more demand, but not so much more that no small node is vacated.
 struct LeastDemandForSize {
     std::int64_t operator()(const Cluster& cluster, NodeId node) const noexcept {
         const auto gpus = cluster.gpu_count(node);
@@ -153,8 +153,8 @@ struct GroupOrder {
     }
 };
 
-/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction prefers the partly used GPU with the least
-/// left to an idle GPU.
+/// Tightest fit: fewest idle GPUs first, then fewest free cores. A fraction prefers the partly used GPU with
+/// the least left to an idle GPU.
 struct TightestFit {
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
@@ -220,16 +220,16 @@ class CapacityAfter {
 
 }  // namespace detail
 
-/// All movable tasks in the order of the node, if the task fits without them: the paper's rule, as far as it is
-/// specified. A victim without a place stays, and the next one is tried, until the task fits.
+/// All movable tasks in the order of the node, if the task fits without them: the paper's rule, as far as it
+/// is specified. A victim without a place stays, and the next one is tried, until the task fits.
 struct FirstVictims {
     static constexpr bool may_skip_victims = true;
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const;
 };
 
-/// The fewest and smallest tasks that suffice, all of them easier to place than the task: fewer GPUs, or as many GPUs
-/// with fewer cores. Tasks that have already moved come first.
+/// The fewest and smallest tasks that suffice, all of them easier to place than the task: fewer GPUs, or as
+/// many GPUs with fewer cores. Tasks that have already moved come first.
 struct EasierVictims {
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const;
@@ -247,8 +247,9 @@ struct AcceptAll {
     bool operator()(const ChainSet&) const noexcept { return true; }
 };
 
-/// Accepts a node that takes at most `others` moves in addition to those of its own tasks, and is worth at least
-/// `price` thousandths for each unit of its moves' cost, plus the cost of opening nodes. No limits by default.
+/// Accepts a node that takes at most `others` moves in addition to those of its own tasks, and is worth at
+/// least `price` thousandths for each unit of its moves' cost, plus the cost of opening nodes. No limits by
+/// default.
 struct PriceLimit {
     std::int64_t others = std::numeric_limits<std::int64_t>::max();
     std::int64_t price = 0;
@@ -271,19 +272,21 @@ struct Switches {
     int deepest = most_depth;
     /// Maximum of `Options::rounds`, >= 1.
     int most_rounds = std::numeric_limits<int>::max();
-    /// The first of several rounds nests moves at most twice, so that a search that runs out of time has the cheap gains.
+    /// The first of several rounds nests moves at most twice, so that a search that runs out of time has the
+    /// cheap gains.
     bool shallow_round_first = false;
     /// Try all chains of one nesting depth before deeper ones.
     bool shortest_chains_first = true;
-    /// A request fails without a search if a request for no more failed in the same round. A heuristic: moves made since
-    /// then may have freed a place.
+    /// A request fails without a search if a request for no more failed in the same round. A heuristic: moves
+    /// made since then may have freed a place.
     bool remember_failures = true;
-    /// Search several times and continue from the best plan: with the policies; with the nodes first whose own moves
-    /// cost the least for their weight; in one round as `fast`; and with the paper's policies. The last only if
-    /// partitioner, destinations and ejection rule are those of `best`: a caller's own may be meant as limits.
+    /// Search several times and continue from the best plan: with the policies; with the nodes first whose
+    /// own moves cost the least for their weight; in one round as `fast`; and with the paper's policies. The
+    /// last only if partitioner, destinations and ejection rule are those of `best`: a caller's own may be
+    /// meant as limits.
     bool several_starts = false;
-    /// Steps, >= 0, of exchanging vacated nodes for others after the rounds, for each node that may be vacated (beyond a
-    /// thousand nodes, for each fifth node); 0 = none. Ignored with a migration budget.
+    /// Steps, >= 0, of exchanging vacated nodes for others after the rounds, for each node that may be
+    /// vacated (beyond a thousand nodes, for each fifth node); 0 = none. Ignored with a migration budget.
     std::int64_t exchange_steps = 0;
     /// Search tiny groups exhaustively if the depth is at least 3.
     bool exact_when_tiny = false;
@@ -344,8 +347,8 @@ template <std::size_t position, class New, class... Kinds>
 
 }  // namespace detail
 
-// Replace one policy of a set, possibly by another type: `with_node_order(presets::best(), MyOrder{})`. The other
-// policies and the switches stay.
+// Replace one policy of a set, possibly by another type: `with_node_order(presets::best(), MyOrder{})`. The
+// other policies and the switches stay.
 
 template <class New, class... Kinds>
 [[nodiscard]] auto with_partitioner(const Policies<Kinds...>& policies, New policy) {
@@ -377,8 +380,9 @@ template <class New, class... Kinds>
 }
 
 /// Checks options together with policies of the caller's own.
-/// @throws InvalidInput as `validate(options, cluster)`, and for options without effect: `preset`, `objective` and
-///     `goal`, and `max_others` and `price` unless the acceptance has the hook `with_limits`, as PriceLimit has
+/// @throws InvalidInput as `validate(options, cluster)`, and for options without effect: `preset`,
+///     `objective` and `goal`, and `max_others` and `price` unless the acceptance has the hook `with_limits`,
+///     as PriceLimit has
 template <class... Kinds>
 void validate(const Options& options, const Cluster& cluster, const Policies<Kinds...>& policies) {
     detail::validate_with_policies(options, cluster, detail::takes_limits(policies.acceptance));

@@ -64,7 +64,8 @@ struct PlanStatistics {
     std::int64_t moves = 0;        ///< all moves, hops included
     std::int64_t moved_tasks = 0;  ///< tasks whose last node differs from their first
     std::int64_t move_cost = 0;    ///< sum of `move_cost` over all moves
-    /// Sum of `move_cost` over the tasks whose last node or GPUs differ from their first. A price applies to it.
+    /// Sum of `move_cost` over the tasks whose last node or GPUs differ from their first. A price applies to
+    /// it.
     std::int64_t relocation_cost = 0;
     std::int64_t disturbed_jobs = 0;      ///< jobs with a moved member; a task without a job counts as one
     std::int64_t waves = 0;               ///< number of waves
@@ -126,8 +127,9 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
 
 // ---- statistics of a search --------------------------------------------------------------------------------
 
-/// How often a search could not make a move that it considered, by the first obstacle. A constraint counts when a task
-/// is offered a destination. Rankings do not offer every node: for example, not those with too few idle GPUs.
+/// How often a search could not make a move that it considered, by the first obstacle. A constraint counts
+/// when a task is offered a destination. Rankings do not offer every node: for example, not those with too
+/// few idle GPUs.
 struct Refusals {
     std::int64_t refused_by_gpu = 0;         ///< too few idle GPUs, or no GPU with enough left for a fraction
     std::int64_t refused_by_gpu_memory = 0;  ///< too little GPU memory left
@@ -223,9 +225,11 @@ struct Statistics : PlanStatistics, SearchCounters {
     std::int64_t dropped_chains = 0;  ///< chains that could not be ordered, each of which vacates a node
     std::int64_t goal_before = 0;     ///< empty nodes, or slots, that count for the goal before the plan
     std::int64_t goal_after = 0;      ///< the same after the plan
-    /// Proven maximum of `goal_after`, for goals of empty nodes. Absent with `bound_method` none or `open_price`.
+    /// Proven maximum of `goal_after`, for goals of empty nodes. Absent with `bound_method` none or
+    /// `open_price`.
     std::optional<std::int64_t> goal_at_most{};
-    /// Proven minimum of `relocation_cost` for plans that come as close to the goal. Absent as `goal_at_most`.
+    /// Proven minimum of `relocation_cost` for plans that come as close to the goal. Absent as
+    /// `goal_at_most`.
     std::optional<std::int64_t> goal_cost_at_least{};
     std::vector<RoundStatistics> rounds;
     bool operator==(const Statistics&) const = default;
@@ -254,8 +258,8 @@ struct Result {
     StopReason stop_reason = StopReason::completed;
 };
 
-/// Converts statistics for `gpusched.plan` files (`PlanSpec::stats`): every number under its name, the number of
-/// `rounds`, and the results of each round as `round_1_vacated_nodes` and so on.
+/// Converts statistics for `gpusched.plan` files (`PlanSpec::stats`): every number under its name, the number
+/// of `rounds`, and the results of each round as `round_1_vacated_nodes` and so on.
 [[nodiscard]] std::map<std::string, double> to_stats(const Statistics& statistics);
 
 /// Reads the rounds from the `stats` of a plan. Empty if the plan has none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds: partitions the cluster, solves the groups in parallel, joins their moves, and repeats; then exchanges.
+// Rounds: partitions the cluster, solves the groups in parallel, joins their moves, and repeats; then
+// exchanges.
 #pragma once
 
 #include <gpusched/consolidation/chain_search.hpp>
@@ -26,7 +27,8 @@
 
 namespace gpusched::consolidation::detail {
 
-/// Joins the results of the groups round by round, in a fixed order and within the migration budget, and makes the plan.
+/// Joins the results of the groups round by round, in a fixed order and within the migration budget, and
+/// makes the plan.
 class Joiner {
   public:
     /// @param options must outlive the joiner, as `scope`, which is made from them
@@ -59,8 +61,8 @@ class Joiner {
         return reason == StopReason::completed && out_of_budget_ ? StopReason::move_budget : reason;
     }
 
-    /// Joins the results of one round. Chains of a group build on each other, so a group contributes a prefix of its
-    /// chains. With a migration budget, the best gain per move over all groups comes first.
+    /// Joins the results of one round. Chains of a group build on each other, so a group contributes a prefix
+    /// of its chains. With a migration budget, the best gain per move over all groups comes first.
     /// @return whether anything was gained and the budget is not used up
     bool join(const std::vector<std::vector<Vacated>>& found, std::span<const Statistics> counters);
 
@@ -92,13 +94,13 @@ class Joiner {
     Statistics stats_;
 };
 
-/// Looks for the plan of the highest value, then of the lowest cost, in a group of at most 12 nodes that may be vacated
-/// and 20 movable tasks. Nodes that may be opened count as destinations, at their cost.
+/// Looks for the plan of the highest value, then of the lowest cost, in a group of at most 12 nodes that may
+/// be vacated and 20 movable tasks. Nodes that may be opened count as destinations, at their cost.
 ///
-/// Sets of nodes are tried by descending value, as far as they can be better than the known plan. For each, the tasks on
-/// it and up to three others are removed, and placed again in all ways that fit. The first way that can be ordered into
-/// waves without dropping a chain is taken. Gives up and returns the best plan so far for larger groups, for snapshots of
-/// more than 1,000 nodes, or after 300,000 trials.
+/// Sets of nodes are tried by descending value, as far as they can be better than the known plan. For each,
+/// the tasks on it and up to three others are removed, and placed again in all ways that fit. The first way
+/// that can be ordered into waves without dropping a chain is taken. Gives up and returns the best plan so
+/// far for larger groups, for snapshots of more than 1,000 nodes, or after 300,000 trials.
 ///
 /// @param cluster the snapshot
 /// @param known_gain, known_cost of the plan to improve
@@ -169,7 +171,8 @@ class Rounds {
     }
 
     /// Makes rounds until one gains nothing or the maximum is reached.
-    /// @param by_price nodes whose moves cost the least for their weight come first, then the order of the policy
+    /// @param by_price nodes whose moves cost the least for their weight come first, then the order of the
+    ///     policy
     template <class Policies>
     void run(const Policies& policies, bool by_price = false) {
         const Rng rng(options_.seed);

@@ -48,8 +48,8 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
 /// Replaces the plan by one without moves, and keeps the counters of the search.
 void clear_plan(const Cluster& cluster, Result& result);
 
-/// Ranks plans: higher value, then fewer moved tasks, then lower cost, then fewer moves with hops. The price counts only
-/// in the value: at a price of 0 the same GPUs with fewer moves are better.
+/// Ranks plans: higher value, then fewer moved tasks, then lower cost, then fewer moves with hops. The price
+/// counts only in the value: at a price of 0 the same GPUs with fewer moves are better.
 [[nodiscard]] inline auto worth(const Result& result) {
     const auto& stats = result.stats;
     return std::tuple(stats.value_milli, -stats.moved_tasks, -stats.relocation_cost, -stats.moves);
@@ -80,8 +80,8 @@ template <class A, class W, class G>
 /// The switches of `fast`: one round of moves that are nested at most twice.
 inline constexpr Switches one_shallow_round{.deepest = 2, .most_rounds = 1};
 
-/// One search, or several with `Switches::several_starts`. The exchanges continue from the best plan, and the best of
-/// all plans is returned.
+/// One search, or several with `Switches::several_starts`. The exchanges continue from the best plan, and the
+/// best of all plans is returned.
 template <class... Kinds>
 Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
               const Options& options, ExecutorRef executor, Budget& budget,
@@ -118,7 +118,8 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
         auto shallow = policies;
         shallow.switches = one_shallow_round;
         start(shallow, false, false);
-        // A caller's own groups, destinations and victims may be meant as limits. Then the paper's do not replace them.
+        // A caller's own groups, destinations and victims may be meant as limits. Then the paper's do not
+        // replace them.
         if constexpr (CanBe<decltype(policies.partitioner), ByGpuModel> &&
                       CanBe<decltype(policies.destination_ranking), TightestFit> &&
                       CanBe<decltype(policies.ejection_rule), CheapestVictims>)
@@ -140,7 +141,8 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
     return best;
 }
 
-/// The better of a search that may open nodes and one that may not: nodes opened early may be in the way later.
+/// The better of a search that may open nodes and one that may not: nodes opened early may be in the way
+/// later.
 template <class... Kinds>
 Result search_opening(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
                       const Options& options, ExecutorRef executor, Budget& budget) {
@@ -187,7 +189,8 @@ void check_weights(const Cluster& cluster, const W& weight) {
                                          "node " + gpusched::quoted(cluster.name(node))));
 }
 
-/// Returns the policies with the limits of the options in their acceptance. Nothing else in options changes policies.
+/// Returns the policies with the limits of the options in their acceptance. Nothing else in options changes
+/// policies.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
     if constexpr (TakesLimits<decltype(policies.acceptance)>)
@@ -196,7 +199,8 @@ template <class... Kinds>
         return policies;
 }
 
-/// Returns the best plan of `search_first(scope, policies, executor, budget)` and of polishing, with its bound.
+/// Returns the best plan of `search_first(scope, policies, executor, budget)` and of polishing, with its
+/// bound.
 template <class... Kinds, class First>
 Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& without_limits,
                         const Options& options, const Context& context, First search_first) {
@@ -240,8 +244,8 @@ Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& withou
 
 /// Consolidates with options that were validated. Compiled in the library for AnyPolicies (named.hpp).
 template <class... Kinds>
-Result consolidate_validated(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
-                   const Context& context) {
+Result consolidate_validated(const Cluster& cluster, const Policies<Kinds...>& policies,
+                             const Options& options, const Context& context) {
     return consolidate_with(
         cluster, policies, options, context,
         [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
@@ -251,14 +255,16 @@ Result consolidate_validated(const Cluster& cluster, const Policies<Kinds...>& p
 
 }  // namespace detail
 
-/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance that takes
-/// limits. Other options never change policies; those without effect are rejected (see `validate`).
+/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance that
+/// takes limits. Other options never change policies; those without effect are rejected (see `validate`).
 ///
-/// As in the paper, every round cuts the cluster into groups, solves them independently on the threads of the context
-/// or of `options.threads`, and joins the results in the order of the groups. Moves of different groups can conflict
-/// only through constraints that reach beyond one group. The chains of the later group are then dropped for the round.
+/// As in the paper, every round cuts the cluster into groups, solves them independently on the threads of the
+/// context or of `options.threads`, and joins the results in the order of the groups. Moves of different
+/// groups can conflict only through constraints that reach beyond one group. The chains of the later group
+/// are then dropped for the round.
 ///
-/// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure function
+/// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure
+///     function
 template <class... Kinds>
 [[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
                                  const Options& options = {}, const Context& context = {}) {

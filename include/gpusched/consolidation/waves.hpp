@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waves: orders moves so that all moves of a wave fit at once while every moving task still holds its old place.
+// Waves: orders moves so that all moves of a wave fit at once while every moving task still holds its old
+// place.
 #pragma once
 
 #include <gpusched/consolidation/explain.hpp>
@@ -37,25 +38,25 @@ struct WaveOrder {
 
 /// Joins the steps of every task to one move and orders the moves into waves.
 ///
-/// All moves of a wave fit at once while every moving task holds both places, within the limits of `options` per wave,
-/// node and job, and as its rule allows. The same holds for tasks that can only restart: the free place at their source
-/// is not used. A wave restarts at most as many tasks of a disruption budget as it allows. Moves lead to nodes that held
-/// a task other than daemons before the first wave or, with `open_price`, to any node. A node that ran empty in one wave
-/// may receive in a later one.
+/// All moves of a wave fit at once while every moving task holds both places, within the limits of `options`
+/// per wave, node and job, and as its rule allows. The same holds for tasks that can only restart: the free
+/// place at their source is not used. A wave restarts at most as many tasks of a disruption budget as it
+/// allows. Moves lead to nodes that held a task other than daemons before the first wave or, with
+/// `open_price`, to any node. A node that ran empty in one wave may receive in a later one.
 ///
-/// A wave takes every move that fits, in the order of the steps. If none fits (moves wait for each other in a circle), a
-/// waiting task hops to a temporary place. If that does not help, the chain of the first waiting move is dropped: its
-/// tasks stay where they are.
+/// A wave takes every move that fits, in the order of the steps. If none fits (moves wait for each other in a
+/// circle), a waiting task hops to a temporary place. If that does not help, the chain of the first waiting
+/// move is dropped: its tasks stay where they are.
 ///
 /// @param cluster the snapshot; the moves are made on this copy
 /// @param closed by NodeId: nodes that receive nothing, even temporarily
-/// @param options `rule`, in the state of `cluster`, `open_price`, `max_moves`, `max_move_cost`, `max_disrupted`,
-///     `max_moves_per_wave`, `max_moves_per_node`, `record_chains`
-/// @param may_vacate by NodeId: nodes that may be empty in the end, as in `Scope`; empty: all. The last task leaves
-///     another node only while another task is on its way there. If that task's chain is dropped, all moves are ordered
-///     again without the chain
-/// @param evictions tasks that leave before the first wave and stay away: their nodes may receive, and they count as
-///     down in disruption budgets
+/// @param options `rule`, in the state of `cluster`, `open_price`, `max_moves`, `max_move_cost`,
+///     `max_disrupted`, `max_moves_per_wave`, `max_moves_per_node`, `record_chains`
+/// @param may_vacate by NodeId: nodes that may be empty in the end, as in `Scope`; empty: all. The last task
+///     leaves another node only while another task is on its way there. If that task's chain is dropped, all
+///     moves are ordered again without the chain
+/// @param evictions tasks that leave before the first wave and stay away: their nodes may receive, and they
+///     count as down in disruption budgets
 /// @return moves that `apply` accepts. O(steps x waves), a few times that if a node is not refilled
 [[nodiscard]] WaveOrder order_into_waves(Cluster cluster, std::span<const Step> steps,
                                          std::span<const std::uint8_t> closed, const Options& options = {},
@@ -81,16 +82,19 @@ struct OrderedMoves {
     std::vector<DroppedMove> dropped;  ///< the others, in the order of the list
 };
 
-/// Makes a plan of moves from your own heuristic: orders them into waves, chooses GPUs, and drops impossible moves.
+/// Makes a plan of moves from your own heuristic: orders them into waves, chooses GPUs, and drops impossible
+/// moves.
 ///
-/// The last of several moves of one task counts. A wave takes every move that fits while all sources of the wave are
-/// still held, in the order of the list. If moves wait for each other in a circle, one of them hops to a temporary
-/// place. If that does not help, the first of them is put aside and tried again after the others, then dropped. Nothing
-/// moves onto nodes that were empty before the plan, unless `open_price` opens them.
+/// The last of several moves of one task counts. A wave takes every move that fits while all sources of the
+/// wave are still held, in the order of the list. If moves wait for each other in a circle, one of them hops
+/// to a temporary place. If that does not help, the first of them is put aside and tried again after the
+/// others, then dropped. Nothing moves onto nodes that were empty before the plan, unless `open_price` opens
+/// them.
 ///
 /// @param options those that `make_scope` reads, the limits of waves, `rule`, `price` and `objective`
 /// @throws InvalidInput for options out of range, unknown tasks or nodes, and GPUs that a node does not have
-/// @note deterministic. O(moves x waves), and a copy of the cluster; up to d times that if d moves are dropped
+/// @note deterministic. O(moves x waves), and a copy of the cluster; up to d times that if d moves are
+///     dropped
 [[nodiscard]] OrderedMoves order_into_waves(const Cluster& cluster, std::span<const WantedMove> moves,
                                             const Options& options = {});
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workspace: a private copy of the cluster for one group, moves on it that can be undone, and failed requests.
+// Workspace: a private copy of the cluster for one group, moves on it that can be undone, and failed
+// requests.
 #pragma once
 
 #include <gpusched/allocation/concepts.hpp>
@@ -24,13 +25,13 @@ namespace gpusched::consolidation::detail {
 
 /// Remembers requests that found no place, so that no harder one is tried.
 ///
-/// A request fails without a search if one failed that asked for no more of anything, was allowed at least the same
-/// depth and may run on the same nodes. This is a heuristic: a request that failed may succeed after later moves, so
-/// every round begins without failures.
+/// A request fails without a search if one failed that asked for no more of anything, was allowed at least
+/// the same depth and may run on the same nodes. This is a heuristic: a request that failed may succeed after
+/// later moves, so every round begins without failures.
 ///
-/// A failed search does not consider its source, the node that is being vacated. That node may be a destination later,
-/// so each failure stores its source. Failures of tasks with extras, avoid, near or spread constraints apply to tasks
-/// with the same constraints.
+/// A failed search does not consider its source, the node that is being vacated. That node may be a
+/// destination later, so each failure stores its source. Failures of tasks with extras, avoid, near or spread
+/// constraints apply to tasks with the same constraints.
 class FailedRequests {
   public:
     explicit FailedRequests(const Cluster& cluster);
@@ -45,8 +46,9 @@ class FailedRequests {
     }
     /// @param source the node that is being vacated
     void add(const Cluster& cluster, TaskId task, int depth, NodeId source);
-    /// Returns the one node that the failures which dominate the request did not consider: their source. Returns `none`
-    /// if they have several sources: then each search has considered the sources of the others.
+    /// Returns the one node that the failures which dominate the request did not consider: their source.
+    /// Returns `none` if they have several sources: then each search has considered the sources of the
+    /// others.
     [[nodiscard]] NodeId unseen(const Cluster& cluster, TaskId task, int depth) const {
         const auto& request = requests_[index(task)];
         auto source = none<NodeId>;
@@ -123,7 +125,8 @@ struct Workspace {
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-    /// Values of `on_stack`: `passed` nodes receive nothing, and nothing else leaves them; `may_return` nodes receive.
+    /// Values of `on_stack`: `passed` nodes receive nothing, and nothing else leaves them; `may_return` nodes
+    /// receive.
     static constexpr std::uint8_t passed = 1, may_return = 2;
 
     const Cluster& snapshot;
@@ -135,7 +138,8 @@ struct Workspace {
     AnyPlacementRule rule;  // of the options, in the state of `cluster`
     std::int64_t least_move_cost = std::numeric_limits<std::int64_t>::max();  // of movable tasks
     std::size_t applied = 0;  // joined steps made on `cluster`
-    /// An empty node that is offered like others until its gain is known: moves onto it do not count as opening it.
+    /// An empty node that is offered like others until its gain is known: moves onto it do not count as
+    /// opening it.
     NodeId on_trial = none<NodeId>;
 
     void forget_failures() {
@@ -148,8 +152,8 @@ struct Workspace {
     bool put_on_list(NodeId node) {
         return std::exchange(notes_[gpusched::index(node)].listed, lists_) != lists_;
     }
-    /// Returns true if no task of the node can leave it by moves nested to this depth: none is movable, or all that are
-    /// have failed.
+    /// Returns true if no task of the node can leave it by moves nested to this depth: none is movable, or
+    /// all that are have failed.
     [[nodiscard]] bool has_no_victims(NodeId node, int depth) const {
         return notes_[gpusched::index(node)].no_victims >= failures_ + static_cast<std::uint32_t>(depth);
     }
@@ -216,7 +220,8 @@ struct Workspace {
     return cost;
 }
 
-/// Returns whether a task fits on these GPUs of its node in the snapshot, ignoring eligibility and failed GPUs.
+/// Returns whether a task fits on these GPUs of its node in the snapshot, ignoring eligibility and failed
+/// GPUs.
 [[nodiscard]] bool fits_at_home(const Cluster& cluster, TaskId task, NodeId home, GpuMask gpus);
 
 /// All steps that vacate one node. If `chains` has no node, steps that lead from one plan to another.
@@ -262,8 +267,8 @@ class OpenMoves {
                  : allocation::pick_gpus(policies_.gpu_picker, cluster, task, node));
         return true;
     }
-    /// Moves a task back to its node and GPUs in the snapshot if no constraint prevents it. It may return even if it
-    /// could not newly go there, for example because of a taint or a failed GPU.
+    /// Moves a task back to its node and GPUs in the snapshot if no constraint prevents it. It may return
+    /// even if it could not newly go there, for example because of a taint or a failed GPU.
     /// @param only_own the node holds only tasks that were there in the snapshot, so that the task fits
     bool send_home(TaskId task, bool only_own) {
         const auto home = work_.snapshot.node_of(task);
@@ -274,7 +279,8 @@ class OpenMoves {
         make(task, home, gpus);
         return true;
     }
-    /// Returns the cost of moving the first task onto the node, in thousandths; 0 if the node was in use before the plan.
+    /// Returns the cost of moving the first task onto the node, in thousandths; 0 if the node was in use
+    /// before the plan.
     [[nodiscard]] std::int64_t cost_of_opening(NodeId node) const {
         if (!work_.scope.opens(node) || node == work_.on_trial) return 0;
         return opening_milli(static_cast<std::int64_t>(policies_.node_weight(work_.cluster, node)),
@@ -315,7 +321,8 @@ class OpenMoves {
     // Must be called while the step is made.
     void count(const Step& step, int sign) {
         if (!work_.scope.may_open.empty()) count_opening(step, sign);
-        // The node's own tasks are already counted. Others count while they are away from their node in the snapshot.
+        // The node's own tasks are already counted. Others count while they are away from their node in the
+        // snapshot.
         const auto home = work_.snapshot.node_of(step.task);
         if (home == chains_.node) return;
         const int leaves = (home == step.from ? 1 : 0) - (home == step.to ? 1 : 0);
