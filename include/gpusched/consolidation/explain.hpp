@@ -25,7 +25,7 @@ enum class NodeFate : std::uint8_t {
     receives,        ///< its own tasks could leave, but the plan moves or places others there
     too_dear,        ///< moving its tasks, or opening empty nodes for them, costs more than its weight
     crowded,         ///< every task on it fits elsewhere alone, but not all of them together
-    not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves were not within the limits of the search
+    not_worthwhile,  ///< all tasks on it fit elsewhere, but their moves exceed the limits of the search
 };
 constexpr auto enum_names(NodeFate) {
     return name_table<NodeFate>({

@@ -26,7 +26,7 @@
 
 namespace gpusched::consolidation {
 
-// ---- any policy of a kind ----------------------------------------------------------------------------------
+// ---- any policy of a kind -------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -236,7 +236,7 @@ extern template GPUSCHED_EXPORT Result consolidate_validated(const Cluster&, con
                                                              const Options&, const Context&);
 }  // namespace detail
 
-// ---- presets -----------------------------------------------------------------------------------------------
+// ---- presets --------------------------------------------------------------------------------------------
 
 namespace presets {
 
@@ -256,7 +256,7 @@ namespace presets {
 
 }  // namespace presets
 
-// ---- names -------------------------------------------------------------------------------------------------
+// ---- names ----------------------------------------------------------------------------------------------
 
 /// "random_groups", "by_gpu_model", "by_switch", "by_locality".
 [[nodiscard]] const Registry<AnyPartitioner>& partitioners();

@@ -19,7 +19,7 @@ namespace gpusched::consolidation {
 enum class Preset : std::uint8_t {
     ipc,   ///< the paper's algorithm: random groups, fewest pods first, any victims
     fast,  ///< ours: pools per GPU model, least demand first, tightest fit through an index, one round
-    best,  ///< ours: as fast, with several rounds, a deeper search, exchanges, and an exact search of tiny groups
+    best,  ///< ours: as fast, with more rounds, a deeper search, exchanges and an exact search of tiny groups
 };
 constexpr auto enum_names(Preset) {
     return name_table<Preset>({
@@ -153,9 +153,9 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("exempt", &Options::exempt);
 }
 
-/// Checks options. @throws InvalidInput that lists every field out of range, unknown nodes and GPU models,
-/// nodes in
-///     both `clear` and `exempt`, an `open_price` below 1000 without `clear`, and options that `goal` excludes
+/// Checks options.
+/// @throws InvalidInput that lists every field out of range, unknown nodes and GPU models, nodes in both
+///     `clear` and `exempt`, an `open_price` below 1000 without `clear`, and options that `goal` excludes
 void validate(const Options& options, const Cluster& cluster);
 
 /// Returns the nodes that count for a goal, as `Goal` says, ascending. If a goal is out of reach, compare

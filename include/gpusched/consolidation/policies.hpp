@@ -24,7 +24,7 @@
 
 namespace gpusched::consolidation {
 
-// ---- partitioners ------------------------------------------------------------------------------------------
+// ---- partitioners ---------------------------------------------------------------------------------------
 
 /// Random groups of `partition_size` nodes, different in every round: the paper's divide and conquer.
 struct RandomGroups {
@@ -53,7 +53,7 @@ struct ByLocality {
     Partition operator()(const Cluster& cluster, std::size_t partition_size, Rng& rng) const;
 };
 
-// ---- node orders -------------------------------------------------------------------------------------------
+// ---- node orders ----------------------------------------------------------------------------------------
 
 /// Fewest pods first, the paper's order: such nodes are the easiest to vacate.
 struct FewestPods {
@@ -106,7 +106,7 @@ struct LowestUtilisation {
     }
 };
 
-// ---- node weights ------------------------------------------------------------------------------------------
+// ---- node weights ---------------------------------------------------------------------------------------
 
 /// Returns the maximum weight of a node, so that the sum over all nodes fits into 64 bits.
 [[nodiscard]] inline std::int64_t most_node_weight(const Cluster& cluster) noexcept {
@@ -137,7 +137,7 @@ struct ModelWeight {
     }
 };
 
-// ---- destination rankings ----------------------------------------------------------------------------------
+// ---- destination rankings -------------------------------------------------------------------------------
 
 /// In the order of the group, as in the paper's pseudocode.
 struct GroupOrder {
@@ -175,7 +175,7 @@ struct TightestFit {
     }
 };
 
-// ---- ejection rules ----------------------------------------------------------------------------------------
+// ---- ejection rules -------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -240,7 +240,7 @@ struct CheapestVictims : EasierVictims {
     static constexpr bool cheapest_first = true;
 };
 
-// ---- acceptance --------------------------------------------------------------------------------------------
+// ---- acceptance -----------------------------------------------------------------------------------------
 
 /// Accepts every node that can be vacated.
 struct AcceptAll {
@@ -264,7 +264,7 @@ struct PriceLimit {
     }
 };
 
-// ---- sets of policies --------------------------------------------------------------------------------------
+// ---- sets of policies -----------------------------------------------------------------------------------
 
 /// Switches of the frame around the policies.
 struct Switches {

@@ -19,7 +19,7 @@
 
 namespace gpusched::consolidation {
 
-// ---- value -------------------------------------------------------------------------------------------------
+// ---- value ----------------------------------------------------------------------------------------------
 
 /// Values are in thousandths of a unit of weight.
 inline constexpr std::int64_t milli = 1000;
@@ -56,7 +56,7 @@ inline constexpr std::int64_t milli = 1000;
     return price == 0 && opening == 0 ? weight >= 0 : value_milli(weight, cost, price) >= opening;
 }
 
-// ---- statistics of a plan ----------------------------------------------------------------------------------
+// ---- statistics of a plan -------------------------------------------------------------------------------
 
 /// Costs and gains of a plan from any source.
 struct PlanStatistics {
@@ -125,7 +125,7 @@ constexpr void visit_fields(std::type_identity<PlanStatistics>, F&& field) {
 /// Returns the nodes with daemons at most before, to which moves lead, ascending. O(moves)
 [[nodiscard]] std::vector<NodeId> opened_nodes(const Cluster& before, std::span<const Move> moves);
 
-// ---- statistics of a search --------------------------------------------------------------------------------
+// ---- statistics of a search -----------------------------------------------------------------------------
 
 /// How often a search could not make a move that it considered, by the first obstacle. A constraint counts
 /// when a task is offered a destination. Rankings do not offer every node: for example, not those with too
@@ -270,7 +270,7 @@ namespace detail {
 void keep_better(Result& best, Result other, bool better);
 }  // namespace detail
 
-// ---- report ------------------------------------------------------------------------------------------------
+// ---- report ---------------------------------------------------------------------------------------------
 
 /// Effects of a plan on one kind of GPU.
 struct ModelValue {
