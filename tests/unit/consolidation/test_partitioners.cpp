@@ -84,4 +84,3 @@ TEST_CASE("a constraint that names a level below the network leaves switches who
               .vacated_nodes = {fuller.find_node("n0")}};
     CHECK(con::value_report(fuller, plan).vacated_domains == 1);
 }
-
