@@ -21,9 +21,8 @@ namespace gpusched::consolidation {
 ///
 /// The bound holds for every final placement that satisfies all constraints and opens no empty node. With
 /// `open_price`, nodes may be opened, and the bound limits the nodes and GPUs vacated less those opened.
-/// Tasks that consolidation does not move (locked, daemon, standby, bound to local cores) are fixed. The
-/// order of the moves and group and network constraints are relaxed. Nodes and movable tasks split into
-/// *components*, linked by tasks that may run on several kinds of node; each is bounded on its own.
+/// Tasks that consolidation does not move are fixed. The order of the moves and group and network constraints
+/// are relaxed. Each component of nodes that movable tasks connect is bounded on its own.
 ///
 /// - `counting`: dual feasible functions. A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores, with
 ///   f_a(x) = floor(x / a) for a in 1, 2, 4, 8, 16 or f(x) = x. The weight of a component's tasks that does
@@ -53,11 +52,12 @@ void require_lp(BoundMethod method, const Context& context);
 [[nodiscard]] Bound bound(const Cluster& cluster, const Scope& scope, BoundMethod method, const LpSolver* lp,
                           Budget& budget, ExecutorRef executor);
 
-/// Returns the maximum value of any plan for each price, in thousandths; see `frontier`.
+/// Returns the maximum value L(p) of any plan for each price p, in thousandths.
 ///
 /// Every task of a vacated node that was there before the plan moves, so a node is worth at most its weight
 /// less the cost of these moves. The nodes that must stay are bounded as in `bound`, with these values as
-/// weights.
+/// weights. A plan with moves of cost C vacates at most L(p) + p C, for any p: `frontier` takes the minimum
+/// over its prices. The cost of opening nodes is subtracted from values and added to C likewise.
 /// @param lp a solver for the stricter bound of the LP, or null. If the budget is exhausted, the counting
 ///     bound remains
 [[nodiscard]] std::vector<std::int64_t> values_at_most(const Cluster& cluster, const Scope& scope,

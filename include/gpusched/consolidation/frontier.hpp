@@ -56,11 +56,7 @@ struct Frontier {
 /// for every plan of the search without it there is one that costs no more and gains no less, before `points`
 /// thins them.
 ///
-/// Bounds are Lagrangian: let node n have weight w_n, and let the moves of its own tasks cost m_n. No plan of
-/// value `sum w_n - p m_n` exceeds L(p), the maximum over all sets of nodes that leave enough free capacity
-/// for the tasks, as in `bound`. So no plan with moves of cost C vacates more than L(p) + p C for any p. The
-/// minimum over the prices of the search is returned. The cost of opening nodes is subtracted from values and
-/// added to C likewise.
+/// Each point has a Lagrangian bound: the maximum weight that any plan vacates at the same cost.
 ///
 /// @param options `bound_method` for the bounds; the others as in `consolidate`
 /// @return points that differ; with a time limit or a migration budget those that were reached

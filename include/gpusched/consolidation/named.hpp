@@ -35,6 +35,11 @@ namespace detail {
 template <class P, class Any, class... Arguments>
 concept CalledAs = !std::same_as<P, Any> && std::invocable<P&, Arguments...>;
 
+template <class P>
+concept VisitsNodes = requires(P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
+    policy.visit(cluster, index, task, [](NodeId) { return true; });
+};
+
 /// The common part of policies that are one call: the call and the policy's type.
 template <class Answer, class... Arguments>
 class AnyCall {
@@ -182,11 +187,8 @@ class AnyDestinationRanking {
     static constexpr bool check() {
         return detail::check_destinations<P>();
     }
-    template <class P>
-        requires(!std::same_as<P, AnyDestinationRanking> &&
-                 requires(P& policy, const Cluster& cluster, const FreeIndex& index, TaskId task) {
-                     policy.visit(cluster, index, task, [](NodeId) { return true; });
-                 })
+    template <detail::VisitsNodes P>
+        requires(!std::same_as<P, AnyDestinationRanking>)
     AnyDestinationRanking(P policy)  // NOLINT(google-explicit-constructor): a policy of another type
         : type_(&typeid(P)), ranking_(std::make_shared<const Model<P>>(std::move(policy))) {
         static_assert(check<P>());
