@@ -24,9 +24,7 @@ namespace gpusched::consolidation {
 /// Tasks that consolidation does not move are fixed. The order of the moves and group and network constraints
 /// are relaxed. Each component of nodes that movable tasks connect is bounded on its own.
 ///
-/// - `counting`: dual feasible functions. A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores, with
-///   f_a(x) = floor(x / a) for a in 1, 2, 4, 8, 16 or f(x) = x. The weight of a component's tasks that does
-///   not fit on its fixed nodes must lie on nodes that stay occupied. O(tasks + nodes log nodes).
+/// - `counting`: dual feasible functions of GPUs and cores, as in packing. O(tasks + nodes log nodes).
 /// - `lp`: the pattern relaxation of the packing (Gilmore and Gomory, 1961) on a grid of GPUs and cores, by
 ///   column generation. Its Lagrangian value, rounded safely, is never worse than `counting`.
 ///
