@@ -52,8 +52,9 @@ using Stakes = std::vector<std::int64_t>;
 
 /// Returns the least sum of stakes that is lost, by dual feasible functions, for each of `stakes`.
 ///
-/// A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores (or memory), with f_a(x) = floor(x / a) for a in 1, 2, 4,
-/// 8, 16 or f(x) = x. The weight of the tasks that does not fit on the fixed nodes must lie on nodes that stay.
+/// A task weighs lambda * f_a(GPUs) + (1 - lambda) * cores (or memory), with f_a(x) = floor(x / a) for a in
+/// 1, 2, 4, 8, 16 or f(x) = x. The weight of the tasks that does not fit on the fixed nodes must lie on nodes
+/// that stay.
 [[nodiscard]] std::vector<std::int64_t> least_stay(const BinPacking& packing, std::span<const Stakes> stakes);
 
 /// The least of the nodes that may be vacated, and of their GPUs, that must stay occupied.
