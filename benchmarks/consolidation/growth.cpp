@@ -10,7 +10,7 @@
 #include "../support/timing.hpp"
 #include "runs.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/verify/plan.hpp>

@@ -4,7 +4,7 @@
 
 // First: the fewer files lie between, the earlier a wrong policy is named in the compiler's message.
 #include <gpusched/allocation/detail/policy_checks.hpp>
-#include <gpusched/consolidation/detail/policy_checks.hpp>
+#include <gpusched/consolidation/concepts.hpp>
 
 #include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/allocation.hpp>

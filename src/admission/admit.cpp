@@ -7,7 +7,7 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/model/describe_obstacle.hpp>

@@ -3,7 +3,7 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/destination_rankings.hpp>
+#include <gpusched/consolidation/policies.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
 

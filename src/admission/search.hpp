@@ -13,7 +13,7 @@
 #include <gpusched/admission/options.hpp>
 #include <gpusched/admission/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/model/feasibility.hpp>

@@ -8,13 +8,13 @@
 #include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <gpusched/consolidation/bound.hpp>
+#include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/goal_nodes.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/consolidation/replan.hpp>
-#include <gpusched/consolidation/value_report.hpp>
+#include <gpusched/consolidation/result.hpp>
 
 namespace gpusched::python {
 

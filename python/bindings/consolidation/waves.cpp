@@ -7,9 +7,9 @@
 #include "support/fields.hpp"
 #include "support/keywords.hpp"
 
-#include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/wave_plan.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/gpu_list.hpp>
 
 namespace gpusched::python {

@@ -3,7 +3,7 @@
 #include "example_clusters.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/consolidation/detail/order_noise.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
 #include <gpusched/consolidation/named.hpp>
 #include <gpusched/core/clock.hpp>
 

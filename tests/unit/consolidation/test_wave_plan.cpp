@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/wave_plan.hpp>
+#include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/apply.hpp>
 #include <gpusched/verify/plan.hpp>

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExchangeSearch: gives up some vacated nodes of a group and vacates others where that is worth more.
+// ExchangeSearch: refills some vacated nodes of a group to vacate nodes that are worth more.
 #pragma once
 
-#include <gpusched/consolidation/detail/chain_search.hpp>
-#include <gpusched/consolidation/detail/opening_search.hpp>
-#include <gpusched/consolidation/detail/random_victims.hpp>
-#include <gpusched/consolidation/plan_statistics.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
+#include <gpusched/consolidation/opening_search.hpp>
+#include <gpusched/consolidation/policies.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/rng.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -21,20 +22,32 @@
 
 namespace gpusched::consolidation::detail {
 
-/// Clusters of at most so many nodes are searched as one group, and their plans are judged by what is left of them once the
-/// moves are ordered into waves.
+/// Any tasks that suffice, even if they are harder to place than the task itself, in random order. With
+/// `frugal` the cheapest to move come first. For one thread, which owns the random numbers.
+struct RandomVictims {
+    Rng* rng = nullptr;
+    bool frugal = false;
+
+    [[nodiscard]] bool takes_cheapest_first() const noexcept { return frugal; }
+    bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
+                    std::vector<Victim>& victims) const;
+};
+
+/// Clusters of at most this many nodes are searched as one group, and their plans are judged after the moves
+/// are ordered into waves.
 inline constexpr std::size_t exchanged_together = 1000;
 
-/// Ruin and recreate (G. Schrimpf et al., Record breaking optimization results using the ruin and recreate principle, 2000):
-/// a few nodes that were vacated, close to each other by where their tasks went, get their tasks back, tasks that moved
-/// for them return, and the nodes and a few others are tried anew in random order. What comes of it is kept where it has
-/// a higher value, or the same at no higher cost. Ends after a number of steps that depends on the size of the group.
+/// Ruin and recreate (G. Schrimpf et al., Record breaking optimization results using the ruin and recreate
+/// principle, 2000). Each attempt takes a few vacated nodes whose tasks went to common destinations. Their
+/// tasks return, tasks that moved for them return, and these nodes and a few others are tried in random
+/// order. The result is kept if it has a higher value, or the same value at no higher cost. The number of
+/// steps depends on the size of the group.
 template <class Policies>
 class ExchangeSearch {
   public:
-    /// @param options whose price values are judged at, and which waves keep to
-    /// @param depth the deepest nesting of moves
-    /// @param joined the steps that lead to the state at hand
+    /// @param options price of values, and limits of waves
+    /// @param depth maximum nesting of moves
+    /// @param joined the steps that lead to the current state
     ExchangeSearch(Workspace& work, const Policies& policies, const Options& options, int depth,
                    std::span<const Step> joined, Budget& budget, Statistics& stats)
         : work_(work), cluster_(work.cluster), policies_(policies), options_(options), depth_(depth),
@@ -43,9 +56,9 @@ class ExchangeSearch {
           wide_chains_(work, any_victims_, depth, budget, stats), history_(joined.begin(), joined.end()) {}
 
     /// @param vacated by NodeId, as the joined chains leave it
-    /// @param steps_per_node requests for a place and destinations looked at, for each node that may be vacated; of those
-    ///     beyond a thousand, for one in five
-    /// @return chains that lead from the state at hand to a better one; empty where none was found
+    /// @param steps_per_node requests for a place plus destinations considered, for each node that may be
+    ///     vacated (beyond a thousand, for each fifth node)
+    /// @return chains that lead from the current state to a better one; empty if none was found
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated,
                              std::int64_t steps_per_node, Rng start) {
         auto& rng = rng_ = start;
@@ -69,17 +82,17 @@ class ExchangeSearch {
         in_waves_ = work_.snapshot.node_count() <= exchanged_together;
         if (in_waves_) std::tie(worth_, dropped_) = worth_in_waves();
         const auto nodes = static_cast<std::int64_t>(lists_[0].size() + lists_[1].size());
-        const auto most_steps =
-            steps_per_node * (std::min(nodes, all_count) + std::max<std::int64_t>(0, nodes - all_count) / 5);
+        const auto most_steps = steps_per_node * (std::min(nodes, counted_fully) +
+                                                  std::max<std::int64_t>(0, nodes - counted_fully) / 5);
         const auto first_step = steps();
         while (steps() - first_step < most_steps && !budget_.exhausted()) {
             ++stats_.exchanges_tried;
-            ++stats_.destinations_scanned;  // so that there is an end where nothing can be tried
+            ++stats_.destinations_scanned;  // so that the loop ends if nothing can be tried
             if (attempt(rng)) {
                 ++stats_.exchanges_made;
                 std::move(made_.begin(), made_.end(), std::back_inserter(found));
             } else {
-                take_back();
+                undo_attempt();
             }
             made_.clear();
         }
@@ -87,7 +100,7 @@ class ExchangeSearch {
     }
 
   private:
-    static constexpr std::int64_t all_count = 1000;
+    static constexpr std::int64_t counted_fully = 1000;
     using Worth = std::array<std::int64_t, 3>;
 
     static auto with_any_victims(const Policies& policies, Rng& rng) {
@@ -135,7 +148,8 @@ class ExchangeSearch {
         if (work_.on_trial != none<NodeId>) end_trial();
         return is_no_loss();
     }
-    // Now and then an empty node is offered as if opening it cost nothing: it may be worth it for several nodes together.
+    // Sometimes offers an empty node as if opening it cost nothing: it may be worth it for several nodes
+    // together.
     void put_on_trial(Rng& rng) {
         if (rng.below(4) != 0) return;
         const auto node = pick(empty_.all, rng);
@@ -151,7 +165,7 @@ class ExchangeSearch {
         gained_.opening += cost;
         made_.back().chains.opening += cost;
     }
-    // Some of the places that tasks have left are not offered in this attempt, so that others are found.
+    // Closes some of the places that tasks have left for this attempt, so that others are found.
     void avoid_places(Rng& rng) {
         for (const auto node : left_)
             if (work_.index.is_open(node) && rng.below(2) == 0) {
@@ -165,7 +179,7 @@ class ExchangeSearch {
         for (const auto& step : chains.moves().steps()) left_.push_back(step.from);
         keep(chains.moves().close());
     }
-    // Small clusters are judged by what is left once the moves are ordered, which may drop chains.
+    // Small clusters are judged after the moves are ordered, which may drop chains.
     bool is_no_loss() {
         const auto change = value_milli(gained_.gain, gained_.cost, options_.price) - gained_.opening;
         const bool loss = change < 0 || (change == 0 && gained_.cost > 0);
@@ -175,7 +189,7 @@ class ExchangeSearch {
             for (const auto& step : part.steps) {
                 if (cluster_.occupants(step.from) == 0 && !is_vacated(step.from) &&
                     !work_.scope.opens(step.from))
-                    return false;  // must be refilled
+                    return false;  // this node must stay in use
                 changed = changed || first_place(step.task) != cluster_.node_of(step.task);
             }
         if (!changed || !in_waves_) return changed && !loss;
@@ -188,10 +202,11 @@ class ExchangeSearch {
         }
         worth_ = worth;
         dropped_ = dropped;
-        if (history_.size() > 8 * work_.snapshot.task_slots() + 64) forget_stopovers();
+        if (history_.size() > 8 * work_.snapshot.task_slots() + 64) keep_last_steps();
         return true;
     }
-    // Value and cost, the less the better, of the plan that the steps so far come to; and how many chains it drops.
+    // Orders the steps so far into waves. Returns the plan's value, its negative cost and its negative number
+    // of moves, and the number of dropped chains.
     [[nodiscard]] std::pair<Worth, std::int64_t> worth_in_waves() {
         closed_.assign(cluster_.node_slots(), 0);
         for (const auto node : cluster_.nodes())
@@ -211,21 +226,22 @@ class ExchangeSearch {
         return {{value, -cost, -static_cast<std::int64_t>(order.moves.size())}, order.dropped_chains};
     }
     // Only the last step of a task counts.
-    void forget_stopovers() {
+    void keep_last_steps() {
         std::vector<std::uint8_t> seen(work_.snapshot.task_slots());
         std::vector<Step> last;
         for (auto step = history_.rbegin(); step != history_.rend(); ++step)
             if (!std::exchange(seen[index(step->task)], std::uint8_t{1})) last.push_back(*step);
         history_.assign(last.rbegin(), last.rend());
     }
-    // Where the task was before the attempt.
+    // The task's node before the attempt.
     [[nodiscard]] NodeId first_place(TaskId task) const {
         for (const auto& part : made_)
             for (const auto& step : part.steps)
                 if (step.task == task) return step.from;
         return none<NodeId>;
     }
-    // Brings the tasks of a few vacated nodes back, of which each but the first shares a destination with one before it.
+    // Returns the tasks of a few vacated nodes. Each node but the first shares a destination with one before
+    // it.
     void ruin(Rng& rng) {
         const auto& nodes = lists_[1];
         if (nodes.empty()) return;
@@ -241,18 +257,15 @@ class ExchangeSearch {
     bool reopen(NodeId node) {
         auto& moves = chains_.moves();
         work_.index.open(cluster_, node);
-        bool all = true;
         for (const auto task : work_.snapshot.tasks_on(node)) {
             if (work_.snapshot.inventory().tasks.daemon[index(task)]) continue;
             const auto from = cluster_.node_of(task);
-            all = all && moves.send_home(task, true);
-            if (!all) break;
+            if (!moves.send_home(task, true)) {
+                moves.drop();
+                work_.index.close(node);
+                return false;
+            }
             left_.push_back(from);
-        }
-        if (!all) {
-            moves.drop();
-            work_.index.close(node);
-            return false;
         }
         auto back = moves.close();
         back.chains.gain = -weight(node);
@@ -261,7 +274,7 @@ class ExchangeSearch {
         recreate_.push_back(node);
         return true;
     }
-    // A vacated node of which a task went where one of a node that was just opened again was.
+    // Returns a vacated node that had a task in a place which tasks of a reopened node have left.
     [[nodiscard]] NodeId related(Rng& rng) {
         if (left_.empty()) return none<NodeId>;
         const auto at = pick(left_, rng);
@@ -272,7 +285,7 @@ class ExchangeSearch {
                 if (rng.below(++seen) == 0) found = home;
         return found;
     }
-    // Moves one task that has left its node in any case on to some other place.
+    // Moves one task of a vacated node to another place.
     void shift(Rng& rng) {
         if (lists_[1].empty()) return;
         auto& moves = chains_.moves();
@@ -293,7 +306,7 @@ class ExchangeSearch {
             return;
         }
     }
-    // Tasks of nodes that others have just left return there where they can: they had made room for those.
+    // Returns tasks to nodes that others have just left, if possible: they had moved for those.
     void go_home() {
         auto& moves = chains_.moves();
         for (std::size_t i = 0; i < left_.size(); ++i) {
@@ -323,20 +336,15 @@ class ExchangeSearch {
         vacated_[index(node)] = now;
     }
     void keep(Vacated part) {
-        gained_.gain += part.chains.gain;
-        gained_.cost += part.chains.cost;
-        gained_.opening += part.chains.opening;
+        gained_ += part.chains;
         for (const auto node : part.reopened) set_vacated(node, false);
         if (part.chains.node != none<NodeId>) set_vacated(part.chains.node, true);
         made_.push_back(std::move(part));
     }
-    void take_back() {
+    void undo_attempt() {
         for (; !made_.empty(); made_.pop_back()) {
             const auto& part = made_.back();
-            for (auto step = part.steps.rbegin(); step != part.steps.rend(); ++step) {
-                cluster_.undo();
-                work_.moved(step->task, step->to, step->from);
-            }
+            work_.undo(part.steps);
             if (part.chains.node != none<NodeId>) {
                 work_.index.open(cluster_, part.chains.node);
                 set_vacated(part.chains.node, false);
@@ -366,20 +374,20 @@ class ExchangeSearch {
     ChainSearch<decltype(any_victims_)> wide_chains_;
     std::vector<Step> history_;
     bool in_waves_ = false;
-    Worth worth_{};             // of the state at hand, in waves
-    std::int64_t dropped_ = 0;  // chains, of that
+    Worth worth_{};             // of the current state, in waves
+    std::int64_t dropped_ = 0;  // chains, in waves
     std::int64_t waves_steps_ = 0;
     std::vector<std::uint8_t> closed_;
-    std::array<std::vector<NodeId>, 2> lists_;  // not vacated, and worth trying; vacated
-    std::vector<std::size_t> at_;               // by node: its place in its list
+    std::array<std::vector<NodeId>, 2> lists_;  // nodes worth trying that are not vacated; vacated nodes
+    std::vector<std::size_t> at_;               // by node: position in its list
     std::vector<std::uint8_t> vacated_;         // by node
     EmptyNodes empty_;                          // that may be opened
-    // Of the attempt at hand:
+    // Of the current attempt:
     std::vector<Vacated> made_;
     ChainSet gained_;
-    std::vector<NodeId> recreate_;  // to be tried
-    std::vector<NodeId> left_;      // that tasks have left
-    std::vector<NodeId> avoided_;   // that are not offered
+    std::vector<NodeId> recreate_;  // nodes to try
+    std::vector<NodeId> left_;      // nodes that tasks have left
+    std::vector<NodeId> avoided_;   // nodes that are not offered
 };
 
 }  // namespace gpusched::consolidation::detail

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins the moves of the groups and makes the plan.
 #include <gpusched/config.hpp>
-#include <gpusched/consolidation/detail/joiner.hpp>
+#include <gpusched/consolidation/rounds.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <span>
-#include <utility>
 
 namespace gpusched::consolidation::detail {
 
@@ -15,15 +12,15 @@ GPUSCHED_EXPORT Joiner::Joiner(const Cluster& cluster, const Options& options, c
     cluster_.commit();
 }
 
-bool Joiner::try_take(const Vacated& vacated) {
+bool Joiner::try_join(const Vacated& vacated) {
     const auto mark = cluster_.checkpoint();
     const auto& inv = cluster_.inventory();
     for (auto step = vacated.steps.begin(); step != vacated.steps.end(); ++step) {
-        // Groups of nodes share nothing but group constraints that reach beyond one node, and the caller's rule.
-        if ((!(inv.anti_affinity_memberships(step->task).empty() &&
-               inv.selection_memberships(step->task).empty()) &&
-             find_group_obstacle(cluster_, step->task, step->to) != Obstacle::none) ||
-            (rule_ && !rule_.allows(cluster_, step->task, step->to))) {
+        // Groups of nodes share only group constraints that reach beyond one node, and the caller's rule.
+        const bool conflicts = (!inv.anti_affinity_memberships(step->task).empty() ||
+                                !inv.selection_memberships(step->task).empty()) &&
+                               find_group_obstacle(cluster_, step->task, step->to) != Obstacle::none;
+        if (conflicts || (rule_ && !rule_.allows(cluster_, step->task, step->to))) {
             cluster_.rollback(mark);
             while (step != vacated.steps.begin()) {
                 --step;
@@ -54,7 +51,7 @@ GPUSCHED_EXPORT bool Joiner::join(const std::vector<std::vector<Vacated>>& found
     RoundStatistics round;
     for (const auto& c : counters) stats_ += c;
     const auto take = [&](const Vacated& vacated) {
-        if (!try_take(vacated)) return false;
+        if (!try_join(vacated)) return false;
         round.moves += vacated.chains.moves;
         for (const auto node : vacated.reopened) {
             --round.vacated_nodes;
@@ -102,7 +99,7 @@ GPUSCHED_EXPORT bool Joiner::join(const std::vector<std::vector<Vacated>>& found
     return round.vacated_nodes > 0 && !out_of_budget_;
 }
 
-Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chains) const {
+Result Joiner::plan_on(Cluster cluster, const Budget& budget, std::size_t chains) const {
     Result result;
     result.stop_reason = stop_reason(budget);
 
@@ -119,13 +116,13 @@ Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chain
     plan.moves = std::move(order.moves);
     plan.vacated_nodes = vacated_nodes(snapshot_, order.after);
     plan.opened_nodes = opened_nodes(snapshot_, plan.moves);
-    // A node that a dropped chain was to vacate is not.
+    // The node of a dropped chain is not vacated.
     for (auto& move : plan.moves)
         if (move.chain != Move::no_chain &&
             std::binary_search(plan.vacated_nodes.begin(), plan.vacated_nodes.end(),
                                chains_[move.chain].node))
             move.serves = chains_[move.chain].node;
-    // What is left of dropped chains is not worth a move by itself.
+    // The rest of dropped chains alone is not worth a move.
     if (plan.vacated_nodes.empty() && !plan.moves.empty()) {
         plan.moves.clear();
         plan.opened_nodes.clear();
@@ -142,12 +139,38 @@ Result Joiner::in_waves(Cluster cluster, const Budget& budget, std::size_t chain
 }
 
 GPUSCHED_EXPORT Result Joiner::plan(const Budget& budget, std::size_t chains) const {
-    return in_waves(snapshot_, budget, chains);
+    return plan_on(snapshot_, budget, chains);
 }
 
 GPUSCHED_EXPORT Result Joiner::finish(const Budget& budget) {
     cluster_.rollback(0);
-    return in_waves(std::move(cluster_), budget, chains_.size());
+    return plan_on(std::move(cluster_), budget, chains_.size());
+}
+
+GPUSCHED_EXPORT std::unique_ptr<Workspace> WorkspacePool::acquire(std::span<const Step> applied) {
+    std::unique_ptr<Workspace> work;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            work = std::move(idle_.back());
+            idle_.pop_back();
+        }
+    }
+    if (!work) work = std::make_unique<Workspace>(snapshot_, scope_, rule_);
+    for (; work->applied < applied.size(); ++work->applied) {
+        const auto& step = applied[work->applied];
+        work->cluster.assign(step.task, step.to, step.gpus);
+        work->rule.move(work->cluster, step.task, step.from, step.to);
+    }
+    work->cluster.commit();
+    return work;
+}
+
+GPUSCHED_EXPORT void WorkspacePool::release(std::unique_ptr<Workspace> work) {
+    if (work->rule) return;  // it no longer has the state of the cluster
+    work->cluster.rollback(0);
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(work));
 }
 
 }  // namespace gpusched::consolidation::detail

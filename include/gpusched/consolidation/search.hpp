@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search: rounds and exchanges, from one start or from several, of which the best plan is kept.
+// consolidate() with policies: rounds and exchanges from one or several starts; the best plan is kept.
 #pragma once
 
-#include <gpusched/consolidation/bound.hpp>
-#include <gpusched/consolidation/destination_rankings.hpp>
-#include <gpusched/consolidation/detail/rounds.hpp>
-#include <gpusched/consolidation/detail/threads.hpp>
-#include <gpusched/consolidation/detail/value_bound.hpp>
-#include <gpusched/consolidation/ejection_rules.hpp>
-#include <gpusched/consolidation/node_orders.hpp>
-#include <gpusched/consolidation/node_weights.hpp>
-#include <gpusched/consolidation/partitioners.hpp>
+#include <gpusched/consolidation/bounds.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/policies.hpp>
-#include <gpusched/core/lp.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/rounds.hpp>
+#include <gpusched/consolidation/scope.hpp>
+#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/core/budget.hpp>
+#include <gpusched/core/context.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 namespace gpusched::consolidation {
 namespace detail {
 
-/// Fills in what the plan is worth.
+/// Fills in the plan's value.
 template <class Policies>
 void appraise(const Cluster& cluster, const Policies& policies, std::int64_t price,
               std::optional<std::int64_t> open_price, Result& result) {
@@ -45,39 +45,17 @@ void appraise(const Cluster& cluster, const Policies& policies, std::int64_t pri
                         opening_milli(stats.opened_weight, stats.open_price);
 }
 
-/// Leaves a plan that moves nothing, and what the search for it did.
-inline void forget_moves(const Cluster& cluster, Result& result) {
-    auto& stats = result.stats;
-    result.plan = {};
-    static_cast<PlanStatistics&>(stats) = plan_statistics(cluster, cluster, result.plan);
-    stats.vacated_weight = stats.opened_weight = stats.value_milli = stats.hops = 0;
-}
+/// Replaces the plan by one without moves, and keeps the counters of the search.
+void clear_plan(const Cluster& cluster, Result& result);
 
-/// Which of two plans is better: the one of higher value, then the one that moves fewer tasks, then the one of lower cost, then the one
-/// of fewer moves with hops. The price has a say in the value alone: at a price of 0 as many GPUs by fewer moves are better.
+/// Ranks plans: higher value, then fewer moved tasks, then lower cost, then fewer moves with hops. The price
+/// counts only in the value: at a price of 0 the same GPUs with fewer moves are better.
 [[nodiscard]] inline auto worth(const Result& result) {
     const auto& stats = result.stats;
     return std::tuple(stats.value_milli, -stats.moved_tasks, -stats.relocation_cost, -stats.moves);
 }
 
-/// The paper's choices of everything but what a node is worth, which nodes are vacated, and GPUs.
-template <class A, class W, class G>
-[[nodiscard]] auto papers_choices(A acceptance, W weight, G picker) {
-    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, A, W, G>{
-        .acceptance = std::move(acceptance),
-        .node_weight = std::move(weight),
-        .gpu_picker = std::move(picker),
-        .switches = {.shortest_chains_first = false}};
-}
-
-/// The search of `fast`: one round of moves that are nested at most twice.
-template <class... Kinds>
-[[nodiscard]] auto one_shallow_round(Policies<Kinds...> policies) {
-    policies.switches = {.deepest = 2, .most_rounds = 1};
-    return policies;
-}
-
-/// Is that policy, or the one behind one of the types of any.hpp, of that type?
+/// Returns whether a policy has type `Own`, or holds a policy of that type (named.hpp).
 template <class Own, class P>
 [[nodiscard]] bool is_a(const P& policy) {
     if constexpr (requires { policy.type(); })
@@ -85,28 +63,33 @@ template <class Own, class P>
     else
         return std::same_as<Own, P>;
 }
-
-/// Can a policy of that type be one of type `Own`, as far as the type says?
+/// False if the type alone rules that out.
 template <class P, class Own>
 concept CanBe = std::same_as<P, Own> || requires(const P& policy) { policy.type(); };
 
-/// May the paper's choices stand in for these? A caller's own groups, destinations and victims may be meant as limits.
-template <class... Kinds>
-[[nodiscard]] bool may_be_the_papers(const Policies<Kinds...>& policies) {
-    return is_a<ByGpuModel>(policies.partitioner) && is_a<TightestFit>(policies.destination_ranking) &&
-           is_a<CheapestVictims>(policies.ejection_rule);
+/// The paper's policies, with these choices of acceptance, weight and GPUs.
+template <class A, class W, class G>
+[[nodiscard]] auto paper_policies(A acceptance, W weight, G picker) {
+    return Policies<RandomGroups, FewestPods, GroupOrder, FirstVictims, A, W, G>{
+        .acceptance = std::move(acceptance),
+        .node_weight = std::move(weight),
+        .gpu_picker = std::move(picker),
+        .switches = {.shortest_chains_first = false}};
 }
 
-/// One search, or with `Switches::several_starts` several. The exchanges go on from the best plan, and the best of all plans is
-/// returned: no start has one of higher value, nor one of the same value with fewer moved tasks.
+/// The switches of `fast`: one round of moves that are nested at most twice.
+inline constexpr Switches one_shallow_round{.deepest = 2, .most_rounds = 1};
+
+/// One search, or several with `Switches::several_starts`. The exchanges continue from the best plan, and the
+/// best of all plans is returned.
 template <class... Kinds>
 Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
               const Options& options, ExecutorRef executor, Budget& budget,
               std::optional<std::uint64_t> noise = {}) {
     const auto appraised = [&](Result result) {
         appraise(cluster, policies, options.price, options.open_price, result);
-        // Where chains were dropped, nodes may have been opened for less than they cost.
-        if (options.open_price && result.stats.value_milli < 0) forget_moves(cluster, result);
+        // If chains were dropped, the opened nodes may cost more than the plan gains.
+        if (options.open_price && result.stats.value_milli < 0) clear_plan(cluster, result);
         return result;
     };
     auto rounds =
@@ -116,9 +99,9 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
         return appraised(rounds->joined().finish(budget));
 
     auto best = appraised(rounds->joined().plan(budget, rounds->joined().chains()));
-    SearchCounters others;  // of the searches that `rounds` is not
-    bool tried = true;      // whether `policies` have tried to go on from the best plan
-    const auto start = [&](const auto& with, bool by_price, bool tries) {
+    SearchCounters others;  // of the searches other than `rounds`
+    bool continued = true;  // whether `policies` have tried to continue from the best plan
+    const auto start = [&](const auto& with, bool by_price, bool continues) {
         if (budget.exhausted()) return;
         auto other = std::make_unique<Rounds>(cluster, scope, options, executor, budget, noise);
         other->run(with, by_price);
@@ -128,21 +111,25 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
         if (!better) return;
         best = std::move(plan);
         rounds = std::move(other);
-        tried = tries;
+        continued = continues;
     };
     if (policies.switches.several_starts) {
         start(policies, true, true);
-        start(one_shallow_round(policies), false, false);
-        // Where the types rule it out, that search is not compiled.
+        auto shallow = policies;
+        shallow.switches = one_shallow_round;
+        start(shallow, false, false);
+        // A caller's own groups, destinations and victims may be meant as limits. Then the paper's do not
+        // replace them.
         if constexpr (CanBe<decltype(policies.partitioner), ByGpuModel> &&
                       CanBe<decltype(policies.destination_ranking), TightestFit> &&
                       CanBe<decltype(policies.ejection_rule), CheapestVictims>)
-            if (may_be_the_papers(policies))
-                start(papers_choices(policies.acceptance, policies.node_weight, policies.gpu_picker), false,
+            if (is_a<ByGpuModel>(policies.partitioner) && is_a<TightestFit>(policies.destination_ranking) &&
+                is_a<CheapestVictims>(policies.ejection_rule))
+                start(paper_policies(policies.acceptance, policies.node_weight, policies.gpu_picker), false,
                       false);
     }
     if (!budget.exhausted()) {
-        if (!tried) rounds->run(policies);
+        if (!continued) rounds->run(policies);
         rounds->exchange(policies);
         auto last = appraised(rounds->joined().finish(budget));
         const SearchCounters own = last.stats;
@@ -154,7 +141,8 @@ Result search(const Cluster& cluster, const Scope& scope, const Policies<Kinds..
     return best;
 }
 
-/// The better of a search that may open nodes and one that may not: what the former opens early may be in its way later.
+/// The better of a search that may open nodes and one that may not: nodes opened early may be in the way
+/// later.
 template <class... Kinds>
 Result search_opening(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
                       const Options& options, ExecutorRef executor, Budget& budget) {
@@ -163,20 +151,26 @@ Result search_opening(const Cluster& cluster, const Scope& scope, const Policies
     auto best = search(cluster, make_scope(cluster, without), policies, without, executor, budget);
     best.stats.open_price = *options.open_price;
     auto opening = search(cluster, scope, policies, options, executor, budget);
-    SearchCounters counters = best.stats;
-    counters += opening.stats;
-    // Where the nodes to vacate are given, more of them are better for no loss of value.
-    const auto asked_for = [&](const Result& result) {
+    // With `clear`, more vacated nodes are better at the same value.
+    const auto rank = [&](const Result& result) {
         return std::tuple(result.stats.value_milli, options.clear ? result.stats.vacated_weight : 0,
                           worth(result));
     };
-    if (asked_for(opening) > asked_for(best)) std::swap(opening, best);
+    const bool better = rank(opening) > rank(best);
+    keep_better(best, std::move(opening), better);
     if (budget.exhausted()) best.stop_reason = budget.reason();
-    static_cast<SearchCounters&>(best.stats) = counters;
     return best;
 }
 
-/// The objective whose weights these are; none = they are others.
+/// The search without an earlier plan, with or without opening nodes.
+template <class... Kinds>
+Result search_from_scratch(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
+                           const Options& options, ExecutorRef executor, Budget& budget) {
+    return options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
+                              : search(cluster, scope, policies, options, executor, budget);
+}
+
+/// Returns the objective with these weights; none for other weights.
 template <class W>
 [[nodiscard]] std::optional<Objective> objective_of(const W& weight) {
     if (is_a<GpuWeight>(weight)) return Objective::gpus;
@@ -184,10 +178,10 @@ template <class W>
     return std::nullopt;
 }
 
-/// @throws InvalidInput for a node with a weight that sums could not hold
+/// @throws InvalidInput for a weight of a node that is negative or too high for sums
 template <class W>
 void check_weights(const Cluster& cluster, const W& weight) {
-    if (objective_of(weight)) return;  // ours
+    if (objective_of(weight)) return;
     const auto most = most_node_weight(cluster);
     for (const auto node : cluster.nodes())
         if (const auto found = static_cast<std::int64_t>(weight(cluster, node)); found < 0 || found > most)
@@ -195,15 +189,8 @@ void check_weights(const Cluster& cluster, const W& weight) {
                                          "node " + gpusched::quoted(cluster.name(node))));
 }
 
-/// The search without a last plan.
-template <class... Kinds>
-Result search_anew(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
-                   const Options& options, ExecutorRef executor, Budget& budget) {
-    return options.open_price ? search_opening(cluster, scope, policies, options, executor, budget)
-                              : search(cluster, scope, policies, options, executor, budget);
-}
-
-/// The one place where options meet policies: the limits of the options become those of the acceptance.
+/// Returns the policies with the limits of the options in their acceptance. Nothing else in options changes
+/// policies.
 template <class... Kinds>
 [[nodiscard]] auto with_limits(const Policies<Kinds...>& policies, const Options& options) {
     if constexpr (TakesLimits<decltype(policies.acceptance)>)
@@ -212,44 +199,23 @@ template <class... Kinds>
         return policies;
 }
 
-/// What `replan` searches: what is left of the last plan and one round from there, or one round from nothing, whichever is better.
-template <class... Kinds>
-Result search_again(const Cluster& cluster, const Scope& scope, const Policies<Kinds...>& policies,
-                    const LastPlan& last, const Options& options, ExecutorRef executor, Budget& budget) {
-    Rounds rounds(cluster, scope, options, executor, budget);
-    rounds.repeat(policies, last);
-    rounds.run(policies);
-    auto best = rounds.joined().finish(budget);
-    appraise(cluster, policies, options.price, options.open_price, best);
-    if (!budget.exhausted()) {
-        auto anew = search_anew(cluster, scope, policies, options, executor, budget);
-        SearchCounters counters = best.stats;
-        counters += anew.stats;
-        if (worth(anew) > worth(best)) best = std::move(anew);
-        static_cast<SearchCounters&>(best.stats) = counters;
-    }
-    if (best.stats.value_milli < 0) forget_moves(cluster, best);
-    best.stop_reason = rounds.joined().stop_reason(budget);
-    return best;
-}
-
-/// The best plan of `first(scope, policies, executor, budget)` and of what polishing finds, with its bound.
+/// Returns the best plan of `search_first(scope, policies, executor, budget)` and of polishing, with its
+/// bound.
 template <class... Kinds, class First>
-Result consolidate_by(const Cluster& cluster, const Policies<Kinds...>& without_limits,
-                      const Options& options, const Context& context, First first) {
+Result consolidate_with(const Cluster& cluster, const Policies<Kinds...>& without_limits,
+                        const Options& options, const Context& context, First search_first) {
     require_lp(options.bound_method, context);
     check_weights(cluster, without_limits.node_weight);
-    auto policies = with_limits(without_limits, options);
-    if (options.clear) policies.switches.fill_gaps = false;  // no node that was asked for gains by it
+    const auto policies = with_limits(without_limits, options);
     Budget budget(context, options.time_limit);
     const Threads threads(options, context);
     const auto executor = threads.executor();
 
     const auto scope = make_scope(cluster, options);
-    auto best = first(scope, policies, executor, budget);
+    auto best = search_first(scope, policies, executor, budget);
     if (options.polish_time) {
         const auto first_reason = best.stop_reason;
-        // A search asks one budget only: that of polishing ends no later than all the time there is.
+        // A search checks one budget only, so that of polishing ends no later than the time limit.
         auto time_s = *options.polish_time;
         if (options.time_limit) time_s = std::clamp(*options.time_limit - budget.elapsed_s(), 0.0, time_s);
         Budget polish(context, time_s);
@@ -276,23 +242,34 @@ Result consolidate_by(const Cluster& cluster, const Policies<Kinds...>& without_
     return best;
 }
 
-/// With options that were validated. For the policies of the presets and for AnyPolicies it is compiled in the library.
+/// Consolidates with options that were validated. Compiled in the library for AnyPolicies (named.hpp).
 template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
-                   const Context& context) {
-    return consolidate_by(cluster, policies, options, context,
-                          [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
-                              return search_anew(cluster, scope, limited, options, executor, budget);
-                          });
+Result consolidate_validated(const Cluster& cluster, const Policies<Kinds...>& policies,
+                             const Options& options, const Context& context) {
+    return consolidate_with(
+        cluster, policies, options, context,
+        [&](const Scope& scope, const auto& limited, ExecutorRef executor, Budget& budget) {
+            return search_from_scratch(cluster, scope, limited, options, executor, budget);
+        });
 }
 
 }  // namespace detail
 
+/// Consolidates with the caller's own policies. `max_others` and `price` set the limits of an acceptance that
+/// takes limits. Other options never change policies; those without effect are rejected (see `validate`).
+///
+/// As in the paper, every round cuts the cluster into groups, solves them independently on the threads of the
+/// context or of `options.threads`, and joins the results in the order of the groups. Moves of different
+/// groups can conflict only through constraints that reach beyond one group. The chains of the later group
+/// are then dropped for the round.
+///
+/// @return, throws, determinism: as `consolidate(cluster, options, context)`; a policy must be a pure
+///     function
 template <class... Kinds>
-Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies, const Options& options,
-                   const Context& context) {
+[[nodiscard]] Result consolidate(const Cluster& cluster, const Policies<Kinds...>& policies,
+                                 const Options& options = {}, const Context& context = {}) {
     validate(options, cluster, policies);
-    return detail::consolidate(cluster, policies, options, context);
+    return detail::consolidate_validated(cluster, policies, options, context);
 }
 
 }  // namespace gpusched::consolidation

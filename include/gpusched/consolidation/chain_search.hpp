@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChainSearch: vacates nodes of one group by ejection chains, on a private copy of the cluster.
+// ChainSearch: vacates the nodes of one group by ejection chains, on a private copy of the cluster.
 #pragma once
 
 #include <gpusched/consolidation/concepts.hpp>
-#include <gpusched/consolidation/detail/empty_nodes.hpp>
-#include <gpusched/consolidation/detail/order_noise.hpp>
-#include <gpusched/consolidation/detail/tidy.hpp>
-#include <gpusched/consolidation/detail/workspace.hpp>
 #include <gpusched/consolidation/result.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/workspace.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
+#include <gpusched/core/ids.hpp>
+#include <gpusched/core/rng.hpp>
 
 #include <boost/container/static_vector.hpp>
 
@@ -19,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -27,23 +26,67 @@
 
 namespace gpusched::consolidation::detail {
 
-/// The recursive search of one group. Nothing is ever lifted off its old node before its new place is found, so that
-/// the steps, one by one, are a valid order of make-before-break moves.
+/// A node with its key; nodes are tried in ascending order.
+using NodeKey = std::pair<std::int64_t, NodeId>;
+
+/// Reorders sorted nodes by keys that grow by a random factor of at most 1.5; ties are random. Keys are
+/// measured from 0, or from the lowest key if it is negative; keys beyond 2^58 count as equal.
+void add_noise(std::vector<NodeKey>& sorted, std::uint64_t seed);
+
+/// The properties that decide which tasks an empty node may take and what opening it costs, except its
+/// position in the network, its name and its neighbours. The weight comes first, so that kinds of low weight
+/// are tried first.
+using EmptyKind = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t, GpuMask, GpuMask,
+                             std::int64_t, std::int64_t, std::int64_t, std::vector<std::int64_t>>;
+
+[[nodiscard]] EmptyKind empty_kind(const Cluster& cluster, NodeId node, std::int64_t weight);
+
+/// Returns whether the kind of an empty node alone decides that the task may go there: the task has no group
+/// constraint and no list of nodes.
+[[nodiscard]] bool any_of_kind_will_do(const Cluster& cluster, TaskId task);
+
+/// The nodes of a group that may be opened.
+struct EmptyNodes {
+    std::vector<std::vector<NodeId>> kinds{};  ///< by ascending weight; nodes of one kind ascending
+    std::vector<NodeId> all{};                 ///< kind by kind
+
+    EmptyNodes() = default;
+    /// @param weight the policy's weight of a node
+    template <class Weight>
+    EmptyNodes(const Workspace& work, std::span<const NodeId> group, const Weight& weight) {
+        std::map<EmptyKind, std::vector<NodeId>> found;
+        for (const auto node : group)
+            if (work.scope.opens(node))
+                found[empty_kind(work.snapshot, node, static_cast<std::int64_t>(weight(work.snapshot, node)))]
+                    .push_back(node);
+        for (auto& [kind, nodes] : found) {
+            std::sort(nodes.begin(), nodes.end());
+            all.insert(all.end(), nodes.begin(), nodes.end());
+            kinds.push_back(std::move(nodes));
+        }
+    }
+    [[nodiscard]] bool empty() const noexcept { return all.empty(); }
+};
+
+/// The recursive search of one group. A task leaves its old node only after its new place is found, so that
+/// the steps in their order are valid make-before-break moves.
 template <class Policies>
 class ChainSearch {
-    // What joining, ordering and counting one move takes afterwards: 2.8 us in bench_consolidation_quality --deadlines.
+    // Time of joining, ordering and counting one move afterwards, measured as 2.8 us.
     static constexpr double ordering_s_per_move = 3e-6;
-    // Destinations are compared in batches, so that a success need not look at all of them; nor are all listed before the first have
-    // failed, or the time would grow with the square of the group.
-    static constexpr std::size_t batch = 16, first_look = 64;
+    // Destinations are compared in batches, so that a success does not have to consider all of them. At first
+    // only a few are listed, else the time would grow with the square of the group.
+    static constexpr std::size_t batch = 16, first_destinations = 64;
 
   public:
+    /// @param noise a seed of noise in the node order; absent = none
+    /// @param by_price nodes whose moves cost the least for their weight come first
     ChainSearch(Workspace& work, const Policies& policies, int depth, Budget& budget, Statistics& stats,
                 std::optional<std::uint64_t> noise = {}, bool by_price = false)
         : work_(work), cluster_(work.cluster), policies_(policies), depth_(depth), budget_(budget),
           stats_(stats), noise_(noise), by_price_(by_price), moves_(work, policies, stats) {}
 
-    /// Tries every node of `group` once; leaves the workspace's cluster with all successful moves made.
+    /// Tries every node of `group` once. Leaves all successful moves made on the workspace's cluster.
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
         work_.forget_failures();
@@ -59,22 +102,16 @@ class ChainSearch {
         if (by_price_) put_cheapest_first(order);
         if (noise_) add_noise(order, *noise_);
         std::vector<Vacated> found;
-        if (policies_.switches.gather_fractions) gather_fractions(work_, moves_, budget_, found);
         for (const auto& [key, node] : order) {
             if (budget_.exhausted()) break;
             if (!vacate(node, depth_)) continue;
             found.push_back(moves_.close());
             budget_.reserve(ordering_s_per_move * static_cast<double>(found.back().steps.size()));
         }
-        // Tidying rides along with moves that vacate a node; by itself it is not worth disturbing anyone.
-        if (std::all_of(found.begin(), found.end(),
-                        [](const Vacated& v) { return v.chains.node == none<NodeId>; }))
-            return {};
-        if (policies_.switches.fill_gaps) fill_gaps(work_, moves_, budget_, found);
         return found;
     }
 
-    /// Moves everything off a node if that is worth it; else changes nothing. The account stays open.
+    /// Moves all tasks off a node if that is worth it; else changes nothing. The moves stay open.
     bool vacate(NodeId node, int depth) {
         const auto& t = cluster_.inventory().tasks;
         boost::container::small_vector<TaskId, 32> tasks;
@@ -85,16 +122,12 @@ class ChainSearch {
         work_.index.open(cluster_, node);
         return false;
     }
-    /// The same for some of a node's tasks, which it puts in another order.
-    /// @param meanwhile what `on_stack` says of the node: `Workspace::passed`, or `may_return` where others may come to it
+    /// The same for some of a node's tasks, which it reorders.
+    /// @param meanwhile value of `on_stack` for the node: `Workspace::passed`, or `may_return` if others may
+    ///     come to it
     bool move_off(NodeId node, std::span<TaskId> tasks, int depth, std::uint8_t meanwhile) {
         ++stats_.nodes_tried;
-        const auto& t = cluster_.inventory().tasks;
-        std::sort(tasks.begin(), tasks.end(),
-                  [&](TaskId a, TaskId b) {  // hardest first: most attempts fail early
-                      return std::tuple(-cluster_.gpu_milli(a), -t.cpu_milli[index(a)], a) <
-                             std::tuple(-cluster_.gpu_milli(b), -t.cpu_milli[index(b)], b);
-                  });
+        put_hardest_first(cluster_, tasks);
         depth_ = depth;
         work_.on_stack[index(node)] = meanwhile;
         moves_.open(node, tasks);
@@ -105,16 +138,16 @@ class ChainSearch {
         if (!all) moves_.drop();
         return all;
     }
-    /// From now on, tasks of a node that is to be vacated may go to these empty nodes where they find no other place, as far as the
-    /// node is worth it. They must outlive the search.
+    /// From now on, tasks of a node that is being vacated may go to these empty nodes if they find no other
+    /// place and the node is worth it. `empty` must outlive the search.
     void offer(const EmptyNodes& empty) { empty_ = &empty; }
-    /// The moves of the node that was vacated last, and whatever else is moved before the account is closed.
+    /// The moves of the last node that was vacated, until they are closed.
     [[nodiscard]] OpenMoves<Policies>& moves() noexcept { return moves_; }
 
   private:
     struct Candidate {
         std::int64_t cost;
-        std::uint32_t victims;   // how many
+        std::uint32_t victims;   // number
         std::uint32_t position;  // in the order of the destination ranking
         NodeId node;
         auto operator<=>(const Candidate&) const = default;
@@ -124,22 +157,17 @@ class ChainSearch {
         boost::container::static_vector<Candidate, batch> chosen;
         boost::container::small_vector<Victim, 32> movable;
         std::vector<Victim> victims;
-        bool grouped = false;  // whether group constraints limit where the task may go
+        bool grouped = false;  // whether group constraints limit the task's destinations
     };
-    // Nodes by what their own moves cost for what they are worth; equal ones stay in the order of the policy.
+    // Sorts nodes by the cost of their own moves per weight; equal ones stay in the order of the policy.
     void put_cheapest_first(std::vector<NodeKey>& order) const {
-        std::vector<std::tuple<std::int64_t, std::size_t, NodeId>> by_price;
-        by_price.reserve(order.size());
-        for (const auto& [key, node] : order)
-            by_price.emplace_back(
-                price_of_moves(static_cast<std::int64_t>(policies_.node_weight(cluster_, node)),
-                               cost_of_own_moves(work_, node)),
-                by_price.size(), node);
-        std::sort(by_price.begin(), by_price.end());
-        for (std::size_t i = 0; i < order.size(); ++i)
-            order[i] = {std::get<std::int64_t>(by_price[i]), std::get<NodeId>(by_price[i])};
+        for (auto& [key, node] : order)
+            key = price_of_moves(static_cast<std::int64_t>(policies_.node_weight(cluster_, node)),
+                                 cost_of_own_moves(work_, node));
+        std::stable_sort(order.begin(), order.end(),
+                         [](const NodeKey& a, const NodeKey& b) { return a.first < b.first; });
     }
-    // Whether the node would be worth so many moves more than it takes so far.
+    // Returns whether the node would be worth this number of moves in addition to those so far.
     bool is_worth(int further) {
         auto chains = moves_.chains();
         chains.moves += further;
@@ -154,7 +182,8 @@ class ChainSearch {
         return false;
     }
 
-    // The shortest nesting that works, since every level of it costs a move, but for tasks that have moved already.
+    // Prefers the shortest nesting that works, since every level costs a move, unless its task has already
+    // moved.
     bool find_place(TaskId task) {
         if (!policies_.switches.shortest_chains_first)
             return eject(task, depth_) || place_on_former_source(task, depth_) || open_for(task);
@@ -162,7 +191,7 @@ class ChainSearch {
             if (eject(task, depth) || (depth == 1 && place_on_former_source(task, depth))) return true;
         return open_for(task);
     }
-    // Moves a task to the one node that the failed searches for such requests have left out: the node that was being vacated.
+    // Tries the node that earlier, failed searches excluded because they were vacating it.
     bool place_on_former_source(TaskId task, int depth) {
         if (!policies_.switches.remember_failures) return false;
         const auto source = work_.failed.unseen(cluster_, task, depth);
@@ -171,7 +200,7 @@ class ChainSearch {
     }
     bool open_for(TaskId task) {
         if (empty_ == nullptr) return false;
-        const bool anywhere = !work_.rule && place_is_free(cluster_, task);
+        const bool first_decides = !work_.rule && any_of_kind_will_do(cluster_, task);
         for (const auto& alike : empty_->kinds)
             for (const auto node : alike) {
                 if (cluster_.occupants(node) > 0 || node == work_.on_trial) continue;
@@ -179,15 +208,15 @@ class ChainSearch {
                 chains.opening += moves_.cost_of_opening(node);
                 if (!accepts(chains)) return false;
                 if (place(task, node)) {
-                    work_.forget_failures();  // others fit beside it
+                    work_.forget_failures();  // other tasks fit next to it
                     return true;
                 }
-                if (anywhere) break;  // nor does it fit on the others of the kind
+                if (first_decides) break;
             }
         return false;
     }
 
-    // Finds a place for a task, moving others out of its way where need be; changes nothing if there is none.
+    // Places `task`, moving at most depth - 1 levels of victims. Changes nothing if it fails.
     bool eject(TaskId task, int depth) {
         ++stats_.eject_calls;
         if (policies_.switches.remember_failures && work_.failed.dominates(cluster_, task, depth)) {
@@ -198,7 +227,7 @@ class ChainSearch {
                                                 [&](NodeId node) { return place(task, node); }))
             return true;
         if (depth > 1 && eject_others(task, depth)) return true;
-        // What a rule of the caller's refuses says nothing of other tasks.
+        // A caller's rule may reject this task and accept another one, so its failures are not remembered.
         if (policies_.switches.remember_failures && !work_.rule && !budget_.exhausted())
             work_.failed.add(cluster_, task, depth, moves_.chains().node);
         return false;
@@ -209,32 +238,33 @@ class ChainSearch {
         return moves_.place(task, node);
     }
 
-    // Makes room for a task on some node by moving others off it.
+    // Places a task on some node by moving other tasks off it.
     bool eject_others(TaskId task, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
         level.grouped = !cluster_.inventory().memberships(task).empty();
         level.chosen.clear();
         level.candidates.clear();
-        bool all = gather(task, level, first_look);
+        bool all = list_candidates(task, level, first_destinations);
         for (std::size_t i = 0;; ++i) {
-            if (i == level.candidates.size() && !all) all = gather(task, level);
-            if (i == level.candidates.size()) return make_room_on_chosen(task, depth);
+            if (i == level.candidates.size() && !all) all = list_candidates(task, level);
+            if (i == level.candidates.size()) return place_on_cheapest(task, depth);
             if (i % 64 == 63 && budget_.exhausted()) return false;
             const auto node = level.candidates[i];
             if (!choose_victims(task, node, depth)) continue;
             const auto cost = cost_of(level.victims);
             if (!takes_cheapest_first(policies_.ejection_rule) || (cost == 0 && level.victims.size() == 1)) {
                 if (budget_.exhausted()) return false;
-                if (make_room(task, node, depth)) return true;
+                if (replace_victims(task, node, depth)) return true;
                 continue;
             }
             level.chosen.push_back({cost, static_cast<std::uint32_t>(level.victims.size()),
                                     static_cast<std::uint32_t>(i), node});
-            if (level.chosen.size() == batch && make_room_on_chosen(task, depth)) return true;
+            if (level.chosen.size() == batch && place_on_cheapest(task, depth)) return true;
         }
     }
-    // The destinations that may come into question beyond those known, at most so many; false where there may be more.
-    bool gather(TaskId task, Level& level, std::size_t most = std::numeric_limits<std::size_t>::max()) {
+    // Adds possible destinations up to `most` in total. Returns false if there may be more.
+    bool list_candidates(TaskId task, Level& level,
+                         std::size_t most = std::numeric_limits<std::size_t>::max()) {
         work_.start_list();
         for (const auto node : level.candidates) (void)work_.put_on_list(node);
         return !policies_.destination_ranking.visit_full(cluster_, work_.index, task, [&](NodeId node) {
@@ -242,19 +272,19 @@ class ChainSearch {
             return level.candidates.size() == most;
         });
     }
-    // Tries the destinations at hand, those that cost the fewest moves first.
-    bool make_room_on_chosen(TaskId task, int depth) {
+    // Tries the chosen destinations, the cheapest first.
+    bool place_on_cheapest(TaskId task, int depth) {
         auto& chosen = levels_[static_cast<std::size_t>(depth)].chosen;
         std::sort(chosen.begin(), chosen.end());
         for (std::size_t c = 0; c < chosen.size() && !budget_.exhausted(); ++c) {
             const auto at = chosen[c].node;
-            if (choose_victims(task, at, depth) && make_room(task, at, depth)) return true;
+            if (choose_victims(task, at, depth) && replace_victims(task, at, depth)) return true;
         }
         chosen.clear();
         return false;
     }
 
-    // Whether and which tasks would have to leave `node` for `task`.
+    // Decides whether and which tasks would have to leave `node` for `task`.
     bool choose_victims(TaskId task, NodeId node, int depth) {
         ++stats_.destinations_scanned;
         const auto& inv = cluster_.inventory();
@@ -280,7 +310,7 @@ class ChainSearch {
                refuse(&Refusals::refused_by_victims);
     }
 
-    // Tasks that have moved already move on for nothing.
+    // Tasks that have already moved move again at no cost.
     std::int64_t cost_of(const std::vector<Victim>& victims) const {
         const auto& costs = cluster_.inventory().tasks.move_cost;
         std::int64_t cost = 0;
@@ -289,14 +319,15 @@ class ChainSearch {
         return cost;
     }
 
-    // Moves the chosen victims off `node` until `task` fits.
-    bool make_room(TaskId task, NodeId node, int depth) {
+    // Moves the chosen victims off `node` until `task` fits, and places it there.
+    bool replace_victims(TaskId task, NodeId node, int depth) {
         auto& level = levels_[static_cast<std::size_t>(depth)];
         const auto mark = moves_.mark();
         work_.on_stack[index(node)] = Workspace::passed;
         bool fits = false;
         for (std::size_t v = 0; v < level.victims.size() && !fits; ++v) {
-            // A node may run empty for a moment, since `task` comes next. One that may be vacated is worth more empty.
+            // A node may run empty for a moment, since `task` follows. A node that may be vacated is worth
+            // more empty.
             const bool may_leave = cluster_.occupants(node) > 1 || !work_.scope.may_vacate[index(node)];
             const bool placed = may_leave && eject(level.victims[v].task, depth - 1);
             if (!placed && !skips_victims(policies_.ejection_rule)) break;
@@ -314,9 +345,9 @@ class ChainSearch {
     int depth_;
     Budget& budget_;
     Statistics& stats_;
-    std::optional<std::uint64_t> noise_;  // a seed
-    const EmptyNodes* empty_ = nullptr;   // that may be opened
-    bool by_price_;  // nodes whose moves cost the least for what they are worth come first
+    std::optional<std::uint64_t> noise_;
+    const EmptyNodes* empty_ = nullptr;  // that may be opened
+    bool by_price_;
     std::array<Level, most_depth + 1> levels_;
     OpenMoves<Policies> moves_;
 };

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpeningSearch: vacates nodes of a group onto nodes that were empty before the plan, where that is worth what opening them costs.
+// OpeningSearch: vacates nodes onto nodes that were empty before the plan, if that is worth the cost of
+// opening them.
 #pragma once
 
-#include <gpusched/consolidation/detail/chain_search.hpp>
-#include <gpusched/consolidation/value.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
+#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/budget.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace gpusched::consolidation::detail {
 
-/// Goes on where nothing more can be vacated onto nodes in use. First each node is tried alone: a task that finds no place elsewhere opens
-/// an empty node. Then one empty node after the other is offered like those in use, as many nodes as possible are vacated, and what
-/// comes of it is kept where it is worth what the node costs. Of each kind of empty nodes, one that fails is the last.
+/// Continues when nothing more can be vacated onto nodes in use. First each node is tried alone: a task
+/// without another place opens an empty node. Then each empty node in turn is offered like those in use, as
+/// many nodes as possible are vacated, and the result is kept if it is worth the cost of opening the node.
+/// After the first failure of a kind of empty nodes, the kind is skipped.
 template <class Policies>
 class OpeningSearch {
   public:
-    /// @param options whose price and open price values are judged at
+    /// @param options price and open price of values
     OpeningSearch(Workspace& work, const Policies& policies, const Options& options, int depth,
                   Budget& budget, Statistics& stats)
         : work_(work), cluster_(work.cluster), policies_(policies), options_(options), depth_(depth),
           budget_(budget), stats_(stats), chains_(work, policies, depth, budget, stats) {}
 
     /// @param vacated by NodeId, as the joined chains leave it
-    /// @return chains that lead on from the state at hand
+    /// @return chains that continue from the current state
     std::vector<Vacated> run(std::span<const NodeId> group, std::span<const std::uint8_t> vacated) {
         work_.index.reset(cluster_, group, work_.scope);
         work_.forget_failures();
@@ -44,15 +47,15 @@ class OpeningSearch {
         }
         std::sort(sources_.begin(), sources_.end());
         chains_.offer(empty);
-        alone(found);
-        together(empty, found);
+        try_alone(found);
+        try_together(empty, found);
         return found;
     }
 
   private:
     static constexpr std::int64_t steps_per_node = 5000;
 
-    void alone(std::vector<Vacated>& found) {
+    void try_alone(std::vector<Vacated>& found) {
         std::erase_if(sources_, [&](const NodeKey& source) {
             if (budget_.exhausted() || !chains_.vacate(source.second, depth_)) return false;
             auto& moves = chains_.moves();
@@ -66,16 +69,17 @@ class OpeningSearch {
         });
     }
 
-    void together(const EmptyNodes& empty, std::vector<Vacated>& found) {
+    void try_together(const EmptyNodes& empty, std::vector<Vacated>& found) {
         const auto last_step = steps() + steps_per_node * static_cast<std::int64_t>(sources_.size());
         for (const auto& alike : empty.kinds)
             for (const auto node : alike) {
                 if (sources_.empty() || steps() > last_step || budget_.exhausted()) return;
-                if (cluster_.occupants(node) == 0 && !try_together(node, found)) break;
+                if (cluster_.occupants(node) == 0 && !vacate_onto(node, found)) break;
             }
     }
-    // Opens the empty node and vacates other nodes into it; undoes both where the gain is less than the price of opening.
-    bool try_together(NodeId node, std::vector<Vacated>& found) {
+    // Opens the empty node and vacates other nodes onto it. Undoes both if the gain is less than the cost of
+    // opening.
+    bool vacate_onto(NodeId node, std::vector<Vacated>& found) {
         work_.on_trial = node;
         work_.index.open(cluster_, node);
         work_.forget_failures();
@@ -84,7 +88,7 @@ class OpeningSearch {
         for (const auto& [key, source] : sources_) {
             if (!chains_.vacate(source, depth_)) continue;
             made.push_back(chains_.moves().close());
-            add(sum, made.back().chains);
+            sum += made.back().chains;
         }
         work_.on_trial = none<NodeId>;
         sum.opening += chains_.moves().cost_of_opening(node);
@@ -93,28 +97,23 @@ class OpeningSearch {
             keep(std::move(made), sum, found);
             return true;
         }
-        take_back(made);
+        for (auto part = made.rbegin(); part != made.rend(); ++part) {
+            work_.undo(part->steps);
+            work_.index.open(cluster_, part->chains.node);
+        }
         work_.index.close(node);
         return false;
     }
 
-    /// Whether it gains anything. Where the nodes to vacate are given, it is enough that nothing is lost.
+    // Returns whether the chains gain anything. With `clear` it suffices that nothing is lost.
     [[nodiscard]] bool pays(const ChainSet& chains) const {
         if (chains.opened <= 0)
-            return true;  // what is worth nothing costs nothing to open, and gains nothing either
+            return true;  // a node without weight costs nothing to open, and gains nothing
         const auto value = value_milli(chains.gain, chains.cost, options_.price);
         return options_.clear ? value >= chains.opening : value > chains.opening;
     }
 
-    static void add(ChainSet& sum, const ChainSet& chains) {
-        sum.gain += chains.gain;
-        sum.tasks += chains.tasks;
-        sum.moves += chains.moves;
-        sum.cost += chains.cost;
-        sum.opening += chains.opening;
-        sum.opened += chains.opened;
-    }
-    // All steps go with the first node: they are worth what they cost only together.
+    // All steps go with the first node: only together are they worth their cost.
     void keep(std::vector<Vacated> made, const ChainSet& sum, std::vector<Vacated>& found) {
         std::set<NodeId> nodes;
         auto& first = made.front();
@@ -129,15 +128,6 @@ class OpeningSearch {
         first.chains.node = node;
         std::move(made.begin(), made.end(), std::back_inserter(found));
         std::erase_if(sources_, [&](const NodeKey& source) { return nodes.contains(source.second); });
-    }
-    void take_back(const std::vector<Vacated>& made) {
-        for (auto part = made.rbegin(); part != made.rend(); ++part) {
-            for (auto step = part->steps.rbegin(); step != part->steps.rend(); ++step) {
-                cluster_.undo();
-                work_.moved(step->task, step->to, step->from);
-            }
-            work_.index.open(cluster_, part->chains.node);
-        }
     }
 
     [[nodiscard]] std::int64_t steps() const { return stats_.eject_calls + stats_.destinations_scanned; }

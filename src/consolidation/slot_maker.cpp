@@ -1,58 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// SlotMaker: makes slots of a shape on nodes that stay in use, by moving some of their tasks away in ejection chains.
-#pragma once
+// Makes slots of a shape on nodes that stay in use, by moving some of their tasks away in ejection chains.
+#include "consolidation/goal_search.hpp"
 
-#include "consolidation/wanted.hpp"
-
-#include <gpusched/consolidation/destination_rankings.hpp>
-#include <gpusched/consolidation/detail/chain_search.hpp>
-#include <gpusched/consolidation/detail/exchange_search.hpp>
-#include <gpusched/consolidation/detail/random_victims.hpp>
-#include <gpusched/consolidation/detail/search.hpp>
-#include <gpusched/consolidation/plan_statistics.hpp>
-#include <gpusched/consolidation/policies.hpp>
-#include <gpusched/consolidation/value.hpp>
-#include <gpusched/consolidation/wave_order.hpp>
-#include <gpusched/core/budget.hpp>
+#include <gpusched/consolidation/chain_search.hpp>
+#include <gpusched/consolidation/exchange_search.hpp>
+#include <gpusched/consolidation/search.hpp>
+#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/apply.hpp>
 #include <gpusched/model/feasibility.hpp>
 
-#include <gpusched/core/detail/small_vector.hpp>
-
 #include <algorithm>
-#include <concepts>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace gpusched::consolidation::detail {
 
-/// What the moves at hand are to make.
-struct SlotsAtHand {
-    NodeId node = none<NodeId>;  ///< that tasks leave
-    std::int64_t gain = 0;       ///< slots that it has more without them
-    std::int64_t may_lose = 0;   ///< slots that one of them, or another that makes room, may take elsewhere
+/// The purpose of the current moves.
+struct CurrentSlots {
+    NodeId node = none<NodeId>;  // that tasks leave
+    std::int64_t gain = 0;       // slots that it gains without them
+    std::int64_t may_lose = 0;   // slots that each moved task may take on its destination
 };
 
-/// Tightest fit among the nodes where a task takes no slots, then those where it takes the fewest, as many as may be lost.
+/// Ranks nodes on which a task takes no slots by tightest fit, then nodes on which it takes the fewest, up to
+/// `may_lose`.
 struct KeepSlots {
-    const Wanted* wanted = nullptr;
-    const SlotsAtHand* at_hand = nullptr;
+    const GoalCount* goal = nullptr;
+    const CurrentSlots* current = nullptr;
 
     template <class Offer>
     bool visit(const Cluster& cluster, const FreeIndex& index, TaskId task, Offer&& offer) const {
         boost::container::small_vector<std::tuple<std::int64_t, std::size_t, NodeId>, 16> others;
         if (TightestFit{}.visit(cluster, index, task, [&](NodeId node) {
                 if (node == cluster.node_of(task)) return false;
-                // What is lost where the slots are made is known once all have left.
-                if (node != at_hand->node && find_obstacle(cluster, task, node) == Obstacle::none)
-                    if (const auto taken = wanted->taken_by(cluster, task, node); taken > 0) {
-                        if (taken <= at_hand->may_lose) others.emplace_back(taken, others.size(), node);
+                // On the node that gains the slots, the loss is known only after all tasks have left.
+                if (node != current->node && find_obstacle(cluster, task, node) == Obstacle::none)
+                    if (const auto taken = goal->taken_by(cluster, task, node); taken > 0) {
+                        if (taken <= current->may_lose) others.emplace_back(taken, others.size(), node);
                         return false;
                     }
                 return offer(node);
@@ -68,14 +57,14 @@ struct KeepSlots {
     }
 };
 
-/// The weight of the node at hand is what it gains.
-struct SlotsMore {
-    const SlotsAtHand* at_hand = nullptr;
-    std::int64_t operator()(const Cluster&, NodeId) const noexcept { return at_hand->gain; }
+/// Weighs the current node by its gain.
+struct SlotsGained {
+    const CurrentSlots* current = nullptr;
+    std::int64_t operator()(const Cluster&, NodeId) const noexcept { return current->gain; }
 };
 
-/// Any tasks that make room, the cheapest to move first, equal ones in random order; one where there is room without. That one may
-/// be worth more elsewhere: two tasks that change places make slots.
+/// Any tasks that suffice, the cheapest to move first; one task if none is needed. That task may be worth
+/// more elsewhere: two tasks that exchange their places can make slots.
 struct OneVictimAtLeast : RandomVictims {
     bool operator()(const Cluster& cluster, TaskId task, NodeId node, std::span<const Victim> movable,
                     std::vector<Victim>& victims) const {
@@ -85,31 +74,16 @@ struct OneVictimAtLeast : RandomVictims {
     }
 };
 
-/// The policies of a preset for moves that make slots.
-/// @param at_hand may change between searches
-template <class Preset>
-[[nodiscard]] auto for_slots(const Preset& preset, const Options& options, const Wanted& wanted,
-                             const SlotsAtHand& at_hand) {
-    return with_node_weight(
-        with_destination_ranking(with_limits(preset, options), KeepSlots{&wanted, &at_hand}),
-        SlotsMore{&at_hand});
-}
-
-/// Some of a node's tasks leave it for nodes where they take fewer slots than they make, other tasks make room for them. The nodes
-/// where that costs least come first; direct moves come before nested ones.
-template <class Preset>
 class SlotMaker {
   public:
-    /// @param policies whose ejection rule, acceptance and depth hold
     /// @param found whose plan is extended
-    SlotMaker(const Cluster& cluster, const Scope& scope, const Wanted& wanted, const Preset& policies,
+    SlotMaker(const Cluster& cluster, const Scope& scope, const GoalCount& goal, const AnyPolicies& policies,
               const Options& options, Budget& budget, Result& found)
-        : before_(cluster), scope_(any_may_run_empty(scope)), wanted_(wanted), options_(options),
-          budget_(budget), found_(found), work_(cluster, scope_, options.rule),
-          policies_(for_slots(policies, options, wanted, at_hand_)),
-          search_(work_, policies_, 1, budget, found.stats), rng_(options.seed),
-          any_victims_(with_ejection_rule(policies_, OneVictimAtLeast{{.rng = &rng_, .frugal = true}})),
-          wide_search_(work_, any_victims_, 1, budget, found.stats),
+        : before_(cluster), scope_(any_may_run_empty(scope)), goal_(goal), options_(options), budget_(budget),
+          found_(found), work_(cluster, scope_, options.rule), rng_(options.seed),
+          policies_(for_slots(policies)), wide_policies_(with_any_victims(policies_)),
+          search_(work_, policies_, 1, budget, found.stats),
+          wide_search_(work_, wide_policies_, 1, budget, found.stats),
           in_few_nodes_(cluster.node_count() <= exchanged_together), closed_(cluster.node_slots()),
           may_empty_(scope.may_vacate), moved_(cluster.task_slots()), has_(cluster.node_slots()) {
         for (const auto& move : found.plan.moves) {
@@ -123,7 +97,7 @@ class SlotMaker {
         work_.index.reset(work_.cluster, nodes_, scope_);
         for (const auto node : nodes_) {
             closed_[index(node)] = !scope.receives(node);
-            has_[index(node)] = wanted.on(work_.cluster, node);
+            has_[index(node)] = goal.on(work_.cluster, node);
         }
         for (const auto node : found.plan.vacated_nodes) {
             closed_[index(node)] = 1;
@@ -135,27 +109,30 @@ class SlotMaker {
         if (options_.max_moves) moves_left_ = *options_.max_moves - found_.stats.moves;
         if (options_.max_move_cost) cost_left_ = *options_.max_move_cost - found_.stats.move_cost;
         const auto start = work_.cluster;
-        missing_ = wanted_.count() - found_.stats.goal_after;
+        missing_ = goal_.target() - found_.stats.goal_after;
         const int deepest = std::min(options_.depth, policies_.switches.deepest);
-        const auto goes_on = [&] { return missing_ > 0 && !budget_.exhausted(); };
-        for (int depth = 1; depth <= deepest && goes_on(); ++depth) {
+        const auto continues = [&] { return missing_ > 0 && !budget_.exhausted(); };
+        for (int depth = 1; depth <= deepest && continues(); ++depth) {
             pass(search_, depth, Workspace::passed);
-            if (depth > 1 && goes_on()) pass(search_, depth, Workspace::may_return);
+            if (depth > 1 && continues()) pass(search_, depth, Workspace::may_return);
         }
         if (policies_.switches.exchange_steps > 0 && in_few_nodes_)
-            for (int tries = 0; deepest > 1 && tries < most_wide_passes && goes_on(); ++tries)
+            for (int tries = 0; deepest > 1 && tries < most_wide_passes && continues(); ++tries)
                 pass(wide_search_, deepest, Workspace::may_return);
-        if (!steps_.empty()) take_over(start);
+        if (!steps_.empty()) extend_plan(start);
         if (found_.stop_reason == StopReason::completed)
             found_.stop_reason =
-                too_dear_ && !reached(found_, wanted_) ? StopReason::move_budget : budget_.reason();
+                over_budget_ && !goal_.is_reached_by(found_) ? StopReason::move_budget : budget_.reason();
     }
 
   private:
-    static constexpr int most_failures = 100, most_sets = 256;  // in a row; for one node
+    using Search = ChainSearch<AnyPolicies>;
+    static constexpr int most_failures = 100;  // in succession
+    static constexpr int most_sets = 256;      // of one node
     static constexpr int most_wide_passes = 8;
     static constexpr std::size_t most_ways = 8;
 
+    /// Tasks of a node that leave it.
     struct Set {
         std::int64_t cost = 0;  // of tasks that have not moved yet
         std::int64_t gain = 0;  // slots
@@ -169,9 +146,18 @@ class SlotMaker {
         scope.may_vacate.assign(scope.may_vacate.size(), 0);
         return scope;
     }
+    [[nodiscard]] AnyPolicies for_slots(const AnyPolicies& policies) const {
+        auto result = with_limits(policies, options_);
+        result.destination_ranking = KeepSlots{&goal_, &current_};
+        result.node_weight = SlotsGained{&current_};
+        return result;
+    }
+    [[nodiscard]] AnyPolicies with_any_victims(AnyPolicies policies) {
+        policies.ejection_rule = OneVictimAtLeast{{.rng = &rng_, .frugal = true}};
+        return policies;
+    }
 
-    // Tries nodes, the cheapest first, until there are enough slots or too many failed in a row.
-    template <class Search>
+    // Tries nodes, the cheapest first, until there are enough slots or too many failed in succession.
     void pass(Search& search, int depth, std::uint8_t meanwhile) {
         std::vector<std::pair<std::int64_t, NodeId>> queue;  // a heap
         const auto enter = [&](std::int64_t cost, NodeId node) {
@@ -186,7 +172,7 @@ class SlotMaker {
             const auto [cost, node] = queue.front();
             std::pop_heap(queue.begin(), queue.end(), std::greater<>{});
             queue.pop_back();
-            auto sets = ways(node);  // others may have moved onto it since
+            auto sets = ways(node);  // other tasks may have moved onto it since
             if (sets.empty()) continue;
             if (sets.front().cost > cost) {
                 enter(sets.front().cost, node);
@@ -202,25 +188,25 @@ class SlotMaker {
         }
     }
 
-    /// Sets of tasks without which the node has more slots, the cheapest first.
+    /// Returns sets of tasks without which the node has more slots, the cheapest first.
     [[nodiscard]] std::vector<Set> ways(NodeId node) {
         auto& now = work_.cluster;
         const auto has = has_[index(node)];
-        if (wanted_.on_empty(now, node) <= has) return {};
+        if (goal_.on_empty(now, node) <= has) return {};
         std::vector<TaskId> movable;
         for (const auto task : now.tasks_on(node))
             if (scope_.movable[index(task)]) movable.push_back(task);
         std::vector<Set> found;
-        int looked_at = 0;
+        int examined = 0;
         Set set;
         const auto extend = [&](const auto& self, std::size_t from, std::size_t more) -> void {
             if (more == 0) {
-                ++looked_at;
-                set.gain = wanted_.on(now, node) - has;
+                ++examined;
+                set.gain = goal_.on(now, node) - has;
                 if (set.gain > 0) found.push_back(set);
                 return;
             }
-            for (auto next = from; next + more <= movable.size() && looked_at < most_sets; ++next) {
+            for (auto next = from; next + more <= movable.size() && examined < most_sets; ++next) {
                 const auto task = movable[next];
                 const auto cost =
                     before_.node_of(task) == node ? now.inventory().tasks.move_cost[index(task)] : 0;
@@ -235,7 +221,7 @@ class SlotMaker {
             }
         };
         for (std::size_t count = 1;
-             count <= movable.size() && looked_at < most_sets && found.size() < most_ways; ++count)
+             count <= movable.size() && examined < most_sets && found.size() < most_ways; ++count)
             extend(extend, 0, count);
         std::stable_sort(found.begin(), found.end());
         found.resize(std::min(found.size(), most_ways));
@@ -243,12 +229,11 @@ class SlotMaker {
     }
 
     /// @param meanwhile see `ChainSearch::move_off`
-    /// @return false: nothing was moved
-    template <class Search>
+    /// @return false if nothing was moved
     bool make(Search& search, NodeId from, Set& set, int depth, std::uint8_t meanwhile) {
-        // The node at hand was closed, or open, to those that failed: of few nodes that matters.
+        // Earlier searches failed with another node closed, which matters if there are few nodes.
         if (in_few_nodes_) work_.forget_failures();
-        at_hand_ = {from, set.gain, set.gain - (std::same_as<Search, ChainSearch<Choices>> ? 1 : 0)};
+        current_ = {from, set.gain, set.gain - (&search == &search_ ? 1 : 0)};
         if (meanwhile == Workspace::passed) work_.index.close(from);
         auto& moves = search.moves();
         bool made = search.move_off(from, set.tasks, depth, meanwhile);
@@ -259,36 +244,34 @@ class SlotMaker {
         if (meanwhile == Workspace::passed && !closed_[index(from)]) work_.index.open(work_.cluster, from);
         return made;
     }
-    /// Closes an account of moves that make slots for what they may cost; leaves it open where they do not.
-    template <class Moves>
-    bool keep(Moves& moves, NodeId from) {
+    /// Keeps moves that make slots at an acceptable cost; leaves other moves open and returns false.
+    bool keep(OpenMoves<AnyPolicies>& moves, NodeId from) {
         const auto& now = work_.cluster;
         const auto steps = moves.steps();
         std::vector<NodeId> touched{from};
-        std::int64_t count = 0, cost = 0;
         std::vector<TaskId> tasks;
         for (const auto& step : steps) {
             touched.push_back(step.from);
             touched.push_back(step.to);
             if (!moved_[index(step.task)]) tasks.push_back(step.task);
         }
-        const auto once = [](auto& list) {
+        const auto remove_duplicates = [](auto& list) {
             std::sort(list.begin(), list.end());
             list.erase(std::unique(list.begin(), list.end()), list.end());
         };
-        once(touched);
-        once(tasks);
-        count = static_cast<std::int64_t>(tasks.size());
+        remove_duplicates(touched);
+        remove_duplicates(tasks);
+        const auto count = static_cast<std::int64_t>(tasks.size());
+        std::int64_t cost = 0, gained = 0;
         for (const auto task : tasks) cost += now.inventory().tasks.move_cost[index(task)];
-        std::int64_t gained = 0;
-        for (const auto node : touched) gained += wanted_.on(now, node) - has_[index(node)];
+        for (const auto node : touched) gained += goal_.on(now, node) - has_[index(node)];
         const bool within = (!moves_left_ || count <= *moves_left_) && (!cost_left_ || cost <= *cost_left_);
         const bool emptied = now.occupants(from) == 0;
         const bool refilled =
             std::any_of(steps.begin(), steps.end(), [&](const Step& step) { return step.to == from; });
         const bool good = gained > 0 && is_worth(gained, moves.chains().cost, options_.price) &&
                           (!emptied || (may_empty_[index(from)] && !refilled));
-        too_dear_ = too_dear_ || (good && !within);
+        over_budget_ = over_budget_ || (good && !within);
         if (!good || !within) return false;
         if (moves_left_) *moves_left_ -= count;
         if (cost_left_) *cost_left_ -= cost;
@@ -300,13 +283,14 @@ class SlotMaker {
             moved_[index(step.task)] = 1;
         }
         ++chains_;
-        for (const auto node : touched) has_[index(node)] = wanted_.on(now, node);
+        for (const auto node : touched) has_[index(node)] = goal_.on(now, node);
         return true;
     }
 
-    void take_over(const Cluster& start) {
+    // Appends the steps to the plan if it then has more slots.
+    void extend_plan(const Cluster& start) {
         auto& result = found_;
-        // A node that ran empty may have taken tasks again; one that stays empty takes none, not even for a while.
+        // A node that ran empty may have received tasks again. A node that is empty in the end receives none.
         for (const auto node : nodes_)
             if (start.occupants(node) > 0 && work_.cluster.occupants(node) == 0) closed_[index(node)] = 1;
         Options limits = options_;
@@ -314,8 +298,8 @@ class SlotMaker {
         if (limits.max_moves) *limits.max_moves -= result.stats.moves;
         if (limits.max_move_cost) *limits.max_move_cost -= result.stats.move_cost;
         auto order = order_into_waves(start, steps_, closed_, limits, may_empty_);
-        const auto available = wanted_.in(order.after);
-        if (available <= found_.stats.goal_after) return;
+        const auto available = goal_.in(order.after);
+        if (available <= result.stats.goal_after) return;
         auto& plan = result.plan;
         std::uint32_t chains = 0;
         for (const auto& move : plan.moves)
@@ -333,34 +317,33 @@ class SlotMaker {
         result.stats.goal_after = available;
     }
 
-    using Choices = decltype(for_slots(std::declval<Preset>(), std::declval<Options>(),
-                                       std::declval<Wanted>(), SlotsAtHand{}));
-
-    using WideChoices = decltype(with_ejection_rule(std::declval<Choices>(), OneVictimAtLeast{}));
-
     const Cluster& before_;
     Scope scope_;
-    const Wanted& wanted_;
+    const GoalCount& goal_;
     const Options& options_;
     Budget& budget_;
     Result& found_;
-    SlotsAtHand at_hand_;
+    CurrentSlots current_;
     Workspace work_;
-    Choices policies_;
-    ChainSearch<Choices> search_;
     Rng rng_;
-    WideChoices any_victims_;
-    ChainSearch<WideChoices> wide_search_;
+    AnyPolicies policies_, wide_policies_;
+    Search search_, wide_search_;
     bool in_few_nodes_;
     std::vector<NodeId> nodes_;
-    std::vector<std::uint8_t> closed_, may_empty_, moved_;  // by node; by task: by one of `steps_`
-    std::vector<std::int64_t> has_;                         // slots by node
-    AnyPlacementRule first_rule_;                           // in the state before `steps_`
+    std::vector<std::uint8_t> closed_, may_empty_;  // by node
+    std::vector<std::uint8_t> moved_;               // by task: by one of `steps_`
+    std::vector<std::int64_t> has_;                 // slots by node
+    AnyPlacementRule first_rule_;                   // in the state before `steps_`
     std::vector<Step> steps_;
     std::uint32_t chains_ = 0;
     std::int64_t missing_ = 0;
     std::optional<std::int64_t> moves_left_, cost_left_;
-    bool too_dear_ = false;
+    bool over_budget_ = false;
 };
+
+void make_slots(const Cluster& cluster, const Scope& scope, const GoalCount& goal,
+                const AnyPolicies& policies, const Options& options, Budget& budget, Result& found) {
+    SlotMaker(cluster, scope, goal, policies, options, budget, found).run();
+}
 
 }  // namespace gpusched::consolidation::detail

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: what the parts of a call run on.
+// Threads: the executor on which the parts of a call run.
 #pragma once
 
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/executor.hpp>
 
+#include <cstddef>
 #include <optional>
 
 namespace gpusched::consolidation::detail {
 
-/// The context's executor; without one, a pool of `Options::threads` that lives as long as the call.
+/// The context's executor, or a pool of `Options::threads` for the duration of the call.
 class Threads {
   public:
     Threads(const Options& options, const Context& context) : executor_(context.executor) {
@@ -24,5 +26,12 @@ class Threads {
     std::optional<ThreadPool> own_;
     ExecutorRef executor_;
 };
+
+/// Runs `part(0) .. part(count - 1)` on the executor. The calling thread checks the budget while it waits.
+template <class Part>
+void run_parts(ExecutorRef executor, Budget& budget, std::size_t count, Part&& part) {
+    auto watch = [&] { (void)budget.exhausted(); };
+    executor.run(count, IndexTask(part), WaitTask(watch));
+}
 
 }  // namespace gpusched::consolidation::detail
