@@ -2,7 +2,7 @@
 // How fast a snapshot of KAI-Scheduler is read: see reading.hpp.
 #include "reading.hpp"
 
-#include <gpusched/io/kai.hpp>
+#include <gpusched/io/kubernetes.hpp>
 
 #include <string>
 

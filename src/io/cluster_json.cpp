@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/other_snapshots.hpp"
+#include "io/documents.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>

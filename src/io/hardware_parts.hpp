@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine while it is read: vertices and edges that become a HardwareGraph.
+// A machine while it is read: vertices, edges and GPU links that become a HardwareGraph.
 #pragma once
 
 #include <gpusched/core/cpu_ranges.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/topology/hardware_concepts.hpp>
 
 #include <cstddef>
@@ -70,5 +70,25 @@ void check_options(const HardwareReadOptions& options, Problems& problems);
 
 /// The machine, with the source before what does not fit together.
 [[nodiscard]] topology::HardwareGraph finish(const HardwareParts& parts, const std::string& source);
+
+/// Collects links, GB/s in one direction.
+class GpuLinks {
+  public:
+    void between(int gpu, int other, double gb_s);  ///< as one end tells it; both may
+    void to_switch(int gpu, const std::string& name, double gb_s);
+    void switches(const std::string& a, const std::string& b);  ///< linked to each other
+
+    /// An edge for every pair with links. Through switches two GPUs reach each other with all that the one with fewer
+    /// links has: the switches do not narrow it.
+    void join(HardwareParts& parts, const std::map<int, HardwareParts::Vertex>& gpus) const;
+
+  private:
+    std::map<std::pair<int, int>, std::pair<double, double>>
+        direct_;  // by (lower, higher): as each end tells
+    std::map<std::string, std::map<int, double>> through_;
+    std::map<std::string, std::string>
+        above_;  // of switches: towards the one that stands for all linked ones
+    [[nodiscard]] std::string fabric(std::string name) const;
+};
 
 }  // namespace gpusched::io::detail

@@ -1,20 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/gpu_links.hpp"
+// Reads hwloc XML.
+
 #include "io/hardware_parts.hpp"
-#include "io/hwloc_devices.hpp"
-#include "io/hwloc_memory.hpp"
 #include "io/xml.hpp"
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/hwloc.hpp>
+#include <gpusched/core/text.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+namespace gpusched::io::detail {
+
+/// The libraries by whose devices hwloc knows GPUs, the best numbering first.
+inline constexpr std::array<std::string_view, 5> gpu_libraries{"nvml", "rsmi", "cuda", "ze", "opencl"};
+
+/// `nvml3` -> (nvml, 3); `opencl0d2` -> (opencl, 2).
+static std::optional<std::pair<std::size_t, int>> gpu_library_device(std::string_view name) {
+    for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
+        if (!name.starts_with(gpu_libraries[b])) continue;
+        auto digits = name.substr(gpu_libraries[b].size());
+        if (gpu_libraries[b] == "opencl") {
+            const auto d = digits.find('d');
+            if (d == digits.npos) return std::nullopt;
+            digits.remove_prefix(d + 1);
+        }
+        int value = -1;
+        if (!read_number(digits, value) || value < 0) return std::nullopt;
+        return std::pair(b, value);
+    }
+    return std::nullopt;
+}
+
+/// What a PCI device is by its class, its vendor and its link alone.
+enum class PciKind : std::uint8_t {
+    gpu,
+    display,  ///< a display adapter of NVIDIA (GeForce), or of AMD with a PCI Express link: likely a GPU
+    other,    ///< among them the display adapters on servers' boards, AMD's old ones too
+};
+
+/// @param type "0300 [10de:2684] [subsystem] revision"
+static PciKind pci_kind(std::string_view type, double link_gb_s) {
+    const auto id = type.substr(std::min<std::size_t>(type.size(), 5));
+    const bool nvidia = id.starts_with("[10de:"), amd = id.starts_with("[1002:");
+    if (type.starts_with("0302")) return PciKind::gpu;
+    if (type.starts_with("0380") || type.starts_with("1200"))
+        return nvidia || amd ? PciKind::gpu : PciKind::other;
+    if (!type.starts_with("0300")) return PciKind::other;
+    return nvidia || (amd && link_gb_s > 0) ? PciKind::display : PciKind::other;
+}
+
+/// A NUMA node as hwloc writes it.
+struct HwlocNuma {
+    int id = 0;
+    CpuRanges cpus{};
+    std::string kind{};  ///< of its memory, as HBM or NVM; empty where there is one kind
+    [[nodiscard]] bool ordinary() const { return kind.empty() || kind == "DRAM"; }
+};
+
+/// Reports more of them than Linux knows.
+static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& source, Problems& problems) {
+    constexpr std::size_t most = 1024;
+    if (nodes.size() > most)
+        problems.add(source + ": " + std::to_string(nodes.size()) + " NUMA nodes; expected at most " +
+                     std::to_string(most));
+}
+
+[[nodiscard]] static CpuRanges union_of(CpuRanges all, const std::vector<CpuRanges>& more) {
+    std::vector<std::pair<int, int>> ranges;
+    for (const auto& set : more) ranges.insert(ranges.end(), set.ranges.begin(), set.ranges.end());
+    all.add(ranges);
+    return all;
+}
+
+/// Which NUMA nodes are further memory of CPUs that have another one: each kind of memory is a NUMA node to hwloc. An
+/// ordinary one stands for all, else the first. O(square of the nodes).
+[[nodiscard]] static std::vector<bool> further_memory(const std::vector<HwlocNuma>& nodes) {
+    std::map<std::vector<std::pair<int, int>>, const HwlocNuma*> stands;
+    for (const bool ordinary : {true, false})
+        for (const auto& numa : nodes)
+            if (numa.ordinary() == ordinary) stands.emplace(numa.cpus.ranges, &numa);
+    std::vector<bool> further;
+    for (const auto& numa : nodes) {
+        const auto* first = stands.at(numa.cpus.ranges);
+        const auto shares = [&](const HwlocNuma& other) {
+            return other.ordinary() && other.cpus.meets(numa.cpus);
+        };
+        // The same id twice is a mistake, not memory.
+        further.push_back(first != &numa
+                              ? first->id != numa.id
+                              : !numa.ordinary() && std::any_of(nodes.begin(), nodes.end(), shares));
+    }
+    return further;
+}
+
+}  // namespace gpusched::io::detail
 
 namespace gpusched::io {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/gpu_links.hpp"
 #include "io/hardware_parts.hpp"
 #include "io/xml.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
-#include "io/yaml_document.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/errors.hpp>

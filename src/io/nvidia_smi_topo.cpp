@@ -5,7 +5,7 @@
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <map>

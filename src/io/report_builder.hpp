@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 
 #include <cstddef>
 #include <cstdint>

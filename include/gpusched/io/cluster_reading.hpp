@@ -1,11 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusterReading: a cluster that a reader of another system's objects made of them, and how it read them.
+// Clusters read from another system, and a report of how each part was read.
 #pragma once
 
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/core/enum_names.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/model/spec.hpp>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
 namespace gpusched::io {
+
+/// A text and what messages call it.
+struct NamedText {
+    std::string_view text{};
+    std::string source = "<text>";
+};
+
+/// How something was read.
+enum class Fidelity : std::uint8_t {
+    exact,         ///< the snapshot says the same
+    approximated,  ///< the snapshot says nearly the same: `ReadingRow::how` and `errs`
+    ignored,       ///< the snapshot does not say it
+    left_out,      ///< the whole object is not in the snapshot
+};
+constexpr auto enum_names(Fidelity) {
+    return name_table<Fidelity>({
+        {Fidelity::exact, "exact"},
+        {Fidelity::approximated, "approximated"},
+        {Fidelity::ignored, "ignored"},
+        {Fidelity::left_out, "left_out"},
+    });
+}
+
+/// Which way a snapshot errs where it does not say the same as the cluster.
+enum class Errs : std::uint8_t {
+    neither,     ///< no answer depends on it
+    too_strict,  ///< it refuses what the cluster's scheduler would allow
+    too_lax,     ///< it allows what the cluster's scheduler would refuse
+    either,
+};
+constexpr auto enum_names(Errs) {
+    return name_table<Errs>({
+        {Errs::neither, "neither"},
+        {Errs::too_strict, "too_strict"},
+        {Errs::too_lax, "too_lax"},
+        {Errs::either, "either"},
+    });
+}
+
+/// One thing of one kind of object, and how all of these were read.
+struct ReadingRow {
+    std::string kind{};                   ///< of objects: `Pod`
+    std::string what{};                   ///< of them: `requests`
+    Fidelity fidelity = Fidelity::exact;  ///< how they were read
+    Errs errs = Errs::neither;            ///< which way the snapshot errs
+    std::int64_t count = 0;               ///< objects with it
+    std::string how{};                    ///< what the snapshot says instead, or why it says nothing
+    std::vector<std::string> examples{};  ///< names of some of the objects
+    bool operator==(const ReadingRow&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ReadingRow>, F&& field) {
+    field("kind", &ReadingRow::kind);
+    field("what", &ReadingRow::what);
+    field("fidelity", &ReadingRow::fidelity);
+    field("errs", &ReadingRow::errs);
+    field("count", &ReadingRow::count);
+    field("how", &ReadingRow::how);
+    field("examples", &ReadingRow::examples);
+}
+
+/// A kind of object that the input does not hold.
+struct AbsentKind {
+    std::string kind{};       ///< of objects
+    std::string undecided{};  ///< what could not be decided without it
+    bool operator==(const AbsentKind&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<AbsentKind>, F&& field) {
+    field("kind", &AbsentKind::kind);
+    field("undecided", &AbsentKind::undecided);
+}
+
+/// Rows in the order in which they were first met; nothing that was read is missing from them.
+struct ReadingReport {
+    std::vector<ReadingRow> rows{};    ///< each thing of each kind of object, and how all of these were read
+    std::vector<AbsentKind> absent{};  ///< the kinds of objects that the input does not hold
+    bool operator==(const ReadingReport&) const = default;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
+    field("rows", &ReadingReport::rows);
+    field("absent", &ReadingReport::absent);
+}
+
+/// The report as a person reads it: what was left out first, then what was approximated and ignored, then what is exact, then the
+/// kinds that are absent.
+[[nodiscard]] std::string reading_report_to_text(const ReadingReport& report);
+
+/// The report as a JSON object with `rows` and `absent`, for programs.
+[[nodiscard]] std::string reading_report_to_json(const ReadingReport& report);
 
 /// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
 struct ClusterReading {

@@ -1,16 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines from any of the formats that are read.
+// Reads machines: nvidia-smi topo, NCCL and hwloc XML, FlexTopo objects, this machine; writes FlexTopo.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
-#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/topology/hardware_graph.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace gpusched::io {
+
+/// What a description of a machine leaves open. Bandwidths are nominal, in GB/s and one direction.
+struct HardwareReadOptions {
+    int core_group_size = 8;        ///< cores per core group, >= 1; where the text has no groups of its own
+    int threads_per_core = 0;       ///< logical CPUs per core, >= 1; 0 = told from how they are numbered
+    int numa_nodes_per_socket = 1;  ///< >= 1; where the text does not say which socket has which NUMA node
+    double pcie_gb_s = 31.5;        ///< of a PCIe link whose speed is not given (4.0 x16), > 0
+    double interconnect_gb_s = 32;  ///< between each two sockets, > 0
+    double nvlink_gb_s_per_link = 25;  ///< of each NVLink or xGMI link, > 0 (NVLink 2 to 4: 25, 5: 50)
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<HardwareReadOptions>, F&& field) {
+    field("core_group_size", &HardwareReadOptions::core_group_size, at_least(1));
+    field("threads_per_core", &HardwareReadOptions::threads_per_core, at_least(0));
+    field("numa_nodes_per_socket", &HardwareReadOptions::numa_nodes_per_socket, at_least(1));
+    field("pcie_gb_s", &HardwareReadOptions::pcie_gb_s, more_than(0));
+    field("interconnect_gb_s", &HardwareReadOptions::interconnect_gb_s, more_than(0));
+    field("nvlink_gb_s_per_link", &HardwareReadOptions::nvlink_gb_s_per_link, more_than(0));
+}
+
+/// A machine as it was read.
+struct HardwareReading {
+    topology::HardwareGraph graph;
+    std::vector<std::string> notes;  ///< what was inferred because the text does not say it; in a fixed order
+};
 
 /// The formats of machines.
 enum class HardwareFormat : std::uint8_t { nvidia_smi, nccl, hwloc, flextopo };
@@ -37,5 +65,120 @@ constexpr auto enum_names(HardwareFormat) {
 [[nodiscard]] HardwareReading hardware_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
+
+/// Reads the matrix that `nvidia-smi topo -m` prints.
+///
+/// Columns may be aligned by tabs or by two and more spaces; reading stops at a line that has "Legend:". Rows and
+/// columns that are not GPUs (network cards) only tell which GPUs share a PCIe switch or host bridge. PIX and PXB
+/// become PCIe switches, PHB a common PCIe root, NV# an NVLink edge of # links; between NVLink neighbours the matrix
+/// does not show the path over PCIe, so those share a root only where a third device tells.
+///
+/// NUMA nodes are those of the column "NUMA Affinity"; where it is missing or N/A, GPUs with the same CPUs share one.
+/// Sockets are not in the matrix: `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. CPUs are those near
+/// GPUs; other NUMA nodes and their cores are not known.
+/// @throws InvalidInput with every problem, each with source and line: no matrix at all, a matrix of
+///         `nvidia-smi topo -p2p`, unknown entries, rows that are missing or too short, entries that contradict each
+///         other, more than 64 GPUs; and for options out of range
+/// @throws BackendError when the file cannot be read
+[[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
+                                                   const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
+[[nodiscard]] HardwareReading nvidia_smi_topo_from_text(std::string_view text,
+                                                        const HardwareReadOptions& options = {},
+                                                        std::string_view source = "<text>");
+
+/// Reads a topology in the XML of NCCL (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE) or RCCL.
+///
+/// `cpu` is a NUMA node with its CPUs, nested `pci` are PCIe switches with their link's speed, `gpu` a GPU with the
+/// index `dev`, `nvlink` and `xgmi` its links; to NVSwitches they reach every GPU that has links to the same ones.
+/// Everything below one outermost `pci` shares a PCIe root. Without any `gpu` element, devices of the PCI classes
+/// 0302, 0380 and 1200 are the GPUs, numbered by ascending bus id as the driver does. Sockets are not in the file:
+/// `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. Network cards are left out.
+/// @throws InvalidInput with every problem, each with source and line: a text that is not XML, a file of graphs
+///         (NCCL_GRAPH_FILE), attributes that are missing or out of range, NUMA nodes or GPUs that occur twice, no
+///         hint which devices are GPUs; and for options out of range
+/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+[[nodiscard]] HardwareReading read_nccl_topology(const std::string& path,
+                                                 const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
+[[nodiscard]] HardwareReading nccl_topology_from_xml(std::string_view text,
+                                                     const HardwareReadOptions& options = {},
+                                                     std::string_view source = "<text>");
+
+/// Reads a topology in the XML of hwloc (`lstopo --of xml`), versions 1 to 3 of the format.
+///
+/// Packages are sockets, in their order; NUMA nodes keep their OS index, those without CPUs (memory of GPUs) are left
+/// out; cores have the number of their first CPU. Host bridges are PCIe roots, the bridges above a GPU PCIe switches
+/// with the speed of their link at the time of the reading. GPUs are the PCI devices of class 0302, 0380 or 1200 (the
+/// last two of AMD or NVIDIA) and those for which hwloc found a device of CUDA, NVML, RSMI, Level Zero or OpenCL; they
+/// have the index of NVML, else of RSMI, CUDA, Level Zero or OpenCL, else by ascending bus id. A GPU is near a NUMA
+/// node when the CPUs next to it are of one alone. The matrices NVLinkBandwidth and XGMIBandwidth give the links.
+/// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another kind,
+///         attributes that are missing or out of range, CPUs of two NUMA nodes, more than 64 GPUs; and for options
+///         out of range
+/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+[[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
+[[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
+                                             std::string_view source = "<text>");
+
+/// Reads the machine that the program runs on, as the hwloc library sees it; what `read_hwloc` says about objects holds.
+///
+/// The library is loaded when this is called, so that nobody else needs it. Which GPUs and links it knows depends on its
+/// plugins (CUDA, NVML, RSMI); without them GPUs are known by their PCI class. It heeds its environment variables:
+/// with HWLOC_XMLFILE it reads a file of another machine, in older versions of the format, too.
+/// @param library  name or path of the shared library, of versions 2 of its interface
+/// @throws BackendError when the library cannot be loaded, is of another version, or fails, and when gpusched was built
+///         without pugixml
+/// @throws InvalidInput as `read_hwloc` does
+[[nodiscard]] HardwareReading read_this_machine(const HardwareReadOptions& options = {},
+                                                const std::string& library = "libhwloc.so.15");
+
+/// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
+[[nodiscard]] bool reads_xml() noexcept;
+
+/// Reads a FlexTopo custom resource (YAML or JSON): sockets, NUMA nodes, core groups, cores and GPUs, and who uses them.
+///
+/// Vertices have an id that ends in their number. What an edge means follows from the vertices at its ends, whichever
+/// way it leads: those of the paper (socket hosts core group, core group contains core, core group or core localized
+/// to NUMA node, GPU nearby NUMA node) and those that the collector writes (socket contains NUMA node, which contains
+/// core groups). Attributes may be text or numbers, and their names are told apart without case and underscores:
+/// status (free; used, allocated; failed, unhealthy), usedBy, uuid, name or model, memoryTotal or memory (MiB).
+///
+/// When no GPU has an edge, GPUs are spread over the NUMA nodes by ascending number, as many to each, and `notes` says
+/// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, the bandwidths are used.
+/// @throws InvalidInput with every problem, each with source and JSON pointer: no FlexTopo object or several, such as
+///         the definition of the resource; ids without a number, unknown types, edges between vertices that have none;
+///         cores in no group, groups near no NUMA node; and for options out of range
+/// @throws BackendError when the file cannot be read, and for YAML when the library was built without libyaml
+[[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
+
+/// The same from text.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  what messages call the text
+[[nodiscard]] HardwareReading flextopo_from_text(std::string_view text,
+                                                 const HardwareReadOptions& options = {},
+                                                 std::string_view source = "<text>");
+
+/// A machine as a FlexTopo custom resource (JSON, which YAML readers read too): its sockets, NUMA nodes, core groups, cores and
+/// GPUs, and who uses them.
+///
+/// Vertices are written as the collector of the FlexTopo authors writes them (`socket-0`, `numa-0`, `coregroup-0`, `core-0`, `gpu-0`;
+/// attributes status, usedBy, uuid, name, memoryTotal), edges as Table 2 of the paper has them: host (also of a NUMA node without core
+/// groups), contain, localized, nearby. PCIe, NVLink, links of sockets and bandwidths have no place in the object. `flextopo_from_text`
+/// reads the rest back, except that it spreads GPUs over the NUMA nodes where none is near one. Vertices and edges come in the
+/// graph's order, so equal graphs give equal text.
+/// @param name  of the object, which is cluster-wide: the node's
+/// @throws InvalidInput for a name that Kubernetes would not accept
+[[nodiscard]] std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name);
 
 }  // namespace gpusched::io

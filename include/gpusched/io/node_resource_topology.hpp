@@ -2,7 +2,7 @@
 // NodeResourceTopology objects of Kubernetes: what is where on a node, and what of it is left.
 #pragma once
 
-#include <gpusched/io/hardware_reading.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <cstdint>
 #include <map>

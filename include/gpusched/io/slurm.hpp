@@ -4,7 +4,6 @@
 
 #include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_reading.hpp>
-#include <gpusched/io/named_text.hpp>
 
 #include <span>
 #include <string>

@@ -2,9 +2,8 @@
 // KAI-Scheduler: what it knows of pods beyond Kubernetes: PodGroups, decisions to bind, parts of GPUs.
 #pragma once
 
-#include "io/kubernetes/network.hpp"
 #include "io/kubernetes/objects.hpp"
-#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
 
 #include <gpusched/core/text.hpp>

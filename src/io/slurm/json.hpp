@@ -2,9 +2,9 @@
 // Records from the JSON that `scontrol --json` prints, of data parsers v0.0.39 to v0.0.44.
 #pragma once
 
+#include "io/documents.hpp"
 #include "io/report_builder.hpp"
 #include "io/slurm/values.hpp"
-#include "io/yaml_document.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Jobs of Slurm: what each node gives, where they may run, who may evict them.
 #include "records.hpp"
 
-#include "io/slurm/features.hpp"
+#include "io/slurm/eligibility.hpp"
 #include "io/slurm/values.hpp"
 #include <gpusched/io/anonymize.hpp>
 

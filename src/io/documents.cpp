@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/yaml_document.hpp"
+#include "io/documents.hpp"
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/text.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
