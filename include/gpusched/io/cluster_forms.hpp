@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How nodes, tasks and what they consist of appear in `gpusched.cluster` documents.
+// The JSON forms of nodes, tasks and their parts in `gpusched.cluster` documents.
 #pragma once
 
 #include <gpusched/core/gpu_list.hpp>
@@ -18,14 +18,15 @@
 
 namespace gpusched::io {
 
-/// The keys of the labels that levels of a document may be: a cluster says them itself, of a single task its surroundings do.
+/// The label keys that may be levels of a document. A cluster document lists them itself; for a single task the surroundings
+/// provide them.
 struct LabelLevels {
     std::span<const std::string> keys;
 };
 
 namespace detail {
 
-/// How many GPUs a node has at most.
+/// The most GPUs that a node can have.
 inline int most_gpus(const json::Reader& reader) {
     constexpr int in_version_1 = 16;
     return reader.version() == 1 ? in_version_1 : max_gpus_per_node;
@@ -71,7 +72,7 @@ struct MarkedForm<IsLevel> {
     }
 };
 
-/// Besides, the key of a label that is a level.
+/// The same, or the key of a label that is a level.
 template <>
 struct MarkedForm<IsGroupLevel> {
     static void read(Reader& reader, std::uint32_t at, Level& out) {
@@ -127,7 +128,7 @@ struct Form<GpuMask> {
     static int version(GpuMask gpus) { return gpus >> 16 == 0 ? 1 : 2; }
 };
 
-/// A preset's name or the inline form. Which presets exist is for the model to say.
+/// A preset's name or the inline form. The model checks that the preset exists.
 template <>
 struct Form<Hardware> {
     static void read(Reader& reader, std::uint32_t at, Hardware& out) {

@@ -14,7 +14,7 @@
 
 namespace gpusched::io {
 
-/// A text and what messages call it.
+/// A text and its name in messages.
 struct NamedText {
     std::string_view text{};
     std::string source = "<text>";
@@ -36,11 +36,11 @@ constexpr auto enum_names(Fidelity) {
     });
 }
 
-/// Which way a snapshot errs where it does not say the same as the cluster.
+/// The direction of an approximation's error.
 enum class Errs : std::uint8_t {
     neither,     ///< no answer depends on it
-    too_strict,  ///< it refuses what the cluster's scheduler would allow
-    too_lax,     ///< it allows what the cluster's scheduler would refuse
+    too_strict,  ///< the snapshot refuses placements that the cluster's scheduler allows
+    too_lax,     ///< the snapshot allows placements that the cluster's scheduler refuses
     either,
 };
 constexpr auto enum_names(Errs) {
@@ -52,14 +52,14 @@ constexpr auto enum_names(Errs) {
     });
 }
 
-/// One thing of one kind of object, and how all of these were read.
+/// How one aspect of one kind of object was read.
 struct ReadingRow {
     std::string kind{};                   ///< of objects: `Pod`
-    std::string what{};                   ///< of them: `requests`
+    std::string what{};                   ///< their aspect: `requests`
     Fidelity fidelity = Fidelity::exact;  ///< how they were read
-    Errs errs = Errs::neither;            ///< which way the snapshot errs
+    Errs errs = Errs::neither;            ///< the direction of the error
     std::int64_t count = 0;               ///< objects with it
-    std::string how{};                    ///< what the snapshot says instead, or why it says nothing
+    std::string how{};                    ///< the content of the snapshot instead, or why it says nothing
     std::vector<std::string> examples{};  ///< names of some of the objects
     bool operator==(const ReadingRow&) const = default;
 };
@@ -77,7 +77,7 @@ constexpr void visit_fields(std::type_identity<ReadingRow>, F&& field) {
 /// A kind of object that the input does not hold.
 struct AbsentKind {
     std::string kind{};       ///< of objects
-    std::string undecided{};  ///< what could not be decided without it
+    std::string undecided{};  ///< the question that stays open without it
     bool operator==(const AbsentKind&) const = default;
 };
 template <class F>
@@ -86,10 +86,10 @@ constexpr void visit_fields(std::type_identity<AbsentKind>, F&& field) {
     field("undecided", &AbsentKind::undecided);
 }
 
-/// Rows in the order in which they were first met; nothing that was read is missing from them.
+/// How every part of an input was read. Rows are in the order of their first occurrence.
 struct ReadingReport {
-    std::vector<ReadingRow> rows{};    ///< each thing of each kind of object, and how all of these were read
-    std::vector<AbsentKind> absent{};  ///< the kinds of objects that the input does not hold
+    std::vector<ReadingRow> rows{};    ///< one for each aspect of each kind of object
+    std::vector<AbsentKind> absent{};  ///< kinds of objects that the input does not hold
     bool operator==(const ReadingReport&) const = default;
 };
 template <class F>
@@ -98,14 +98,13 @@ constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
     field("absent", &ReadingReport::absent);
 }
 
-/// The report as a person reads it: what was left out first, then what was approximated and ignored, then what is exact, then the
-/// kinds that are absent.
+/// The report as text: first all that was left out, then approximated, ignored and exact parts, then absent kinds.
 [[nodiscard]] std::string reading_report_to_text(const ReadingReport& report);
 
 /// The report as a JSON object with `rows` and `absent`, for programs.
 [[nodiscard]] std::string reading_report_to_json(const ReadingReport& report);
 
-/// A cluster as it was read; `Cluster::build` takes it without complaint, whatever the input.
+/// A cluster as it was read. `Cluster::build` accepts it for any input.
 struct ClusterReading {
     ClusterSpec cluster{};
     ReadingReport report{};

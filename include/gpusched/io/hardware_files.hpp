@@ -15,12 +15,12 @@
 
 namespace gpusched::io {
 
-/// What a description of a machine leaves open. Bandwidths are nominal, in GB/s and one direction.
+/// Assumptions about a machine for facts that its description omits. Bandwidths are nominal, in GB/s and one direction.
 struct HardwareReadOptions {
-    int core_group_size = 8;        ///< cores per core group, >= 1; where the text has no groups of its own
-    int threads_per_core = 0;       ///< logical CPUs per core, >= 1; 0 = told from how they are numbered
-    int numa_nodes_per_socket = 1;  ///< >= 1; where the text does not say which socket has which NUMA node
-    double pcie_gb_s = 31.5;        ///< of a PCIe link whose speed is not given (4.0 x16), > 0
+    int core_group_size = 8;        ///< cores per core group, >= 1; used if the text has no core groups
+    int threads_per_core = 0;       ///< logical CPUs per core, >= 1; 0 = inferred from the CPU numbers
+    int numa_nodes_per_socket = 1;  ///< >= 1; used if the text does not assign NUMA nodes to sockets
+    double pcie_gb_s = 31.5;        ///< of a PCIe link without a given speed (4.0 x16), > 0
     double interconnect_gb_s = 32;  ///< between each two sockets, > 0
     double nvlink_gb_s_per_link = 25;  ///< of each NVLink or xGMI link, > 0 (NVLink 2 to 4: 25, 5: 50)
 };
@@ -37,7 +37,7 @@ constexpr void visit_fields(std::type_identity<HardwareReadOptions>, F&& field) 
 /// A machine as it was read.
 struct HardwareReading {
     topology::HardwareGraph graph;
-    std::vector<std::string> notes;  ///< what was inferred because the text does not say it; in a fixed order
+    std::vector<std::string> notes;  ///< facts that were inferred because the text omits them; in a fixed order
 };
 
 /// The formats of machines.
@@ -51,17 +51,19 @@ constexpr auto enum_names(HardwareFormat) {
     });
 }
 
-/// Which format a text seems to have: told from its first words, without reading it. None when it is none of them.
+/// Guesses the format of a text from a few characteristic words; none if it has none of these formats.
 [[nodiscard]] std::optional<HardwareFormat> hardware_format(std::string_view text);
 
-/// Reads a machine in any of the formats.
-/// @throws InvalidInput when it is in none of them, and as the reader of its format does
-/// @throws BackendError when the file cannot be read, and as the reader of its format does
-[[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
+/// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
+[[nodiscard]] bool reads_xml() noexcept;
 
+// Each reader takes a file or a text. A text is UTF-8 of at most `largest_document` bytes; messages call it `source`.
+
+/// Reads a machine in any of the formats.
+/// @throws InvalidInput if the file has none of these formats, and as the reader of its format does
+/// @throws BackendError if the file cannot be read, and as the reader of its format does
+[[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
 /// The same from text.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 [[nodiscard]] HardwareReading hardware_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
@@ -69,23 +71,20 @@ constexpr auto enum_names(HardwareFormat) {
 /// Reads the matrix that `nvidia-smi topo -m` prints.
 ///
 /// Columns may be aligned by tabs or by two and more spaces; reading stops at a line that has "Legend:". Rows and
-/// columns that are not GPUs (network cards) only tell which GPUs share a PCIe switch or host bridge. PIX and PXB
-/// become PCIe switches, PHB a common PCIe root, NV# an NVLink edge of # links; between NVLink neighbours the matrix
-/// does not show the path over PCIe, so those share a root only where a third device tells.
+/// columns of other devices (network cards) only show which GPUs share a PCIe switch or host bridge. PIX and PXB
+/// become PCIe switches, PHB a common PCIe root, NV# an NVLink edge of # links. The matrix hides the PCIe path between
+/// NVLink neighbours, so those share a root only if a third device shows it.
 ///
-/// NUMA nodes are those of the column "NUMA Affinity"; where it is missing or N/A, GPUs with the same CPUs share one.
-/// Sockets are not in the matrix: `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. CPUs are those near
-/// GPUs; other NUMA nodes and their cores are not known.
-/// @throws InvalidInput with every problem, each with source and line: no matrix at all, a matrix of
-///         `nvidia-smi topo -p2p`, unknown entries, rows that are missing or too short, entries that contradict each
-///         other, more than 64 GPUs; and for options out of range
-/// @throws BackendError when the file cannot be read
+/// NUMA nodes come from the column "NUMA Affinity". If it is missing or N/A, GPUs with the same CPUs share one.
+/// The matrix has no sockets: `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. It lists only CPUs near
+/// GPUs; other NUMA nodes and their cores are unknown.
+/// @throws InvalidInput with every problem, each with source and line: no matrix, a matrix of `nvidia-smi topo -p2p`,
+///         unknown entries, rows that are missing or too short, contradictory entries, more than 64 GPUs; and for
+///         options out of range
+/// @throws BackendError if the file cannot be read
 [[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
                                                    const HardwareReadOptions& options = {});
-
 /// The same from text.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 [[nodiscard]] HardwareReading nvidia_smi_topo_from_text(std::string_view text,
                                                         const HardwareReadOptions& options = {},
                                                         std::string_view source = "<text>");
@@ -93,91 +92,79 @@ constexpr auto enum_names(HardwareFormat) {
 /// Reads a topology in the XML of NCCL (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE) or RCCL.
 ///
 /// `cpu` is a NUMA node with its CPUs, nested `pci` are PCIe switches with their link's speed, `gpu` a GPU with the
-/// index `dev`, `nvlink` and `xgmi` its links; to NVSwitches they reach every GPU that has links to the same ones.
+/// index `dev`, `nvlink` and `xgmi` its links; through NVSwitches they reach every GPU that has links to the same ones.
 /// Everything below one outermost `pci` shares a PCIe root. Without any `gpu` element, devices of the PCI classes
-/// 0302, 0380 and 1200 are the GPUs, numbered by ascending bus id as the driver does. Sockets are not in the file:
+/// 0302, 0380 and 1200 are the GPUs, numbered by ascending bus id as the driver does. The file has no sockets:
 /// `numa_nodes_per_socket` NUMA nodes, by ascending id, make one. Network cards are left out.
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML, a file of graphs
 ///         (NCCL_GRAPH_FILE), attributes that are missing or out of range, NUMA nodes or GPUs that occur twice, no
 ///         hint which devices are GPUs; and for options out of range
-/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+/// @throws BackendError if the file cannot be read, or the library was built without pugixml
 [[nodiscard]] HardwareReading read_nccl_topology(const std::string& path,
                                                  const HardwareReadOptions& options = {});
-
 /// The same from text.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 [[nodiscard]] HardwareReading nccl_topology_from_xml(std::string_view text,
                                                      const HardwareReadOptions& options = {},
                                                      std::string_view source = "<text>");
 
 /// Reads a topology in the XML of hwloc (`lstopo --of xml`), versions 1 to 3 of the format.
 ///
-/// Packages are sockets, in their order; NUMA nodes keep their OS index, those without CPUs (memory of GPUs) are left
-/// out; cores have the number of their first CPU. Host bridges are PCIe roots, the bridges above a GPU PCIe switches
+/// Packages are sockets, in their order. NUMA nodes keep their OS index; those without CPUs (memory of GPUs) are left
+/// out. Cores have the number of their first CPU. Host bridges are PCIe roots, the bridges above a GPU PCIe switches
 /// with the speed of their link at the time of the reading. GPUs are the PCI devices of class 0302, 0380 or 1200 (the
 /// last two of AMD or NVIDIA) and those for which hwloc found a device of CUDA, NVML, RSMI, Level Zero or OpenCL; they
 /// have the index of NVML, else of RSMI, CUDA, Level Zero or OpenCL, else by ascending bus id. A GPU is near a NUMA
-/// node when the CPUs next to it are of one alone. The matrices NVLinkBandwidth and XGMIBandwidth give the links.
+/// node if the CPUs next to it belong to that node alone. The matrices NVLinkBandwidth and XGMIBandwidth give the links.
 /// @throws InvalidInput with every problem, each with source and line: a text that is not XML or of another kind,
 ///         attributes that are missing or out of range, CPUs of two NUMA nodes, more than 64 GPUs; and for options
 ///         out of range
-/// @throws BackendError when the file cannot be read, and when the library was built without pugixml
+/// @throws BackendError if the file cannot be read, or the library was built without pugixml
 [[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});
-
 /// The same from text.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 [[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
                                              std::string_view source = "<text>");
 
-/// Reads the machine that the program runs on, as the hwloc library sees it; what `read_hwloc` says about objects holds.
+/// Reads the machine that the program runs on, through the hwloc library. `read_hwloc` says how objects are read.
 ///
-/// The library is loaded when this is called, so that nobody else needs it. Which GPUs and links it knows depends on its
-/// plugins (CUDA, NVML, RSMI); without them GPUs are known by their PCI class. It heeds its environment variables:
+/// The library is loaded by this call, so that only its callers need it. It finds GPUs and links through its plugins
+/// (CUDA, NVML, RSMI); without them GPUs are known by their PCI class. It honours its environment variables:
 /// with HWLOC_XMLFILE it reads a file of another machine, in older versions of the format, too.
-/// @param library  name or path of the shared library, of versions 2 of its interface
-/// @throws BackendError when the library cannot be loaded, is of another version, or fails, and when gpusched was built
+/// @param library  name or path of the shared library, of version 2 of its interface
+/// @throws BackendError if the library cannot be loaded, is of another version, or fails, and if gpusched was built
 ///         without pugixml
 /// @throws InvalidInput as `read_hwloc` does
 [[nodiscard]] HardwareReading read_this_machine(const HardwareReadOptions& options = {},
                                                 const std::string& library = "libhwloc.so.15");
 
-/// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
-[[nodiscard]] bool reads_xml() noexcept;
-
-/// Reads a FlexTopo custom resource (YAML or JSON): sockets, NUMA nodes, core groups, cores and GPUs, and who uses them.
+/// Reads a FlexTopo custom resource (YAML or JSON): sockets, NUMA nodes, core groups, cores and GPUs, and their users.
 ///
-/// Vertices have an id that ends in their number. What an edge means follows from the vertices at its ends, whichever
-/// way it leads: those of the paper (socket hosts core group, core group contains core, core group or core localized
+/// The id of a vertex ends in its number. The kinds of its two ends give an edge its meaning, in either
+/// direction: those of the paper (socket hosts core group, core group contains core, core group or core localized
 /// to NUMA node, GPU nearby NUMA node) and those that the collector writes (socket contains NUMA node, which contains
-/// core groups). Attributes may be text or numbers, and their names are told apart without case and underscores:
+/// core groups). Attributes may be text or numbers; their names are compared without case and underscores:
 /// status (free; used, allocated; failed, unhealthy), usedBy, uuid, name or model, memoryTotal or memory (MiB).
 ///
-/// When no GPU has an edge, GPUs are spread over the NUMA nodes by ascending number, as many to each, and `notes` says
-/// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, the bandwidths are used.
+/// If no GPU has an edge, GPUs are spread evenly over the NUMA nodes by ascending number, and `notes` says
+/// so; `HardwareGraph::reconcile` with another reading corrects it. Of `options`, only the bandwidths are used.
 /// @throws InvalidInput with every problem, each with source and JSON pointer: no FlexTopo object or several, such as
-///         the definition of the resource; ids without a number, unknown types, edges between vertices that have none;
+///         the definition of the resource; ids without a number, unknown types, edges between unrelated vertices;
 ///         cores in no group, groups near no NUMA node; and for options out of range
-/// @throws BackendError when the file cannot be read, and for YAML when the library was built without libyaml
+/// @throws BackendError if the file cannot be read, and for YAML if the library was built without libyaml
 [[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
-
 /// The same from text.
-/// @param text    UTF-8, at most `largest_document` bytes
-/// @param source  what messages call the text
 [[nodiscard]] HardwareReading flextopo_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
 
-/// A machine as a FlexTopo custom resource (JSON, which YAML readers read too): its sockets, NUMA nodes, core groups, cores and
-/// GPUs, and who uses them.
+/// Writes a machine as a FlexTopo custom resource (JSON, which YAML readers read too): its sockets, NUMA nodes, core
+/// groups, cores and GPUs, and their users.
 ///
-/// Vertices are written as the collector of the FlexTopo authors writes them (`socket-0`, `numa-0`, `coregroup-0`, `core-0`, `gpu-0`;
-/// attributes status, usedBy, uuid, name, memoryTotal), edges as Table 2 of the paper has them: host (also of a NUMA node without core
-/// groups), contain, localized, nearby. PCIe, NVLink, links of sockets and bandwidths have no place in the object. `flextopo_from_text`
-/// reads the rest back, except that it spreads GPUs over the NUMA nodes where none is near one. Vertices and edges come in the
-/// graph's order, so equal graphs give equal text.
-/// @param name  of the object, which is cluster-wide: the node's
+/// Vertices are written as the collector of the FlexTopo authors writes them (`socket-0`, `numa-0`, `coregroup-0`, `core-0`,
+/// `gpu-0`; attributes status, usedBy, uuid, name, memoryTotal), edges as in Table 2 of the paper: host (also of a NUMA
+/// node without core groups), contain, localized, nearby. The object does not hold PCIe, NVLink, links of sockets and
+/// bandwidths. `flextopo_from_text` reads the rest back, except that it spreads GPUs over the NUMA nodes if none has an
+/// edge. Vertices and edges come in the graph's order, so equal graphs give equal text.
+/// @param name  of the object, which is cluster-wide: the node's name
 /// @throws InvalidInput for a name that Kubernetes would not accept
 [[nodiscard]] std::string flextopo_to_json(const topology::HardwareGraph& graph, std::string_view name);
 

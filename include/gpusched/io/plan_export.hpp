@@ -12,7 +12,7 @@
 
 namespace gpusched::io {
 
-/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in the order in which they happen, then one per node that
+/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in execution order, then one per node that
 /// the plan vacates and per node that it opens.
 ///
 /// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated node), `to` (also an
@@ -20,29 +20,30 @@ namespace gpusched::io {
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
 struct KubernetesStepsOptions {
-    std::string default_namespace = "default";  ///< of tasks whose name is not "namespace/pod"
+    std::string default_namespace = "default";  ///< of tasks without a namespace in their name
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& field) {
     field("default_namespace", &KubernetesStepsOptions::default_namespace);
 }
 
-/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by wave; at last nodes that are
-/// not to be vacated are uncordoned, for the plan's placements.
+/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by wave. Before the
+/// plan's placements, nodes that stay in use are uncordoned.
 ///
-/// Each eviction goes through the Eviction API (policy/v1), for the pod's UID, so that disruption budgets are respected; where one
-/// refuses (429) it is tried again. After each wave the script waits until the controllers of the pods have as many ready
-/// pods as before. It keeps what was done in a file: started again after an interruption, it goes on, and with `undo` it takes the cordons back.
+/// Each eviction goes through the Eviction API (policy/v1), for the pod's UID, so disruption budgets are respected; a refused
+/// eviction (429) is tried again. After each wave the script waits until the controllers of the pods have as many ready
+/// pods as before. A file keeps the completed steps: started again after an interruption, the script continues, and with
+/// `undo` it removes its cordons.
 ///
-/// A stock Kubernetes cannot be told where a pod's replacement starts, nor does it start it first: the script says so at each move,
-/// says where the replacements went, and asks before it goes on where that is not what the plan wants. See
+/// A stock Kubernetes accepts no destination for a pod's replacement and does not start it before the eviction. The script
+/// says so at each move, reports the actual destinations, and asks before it continues if they differ from the plan. See
 /// `plan_to_pod_migration_jobs` for a scheduler that can do both.
-/// @throws InvalidInput naming every task and node whose name Kubernetes would not accept
+/// @throws InvalidInput naming every task and node with a name that Kubernetes would not accept
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                    const KubernetesStepsOptions& options = {});
 
 struct KoordinatorOptions {
-    std::string default_namespace = "default";       ///< of tasks whose name is not "namespace/pod"
+    std::string default_namespace = "default";       ///< of tasks without a namespace in their name
     std::string name_prefix = "gpusched";            ///< of the objects' names, at most 200 characters
     std::string scheduler_name = "koord-scheduler";  ///< binds the reservations
     std::int64_t ttl_s = 900;                        ///< after which a job gives up, >= 1
@@ -58,14 +59,15 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 /// Writes a plan as a stream of `PodMigrationJob` objects (YAML, scheduling.koordinator.sh/v1alpha1).
 ///
 /// Each move reserves the task's request on its destination before the pod is evicted (mode ReservationFirst), which
-/// is the make-before-break that plans assume; evictions use mode EvictDirectly. Jobs of wave 0 are active when there
-/// is no eviction before them, all later ones are paused: resume a wave through its label `gpusched/wave` when the one
-/// before it has succeeded. The scheduler chooses the cards; the plan's are kept as an annotation, as are
-/// `how`, `chain` and `for` where a move says them; a pod that restarts gets its reservation first, too. A pod's name must
-/// survive its move for a second one to find it. Placements are comments: the scheduler binds pending pods.
-/// Named resources are asked for by their names (`pods` apart), devices by the class that the plan chose: these names must be those
-/// that Kubernetes has.
-/// @param cluster  where the tasks' requests and tolerations come from, and the classes of devices
+/// is the make-before-break that plans assume; evictions use mode EvictDirectly. Jobs of wave 0 are active if
+/// no eviction precedes them. All later jobs are paused: resume a wave through its label `gpusched/wave` once the
+/// previous one has succeeded.
+///
+/// The scheduler chooses the cards. Annotations keep the cards of the plan, and `how`, `chain` and `for` of a move. A pod that
+/// restarts gets its reservation first, too. A pod must keep its name if it moves twice. Placements are comments: the
+/// scheduler binds pending pods. Named resources are requested by their names (except `pods`), devices by the class that
+/// the plan chose; both must be names that Kubernetes knows.
+/// @param cluster  provides the tasks' requests and tolerations, and the classes of devices
 /// @throws InvalidInput naming every task that `cluster` lacks, every name that Kubernetes would not accept and
 ///         every invalid option
 [[nodiscard]] std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
