@@ -34,13 +34,12 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// The labels that say where nodes are: of the options, of the only Topology, or of NVIDIA's topograph.
+/// The labels that name a node's network domains: from the options, the only Topology, or NVIDIA's topograph.
 static TopologyLevels levels_of(const Objects& objects, const KubernetesReadOptions& options,
                                 const ClusterSpec& cluster, ReportBuilder& report) {
     if (!options.network_labels.empty()) return {.name = "options", .node_labels = options.network_labels};
     const auto& topologies = objects.of(Kind::topology);
     if (topologies.size() == 1) {
-        Problems problems;
         TopologyLevels levels{.name = topologies.front()["metadata"]["name"].text().value_or("")};
         for (const auto& level : topologies.front()["spec"]["levels"].items()) {
             const auto label = level["nodeLabel"].text().value_or("");
@@ -57,7 +56,7 @@ static TopologyLevels levels_of(const Objects& objects, const KubernetesReadOpti
     }
     for (const auto& topology : topologies)
         report.ignored("Topology", "objects", Errs::too_strict,
-                       "there are several: network_labels says which labels hold", described(topology));
+                       "there are several: choose labels with network_labels", described(topology));
     TopologyLevels levels{.name = "topograph"};
     for (const char* const key :
          {"network.topology.nvidia.com/core", "network.topology.nvidia.com/spine",
@@ -68,16 +67,16 @@ static TopologyLevels levels_of(const Objects& objects, const KubernetesReadOpti
     return levels;
 }
 
-/// @return the label of each level of the network; empty where positions are unknown
+/// @return the label of each level of the network; empty if positions are unknown
 static std::vector<std::string> place_in_network(const Objects& objects, const KubernetesReadOptions& options,
                                                  ClusterSpec& cluster, ReportBuilder& report) {
     const auto levels = levels_of(objects, options, cluster, report);
     if (levels.node_labels.empty()) {
         if (objects.of(Kind::topology).empty())
-            report.absent("Topology", "where nodes are in the network: unknown");
+            report.absent("Topology", "positions of nodes in the network: unknown");
         return {};
     }
-    // Names of domains join values by slashes; Kubernetes allows none in them.
+    // Names of domains join label values by slashes; Kubernetes allows no slashes in values.
     for (const auto& node : cluster.nodes)
         for (const auto& key : levels.node_labels)
             if (const auto label = node.labels.find(key);
@@ -97,15 +96,16 @@ static std::vector<std::string> place_in_network(const Objects& objects, const K
     return levels.node_labels;
 }
 
+/// Turns sorted objects into a snapshot, part by part.
 class Reader {
   public:
-    /// @param kai what KAI-Scheduler knows besides; null = nothing
+    /// @param kai additions of KAI-Scheduler; null = none
     Reader(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report,
            const Kai* kai = nullptr)
         : objects_(objects), options_(options), report_(report), kai_(kai), cards_(options.gpu_resources),
           claims_(objects, cards_, report) {}
 
-    /// @throws InvalidInput where there is no node
+    /// @throws InvalidInput if there is no node
     ClusterSpec read(const std::string& source) {
         name_absent_kinds();
         read_nodes(source);
@@ -139,7 +139,7 @@ class Reader {
                     pod, [&](const std::string& name) { return priority_of(name); }, task);
         }
         gangs.jobs(cluster_);
-        fill_room();
+        fill_resources();
         Groups groups(pods_, index, namespaces, cluster_, report_);
         for (std::size_t i = 0; i < pods_.size(); ++i)
             if (pods_[i].readable)
@@ -163,26 +163,28 @@ class Reader {
         const auto absent = [&](Kind kind, const char* name, const char* undecided) {
             if (!objects_.any(kind)) report_.absent(name, undecided);
         };
-        absent(Kind::pod, "Pod", "what runs and what waits: all nodes are empty");
-        absent(Kind::budget, "PodDisruptionBudget", "how many pods may be down at once: any number");
-        absent(Kind::priority_class, "PriorityClass",
-               "the priority of pods that do not say it themselves: 0");
-        absent(Kind::name_space, "Namespace", "which namespaces a namespaceSelector means");
-        absent(Kind::volume, "PersistentVolume", "which nodes reach a volume");
-        absent(Kind::claim, "PersistentVolumeClaim", "which volumes a pod uses, and whether two copies can");
+        absent(Kind::pod, "Pod", "running and pending pods: all nodes are empty");
+        absent(Kind::budget, "PodDisruptionBudget",
+               "the number of pods that may be down at once: any number");
+        absent(Kind::priority_class, "PriorityClass", "the priority of pods without one of their own: 0");
+        absent(Kind::name_space, "Namespace", "the namespaces that a namespaceSelector selects");
+        absent(Kind::volume, "PersistentVolume", "the nodes that reach a volume");
+        absent(Kind::claim, "PersistentVolumeClaim",
+               "the volumes of a pod, and whether two copies can use them");
         absent(Kind::replica_set, "ReplicaSet", "whether a ReplicaSet is a Deployment's");
         absent(Kind::deployment, "Deployment",
-               "how many pods it wants, for budgets in percent without a status");
+               "the number of pods that it wants, for budgets in percent without a status");
         absent(Kind::stateful_set, "StatefulSet",
-               "how many pods it wants, for budgets in percent without a status");
-        absent(Kind::job, "Job", "how many pods it wants, for budgets in percent without a status");
-        absent(Kind::resource_slice, "ResourceSlice", "which devices of DRA drivers nodes have");
-        absent(Kind::resource_claim, "ResourceClaim", "which devices pods have by claims");
-        absent(Kind::device_class, "DeviceClass", "what a claim means: classes are told by their names");
-        absent(Kind::pod_group, "PodGroup", "how many pods of a gang must run");
+               "the number of pods that it wants, for budgets in percent without a status");
+        absent(Kind::job, "Job", "the number of pods that it wants, for budgets in percent without a status");
+        absent(Kind::resource_slice, "ResourceSlice", "the devices of DRA drivers on nodes");
+        absent(Kind::resource_claim, "ResourceClaim", "the devices in claims of pods");
+        absent(Kind::device_class, "DeviceClass",
+               "the devices of a class: guessed from the name of the class");
+        absent(Kind::pod_group, "PodGroup", "the number of pods of a gang that must run");
     }
 
-    /// Reads a part of a pod; what is malformed in it is ignored, and reported.
+    /// Reads a part of a pod. A malformed part is ignored, and reported.
     template <class Read>
     void part(const Pod& pod, const char* what, Read&& read) {
         try {
@@ -193,35 +195,31 @@ class Reader {
     }
 
     void read_nodes(const std::string& source) {
-        for (const auto& object : objects_.of(Kind::node)) {
-            try {
-                check_shape(object);
-                auto node = read_node(object, report_);
-                claims_.fill(identity_of(object, false).name, node);
-                NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
-                read_taints(node, spec, report_);
-                bool ready = false;
-                for (const auto& condition : object["status"]["conditions"].items())
-                    ready = ready ||
-                            (condition["type"].text() == "Ready" && condition["status"].text() == "True");
-                if (!ready) {
-                    if (!options_.open_unready_nodes) spec.schedulable = false;
-                    report_.approximated("Node", "not ready",
-                                         options_.open_unready_nodes ? Errs::neither : Errs::too_strict,
-                                         options_.open_unready_nodes
-                                             ? "receives pods where no taint keeps them off, as asked for"
-                                             : "receives no pod; kube-scheduler would place pods there until "
-                                               "taints say that it is not ready",
-                                         spec.name);
-                }
-                index_.emplace(spec.name, nodes_.size());
-                nodes_.push_back(std::move(node));
-                cluster_.nodes.push_back(std::move(spec));
-                report_.exact("Node", "objects");
-            } catch (const Unreadable& bad) {
-                report_.left_out("Node", "objects", "cannot be read", told(object, bad), Errs::too_strict);
+        each_readable(objects_.of(Kind::node), "Node", Errs::too_strict, report_, [&](const Place& object) {
+            check_shape(object);
+            auto node = read_node(object, report_);
+            claims_.fill(identity_of(object, false).name, node);
+            NodeSpec spec{.name = identity_of(object, false).name, .labels = node.labels};
+            read_taints(node, spec, report_);
+            bool ready = false;
+            for (const auto& condition : object["status"]["conditions"].items())
+                ready =
+                    ready || (condition["type"].text() == "Ready" && condition["status"].text() == "True");
+            if (!ready) {
+                if (!options_.open_unready_nodes) spec.schedulable = false;
+                report_.approximated("Node", "not ready",
+                                     options_.open_unready_nodes ? Errs::neither : Errs::too_strict,
+                                     options_.open_unready_nodes
+                                         ? "receives pods unless a taint forbids it, as the options say"
+                                         : "receives no pod; kube-scheduler would place pods there until "
+                                           "taints say that it is not ready",
+                                     spec.name);
             }
-        }
+            index_.emplace(spec.name, nodes_.size());
+            nodes_.push_back(std::move(node));
+            cluster_.nodes.push_back(std::move(spec));
+            report_.exact("Node", "objects");
+        });
         if (!nodes_.empty()) return;
         std::string found = std::to_string(objects_.met()) + " objects";
         if (objects_.met() == 0)
@@ -243,59 +241,48 @@ class Reader {
     }
 
     void read_priorities() {
-        for (const auto& object : objects_.of(Kind::priority_class)) {
-            try {
-                const PriorityValue read{integer_at(object, "value", 0),
-                                         text_at(object, "preemptionPolicy") == "Never"};
-                if (truth_at(object, "globalDefault")) {
-                    default_priority_ = read;
-                    any_default_priority_ = true;
-                }
-                priorities_[identity_of(object, false).name] = read;
-                report_.exact("PriorityClass", "value");
-            } catch (const Unreadable& bad) {
-                report_.left_out("PriorityClass", "objects", "cannot be read", told(object, bad),
-                                 Errs::either);
-            }
-        }
+        each_readable(objects_.of(Kind::priority_class), "PriorityClass", Errs::either, report_,
+                      [&](const Place& object) {
+                          const PriorityValue read{integer_at(object, "value", 0),
+                                                   text_at(object, "preemptionPolicy") == "Never"};
+                          if (truth_at(object, "globalDefault")) default_priority_ = read;
+                          priorities_[identity_of(object, false).name] = read;
+                          report_.exact("PriorityClass", "value");
+                      });
     }
 
     void read_pods() {
-        for (const auto& object : objects_.of(Kind::pod)) {
-            try {
-                auto pod = read_pod_or_room(object);
-                const auto name = pod.id.full();
-                if (kai_ != nullptr) kai_->prepare(pod);
-                if (pod.finished()) {
-                    report_.left_out("Pod", "ended", "holds nothing any more", name);
-                } else if (pod.terminating && !pod.bound()) {
-                    report_.left_out("Pod", "terminating and on no node", "will never run", name);
-                } else if (pod.bound() && !index_.contains(pod.node)) {
-                    report_.left_out("Pod", "on an unknown node", "its node was not read",
-                                     name + " on " + pod.node, Errs::either);
-                } else {
-                    part(pod, "resource claims", [&] { claims_.fill(pod); });
-                    pods_.push_back(std::move(pod));
-                }
-            } catch (const Unreadable& bad) {
-                report_.left_out("Pod", "objects", "cannot be read", told(object, bad), Errs::too_lax);
+        each_readable(objects_.of(Kind::pod), "Pod", Errs::too_lax, report_, [&](const Place& object) {
+            auto pod = read_pod_or_requests(object);
+            const auto name = pod.id.full();
+            if (kai_ != nullptr) kai_->prepare(pod);
+            if (pod.finished()) {
+                report_.left_out("Pod", "ended", "holds nothing any more", name);
+            } else if (pod.terminating && !pod.bound()) {
+                report_.left_out("Pod", "terminating and on no node", "will never run", name);
+            } else if (pod.bound() && !index_.contains(pod.node)) {
+                report_.left_out("Pod", "on an unknown node", "its node was not read",
+                                 name + " on " + pod.node, Errs::either);
+            } else {
+                part(pod, "resource claims", [&] { claims_.fill(pod); });
+                pods_.push_back(std::move(pod));
             }
-        }
+        });
         claims_.name_unused();
     }
 
-    /// A pod; of one that is bound at least its room. @throws Unreadable
-    Pod read_pod_or_room(const Place& object) {
+    /// Reads a pod, or only the requests of a bound pod that is otherwise unreadable. @throws Unreadable
+    Pod read_pod_or_requests(const Place& object) {
         try {
             check_shape(object);
             return read_pod(object);
         } catch (const Unreadable& bad) {
-            auto room = read_room(object);
-            if (!room) throw;
+            auto pod = read_requests_only(object);
+            if (!pod) throw;
             report_.approximated("Pod", "objects", Errs::either,
-                                 "cannot be read: it keeps its room, and neither moves nor is evicted",
-                                 told(object, bad));
-            return *std::move(room);
+                                 "cannot be read: it keeps its resources, does not move and is not evicted",
+                                 described(object, bad));
+            return *std::move(pod);
         }
     }
 
@@ -318,14 +305,16 @@ class Reader {
         if (const auto nominated = status["nominatedNodeName"].text();
             !pod.bound() && nominated && !nominated->empty())
             report_.ignored("Pod", "nominated node", Errs::too_lax,
-                            "the room that is kept for it there counts as free",
+                            "the resources reserved for it there count as free",
                             out.name + " to " + *nominated);
         part(pod, "priority", [&] { read_priority(pod, out); });
-        for (const auto* const key : {"startTime"})
-            if (const auto time = seconds_at(status, key)) {
-                out.start_time = *time;
-                cluster_.now = std::max(cluster_.now, *time);
-            }
+        const auto seconds_at = [](const Place& object, std::string_view key) {
+            return read_seconds(object[key].text().value_or(""));
+        };
+        if (const auto started = seconds_at(status, "startTime")) {
+            out.start_time = *started;
+            cluster_.now = std::max(cluster_.now, *started);
+        }
         if (const auto created = seconds_at(pod.object["metadata"], "creationTimestamp"))
             cluster_.now = std::max(cluster_.now, *created);
         for (const auto* const key : {"gpu-fraction", "gpu-memory"})
@@ -334,10 +323,9 @@ class Reader {
                                 "kube-scheduler does not count parts of a GPU", out.name);
     }
 
-    /// Of a class that was read; of the empty name that of the global default.
+    /// The priority of a class, none if it was not read; the empty name is the global default.
     [[nodiscard]] std::optional<std::int64_t> priority_of(const std::string& name) const {
-        if (name.empty())
-            return any_default_priority_ ? std::optional(default_priority_.value) : std::nullopt;
+        if (name.empty()) return default_priority_ ? std::optional(default_priority_->value) : std::nullopt;
         const auto found = priorities_.find(name);
         return found == priorities_.end() ? std::nullopt : std::optional(found->second.value);
     }
@@ -353,8 +341,9 @@ class Reader {
             if (name == "system-node-critical" || name == "system-cluster-critical") {
                 out.priority = name == "system-node-critical" ? 2'000'001'000 : 2'000'000'000;
             } else if (name.empty()) {
-                out.priority = default_priority_.value;
-                never = never || default_priority_.never;
+                const auto by_default = default_priority_.value_or(PriorityValue{});
+                out.priority = by_default.value;
+                never = never || by_default.never;
             } else if (found != priorities_.end()) {
                 out.priority = found->second.value;
                 never = never || found->second.never;
@@ -367,11 +356,11 @@ class Reader {
         out.priority = std::clamp<std::int64_t>(out.priority, -largest, largest);
         report_.exact("Pod", "priority");
         if (never)
-            report_.ignored("Pod", "preemptionPolicy Never", Errs::too_lax,
-                            "a plan may evict others for it, if it is asked to", out.name);
+            report_.ignored("Pod", "preemptionPolicy Never", Errs::too_lax, "a plan may evict others for it",
+                            out.name);
     }
 
-    void fill_room() {
+    void fill_resources() {
         std::vector<Quantities> used(nodes_.size());
         std::vector<std::optional<std::size_t>> home(pods_.size());
         for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -386,17 +375,17 @@ class Reader {
                 if (shared[n] > 0) used[n][Kai::whole_gpu] += Quantity{shared[n], 0};
         }
         const Devices devices(nodes_, pods_, home, used, cards_, report_);
-        Room room(nodes_, pods_, devices, report_);
+        CountedResources resources(nodes_, pods_, devices, report_);
         for (std::size_t n = 0; n < nodes_.size(); ++n) devices.fill(n, cluster_.nodes[n]);
         for (std::size_t i = 0; i < pods_.size(); ++i) {
             auto& task = cluster_.tasks[i];
             const auto counted = devices.fill(
                 pods_[i], home[i], task, [&](std::size_t n) { return is_eligible(task, cluster_.nodes[n]); });
-            room.fill(counted, home[i], task);
+            resources.fill(counted, home[i], task);
         }
         if (kai_ != nullptr) kai_->fill_parts(pods_, home, cluster_);
-        for (std::size_t n = 0; n < nodes_.size(); ++n) room.fill(n, cluster_.nodes[n]);
-        room.limit_pods(cluster_);
+        for (std::size_t n = 0; n < nodes_.size(); ++n) resources.fill(n, cluster_.nodes[n]);
+        resources.limit_pods(cluster_);
     }
 
     const Objects& objects_;
@@ -410,21 +399,24 @@ class Reader {
     std::vector<Pod> pods_;                               // as cluster_.tasks
     std::unordered_map<std::string, std::size_t> index_;  // of nodes, by name
     std::map<std::string, PriorityValue> priorities_;
-    PriorityValue default_priority_;
-    bool any_default_priority_ = false;
+    std::optional<PriorityValue> default_priority_;
 };
 
 }  // namespace gpusched::io::detail::kubernetes
 
 namespace gpusched::io {
 
-GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
-                                                     const KubernetesReadOptions& options) {
-    Problems problems;
+static void check_options(const KubernetesReadOptions& options, Problems& problems) {
     check_fields(problems, options);
     if (options.network_labels.size() > 16)
         problems.add(bad_value("network_labels", std::to_string(options.network_labels.size()) + " labels",
                                "at most 16"));
+}
+
+GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> texts,
+                                                     const KubernetesReadOptions& options) {
+    Problems problems;
+    check_options(options, problems);
     if (texts.empty()) problems.add("expected at least one text with objects of Kubernetes");
     problems.throw_if_any();
     detail::ReportBuilder report(static_cast<std::size_t>(options.examples));
@@ -434,7 +426,7 @@ GPUSCHED_EXPORT ClusterReading kubernetes_from_texts(std::span<const NamedText> 
     for (const auto& text : texts) {
         if (const auto found = detail::found_snapshot(text.text);
             found.is_not_of(detail::System::kubernetes)) {
-            problems.add(text.source + ": expected objects of Kubernetes, found " + found.told);
+            problems.add(text.source + ": expected objects of Kubernetes, found " + found.description);
             continue;
         }
         documents.push_back(detail::read_objects(text.text, text.source, problems));
@@ -500,18 +492,16 @@ GPUSCHED_EXPORT ClusterReading kai_snapshot_from_text(std::string_view text,
                                                       std::string_view source_name) {
     const std::string source(source_name);
     Problems problems;
-    check_fields(problems, options);
-    if (options.network_labels.size() > 16)
-        problems.add(bad_value("network_labels", std::to_string(options.network_labels.size()) + " labels",
-                               "at most 16"));
+    check_options(options, problems);
     problems.throw_if_any();
     if (text.starts_with("PK\x03\x04"))
         throw InvalidInput(source +
                            ": expected snapshot.json, found a zip archive: `gpusched import kai` and "
-                           "gs.io.read_kai_snapshot take it out");
+                           "gs.io.read_kai_snapshot unpack it");
     const auto require_own = [&](const detail::FoundSnapshot& found) {
         if (found.is_not_of(detail::System::kai))
-            throw InvalidInput(source + ": expected snapshot.json of KAI-Scheduler, found " + found.told);
+            throw InvalidInput(source + ": expected snapshot.json of KAI-Scheduler, found " +
+                               found.description);
     };
     require_own(detail::found_snapshot(text));
     const auto document = json::Document::parse(text, source, problems);
@@ -539,8 +529,7 @@ GPUSCHED_EXPORT ClusterReading kai_snapshot_from_text(std::string_view text,
 
 GPUSCHED_EXPORT ClusterReading read_kai_snapshot(const std::string& path,
                                                  const KubernetesReadOptions& options) {
-    const auto text = read_file(path);
-    return kai_snapshot_from_text(text, options, path);
+    return kai_snapshot_from_text(read_file(path), options, path);
 }
 
 }  // namespace gpusched::io

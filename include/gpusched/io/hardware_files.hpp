@@ -17,11 +17,11 @@ namespace gpusched::io {
 
 /// Assumptions about a machine for facts that its description omits. Bandwidths are nominal, in GB/s and one direction.
 struct HardwareReadOptions {
-    int core_group_size = 8;        ///< cores per core group, >= 1; used if the text has no core groups
-    int threads_per_core = 0;       ///< logical CPUs per core, >= 1; 0 = inferred from the CPU numbers
-    int numa_nodes_per_socket = 1;  ///< >= 1; used if the text does not assign NUMA nodes to sockets
-    double pcie_gb_s = 31.5;        ///< of a PCIe link without a given speed (4.0 x16), > 0
-    double interconnect_gb_s = 32;  ///< between each two sockets, > 0
+    int core_group_size = 8;           ///< cores per core group, >= 1; used if the text has no core groups
+    int threads_per_core = 0;          ///< logical CPUs per core, >= 1; 0 = inferred from the CPU numbers
+    int numa_nodes_per_socket = 1;     ///< >= 1; used if the text does not assign NUMA nodes to sockets
+    double pcie_gb_s = 31.5;           ///< of a PCIe link without a given speed (4.0 x16), > 0
+    double interconnect_gb_s = 32;     ///< between each two sockets, > 0
     double nvlink_gb_s_per_link = 25;  ///< of each NVLink or xGMI link, > 0 (NVLink 2 to 4: 25, 5: 50)
 };
 template <class F>
@@ -37,7 +37,8 @@ constexpr void visit_fields(std::type_identity<HardwareReadOptions>, F&& field) 
 /// A machine as it was read.
 struct HardwareReading {
     topology::HardwareGraph graph;
-    std::vector<std::string> notes;  ///< facts that were inferred because the text omits them; in a fixed order
+    std::vector<std::string>
+        notes;  ///< facts that were inferred because the text omits them; in a fixed order
 };
 
 /// The formats of machines.

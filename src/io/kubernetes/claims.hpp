@@ -19,7 +19,7 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// The value of a device's attribute, with or without its domain; empty where it is none.
+/// The value of a device's attribute, with or without its domain; empty if absent.
 inline std::string attribute_of(const Place& device, std::string_view driver, const std::string& name) {
     // In v1beta1 a device's attributes are one level deeper.
     for (const auto& attributes : {device["attributes"], device["basic"]["attributes"]})
@@ -28,14 +28,14 @@ inline std::string attribute_of(const Place& device, std::string_view driver, co
     return {};
 }
 
-/// A device in a resource: `gpu.nvidia.com/gpu`, `gpu.nvidia.com/mig-1g.10gb`, or by driver and type.
+/// The resource of a device: `gpu.nvidia.com/gpu`, `gpu.nvidia.com/mig-1g.10gb`, or by driver and type.
 inline std::string resource_of(const Place& device, const std::string& driver) {
     const auto type = attribute_of(device, driver, "type");
     if (type == "mig") return driver + "/mig-" + attribute_of(device, driver, "profile");
     return driver + "/" + (type.empty() ? "device" : type);
 }
 
-/// The devices of the nodes' ResourceSlices, and which of them are listed: cards, and parts of cards that are in use.
+/// The devices in the nodes' ResourceSlices. Listed are cards, and parts of cards that are in use.
 class Slices {
   public:
     /// @param allocated devices that claims hold, as driver/pool/device
@@ -48,14 +48,8 @@ class Slices {
                 continue;  // reported below
             }
         }
-        for (const auto& slice : objects.of(Kind::resource_slice)) {
-            try {
-                read(slice);
-            } catch (const Unreadable& bad) {
-                report.left_out("ResourceSlice", "objects", "cannot be read", told(slice, bad),
-                                Errs::too_strict);
-            }
-        }
+        each_readable(objects.of(Kind::resource_slice), "ResourceSlice", Errs::too_strict, report,
+                      [&](const Place& slice) { read(slice); });
         split_cards(allocated);
         for (const auto& device : devices_)
             if (device.listed) by_node_[device.node].devices[device.resource].push_back(device.name);
@@ -69,7 +63,7 @@ class Slices {
         const auto found = by_node_.find(node);
         return found == by_node_.end() ? nullptr : &found->second;
     }
-    /// The resource that a listed device is one of; empty for others.
+    /// The resource of a listed device; empty for others.
     [[nodiscard]] std::string resource_of_device(const std::string& name) const {
         const auto found = index_.find(name);
         return found == index_.end() || !devices_[found->second].listed ? std::string()
@@ -79,8 +73,8 @@ class Slices {
   private:
     struct Device {
         std::string name{}, node{}, resource{};
-        std::vector<std::string> counters{};  // sets that it takes of, as driver/pool/set
-        bool part = false;                    // of a card that is split as parts are asked for
+        std::vector<std::string> counters{};  // counter sets that it consumes, as driver/pool/set
+        bool part = false;                    // of a card that is split on demand
         bool listed = true;
     };
 
@@ -120,22 +114,22 @@ class Slices {
         report_.exact("ResourceSlice", "devices of a node");
     }
 
-    /// A part in use is listed as what it is, and the cards that it is a part of are not: nobody can have them whole.
+    /// Lists parts in use instead of their cards, which cannot be allocated as a whole.
     void split_cards(const std::set<std::string>& allocated) {
         std::set<std::string> split;  // counters
         for (auto& device : devices_) {
             if (!device.part) continue;
             device.listed = allocated.contains(device.name);
             if (!device.listed) {
-                report_.ignored("ResourceSlice", "parts that could be made", Errs::too_strict,
-                                "of cards that are split as they are asked for, whole cards and the parts in "
-                                "use are read",
-                                device.name);
+                report_.ignored(
+                    "ResourceSlice", "parts that could be made", Errs::too_strict,
+                    "of cards that are split on demand, whole cards and the parts in use are read",
+                    device.name);
                 continue;
             }
             split.insert(device.counters.begin(), device.counters.end());
             report_.approximated("ResourceSlice", "parts in use", Errs::too_strict,
-                                 "their cards count as split into them, also once they are given back",
+                                 "their cards count as split, even after the parts are released",
                                  device.name);
         }
         for (auto& device : devices_)
@@ -151,7 +145,7 @@ class Slices {
     std::map<std::string, OfNode> by_node_;
 };
 
-/// The text between the quotes that follow `name ==` in a CEL expression; empty where there is none.
+/// The quoted text after `name ==` in a CEL expression; empty if there is none.
 inline std::string equals_in(std::string_view expression, std::string_view name) {
     for (auto at = expression.find(name); at != expression.npos; at = expression.find(name, at + 1)) {
         auto rest = expression.substr(at + name.size());
@@ -166,9 +160,10 @@ inline std::string equals_in(std::string_view expression, std::string_view name)
     return {};
 }
 
+/// Counts devices of DRA drivers as resources of nodes, and claims for them as requests of pods.
 class Claims {
   public:
-    /// @param cards learns the names of extended resources that DeviceClasses of whole cards give them
+    /// @param cards receives the extended resources of DeviceClasses of whole cards
     Claims(const Objects& objects, CardNames& cards, ReportBuilder& report)
         : report_(report), claims_(named(objects, Kind::resource_claim)),
           templates_(named(objects, Kind::resource_claim_template)),
@@ -183,7 +178,7 @@ class Claims {
         for (const auto& [name, object] : classes_) name_resources(name, object, cards);
     }
 
-    /// Adds the devices of the node's slices to what it has.
+    /// Adds the devices of the node's slices to its resources.
     void fill(const std::string& name, Node& node) {
         for (const auto& [resource, amount] : node.allocatable)
             if (!amount.zero()) of_plugins_.insert(resource);
@@ -201,7 +196,8 @@ class Claims {
         node.card = found->product;
     }
 
-    /// Adds what the pod's claims take to its requests, and the cards that they name. All nodes have been filled. @throws Unreadable
+    /// Adds the devices of the pod's claims to its requests, and the cards that they name. Call it after `fill` of all nodes.
+    /// @throws Unreadable
     void fill(Pod& pod) {
         rename_extended(pod);
         for (const auto& use : pod.spec()["resourceClaims"].items()) {
@@ -221,13 +217,13 @@ class Claims {
                 if (const auto results = results_of(found->second))
                     allocated(results, pod);
                 else
-                    wished(found->second["spec"], pod);
+                    unallocated(found->second["spec"], pod);
                 continue;
             }
             const auto source =
                 templates_.find(pod.id.space + "/" + text_at(use, "resourceClaimTemplateName"));
             if (source != templates_.end())
-                wished(source->second["spec"]["spec"], pod);
+                unallocated(source->second["spec"]["spec"], pod);
             else
                 report_.ignored("Pod", "resource claims", Errs::too_lax,
                                 "the claim was not read: its devices do not count",
@@ -235,7 +231,7 @@ class Claims {
         }
     }
 
-    /// Reports the allocated claims that no pod uses. All pods have been filled.
+    /// Reports the allocated claims that no pod uses. Call it after `fill` of all pods.
     void name_unused() const {
         for (const auto& [name, claim] : claims_)
             if (!taken_.contains(name) && results_of(claim))
@@ -249,14 +245,14 @@ class Claims {
         for (const auto& object : objects.of(kind)) out.emplace(identity_of(object, true).full(), object);
         return out;
     }
-    /// What a claim was given; absent where it is not allocated.
+    /// The devices of a claim; absent if it is not allocated.
     static Place results_of(const Place& claim) {
         return claim["status"]["allocation"]["devices"]["results"];
     }
     static std::string device_of(const Place& result) {
         return text_at(result, "driver") + "/" + text_at(result, "pool") + "/" + text_at(result, "device");
     }
-    /// Devices that a claim has for itself. Admin access holds nothing: the allocator of kube-scheduler passes over such results.
+    /// Devices that claims hold. Admin access holds none: the allocator of kube-scheduler ignores such results.
     [[nodiscard]] std::set<std::string> allocated_devices() const {
         std::set<std::string> out;
         for (const auto& [name, claim] : claims_) {
@@ -270,7 +266,7 @@ class Claims {
         return out;
     }
 
-    /// The extended resources that stand for claims of the class: by its `extendedResourceName`, and by its own name.
+    /// Records the extended resources that stand for claims of the class: its `extendedResourceName`, and its own name.
     void name_resources(const std::string& name, const Place& object, CardNames& cards) {
         const auto extended = name_of(object["spec"]["extendedResourceName"].text());
         const auto resource = resource_of_class(name);
@@ -290,14 +286,14 @@ class Claims {
                              "any device of the driver and type that the class names counts under it",
                              name + ": " + extended);
     }
-    /// What pods call a driver's resource: the extended resource that stands for it, where there is one.
+    /// The name of a driver's resource in pods: the extended resource that stands for it, if any.
     [[nodiscard]] std::string name_in_pods(const std::string& resource) const {
         const auto found = extended_.find(resource);
         return found == extended_.end() ? resource : found->second;
     }
 
-    /// Extended resources that stand for the same devices count under one name; and the claim that kube-scheduler made for them says
-    /// which cards the pod has.
+    /// Counts extended resources for the same devices under one name. The claim that kube-scheduler made for them names the
+    /// pod's cards.
     void rename_extended(Pod& pod) {
         Quantities renamed;
         for (const auto& [name, amount] : pod.requests) {
@@ -314,7 +310,7 @@ class Claims {
             return report_.ignored("Pod", "claims of extended resources", Errs::neither,
                                    "the claim was not read: which cards it has is not known", pod.id.full());
         taken_.insert(full);
-        // Containers that initialise have devices of their own, though they end before the others begin.
+        // Init containers have devices of their own, although they end before the others begin.
         Quantities held;
         for (const auto& result : results_of(found->second).items()) {
             const auto device = device_of(result);
@@ -361,7 +357,7 @@ class Claims {
     }
 
     /// @param spec of a claim
-    void wished(const Place& spec, Pod& pod) {
+    void unallocated(const Place& spec, Pod& pod) {
         for (const auto& request : spec["devices"]["requests"].items()) {
             auto exactly = request["exactly"] ? request["exactly"] : request;
             if (const auto first = request["firstAvailable"].items(); !first.empty()) {
@@ -371,7 +367,7 @@ class Claims {
             }
             if (truth_at(exactly, "adminAccess")) {
                 report_.approximated("Pod", "claims with admin access", Errs::too_lax,
-                                     "hold no device; that the node must have one does not count",
+                                     "hold no device; the requirement that the node has one is ignored",
                                      pod.id.full());
                 continue;
             }
@@ -388,13 +384,13 @@ class Claims {
             if (count > 0) pod.requests[name_in_pods(resource)] += Quantity{count, 0};
             if (!exactly["selectors"].items().empty() || !spec["devices"]["constraints"].items().empty())
                 report_.approximated("Pod", "selectors of claims", Errs::too_lax,
-                                     "are not evaluated: any device of the class will do", pod.id.full());
+                                     "are not evaluated: any device of the class is accepted", pod.id.full());
             else
                 report_.exact("Pod", "claims");
         }
     }
 
-    /// By the class's selectors, where they say a driver and a type; else, and of a class that was not read, by its name.
+    /// The resource of a class: by its selectors if they name a driver and a type; by its name if the class was not read.
     [[nodiscard]] std::string resource_of_class(const std::string& name) const {
         std::string driver, type, profile;
         if (const auto found = classes_.find(name); found != classes_.end()) {
@@ -416,11 +412,10 @@ class Claims {
     ReportBuilder& report_;
     std::map<std::string, Place> claims_, templates_, classes_;
     Slices slices_;
-    std::map<std::string, std::string>
-        stands_for_;  // resource, by the extended resource that stands for its class
-    std::map<std::string, std::string> extended_;  // extended resource, by resource
-    std::set<std::string> of_plugins_;             // resources that nodes have besides those of drivers
-    std::set<std::string> taken_;                  // claims that some pod has
+    std::map<std::string, std::string> stands_for_;  // resource, by the extended resource for its class
+    std::map<std::string, std::string> extended_;    // extended resource, by resource
+    std::set<std::string> of_plugins_;               // resources of nodes that come from no driver
+    std::set<std::string> taken_;                    // claims that some pod has
 };
 
 }  // namespace gpusched::io::detail::kubernetes

@@ -51,8 +51,8 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
     report.exact_of("Node", "cordons", out.name);
 }
 
-/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, the first and the last of
-/// them a letter or digit. kube-scheduler calls a condition malformed that names another.
+/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, with a letter or digit at
+/// both ends. kube-scheduler treats a condition with another value as malformed.
 inline bool is_label_value(std::string_view value) {
     const auto plain = [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -63,8 +63,8 @@ inline bool is_label_value(std::string_view value) {
                        [&](char c) { return plain(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-/// One condition; none where it is of no known form.
 enum class MatchOn : std::uint8_t { labels, fields };
+/// Reads one condition; none if it is malformed.
 inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
     NodeMatch out{.key = text_at(match, "key")};
     const auto op = text_at(match, "operator");
@@ -96,9 +96,9 @@ inline std::optional<NodeMatch> read_match(const Place& match, MatchOn on) {
                                                                              : std::nullopt;
 }
 
-/// Terms of which one must hold. One that is malformed holds nowhere, as in kube-scheduler.
+/// Terms of which one must hold. A malformed term holds on no node, as in kube-scheduler.
 /// @param selector an object with `nodeSelectorTerms`
-/// @param malformed is set where there is such a term
+/// @param malformed is set if there is such a term
 inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malformed) {
     std::vector<NodeTerm> out;
     for (const auto& term : selector["nodeSelectorTerms"].items()) {
@@ -122,11 +122,11 @@ inline std::vector<NodeTerm> read_node_terms(const Place& selector, bool& malfor
     return out;
 }
 
-/// Most terms that a conjunction of affinities is multiplied out to.
+/// Most terms in the product of two affinities.
 inline constexpr std::size_t most_terms = 256;
 
-/// Both must hold.
-/// @return false, with `to` as it was, where that would take more than `most_terms` terms
+/// Requires `more` in addition to `to`.
+/// @return false, with `to` unchanged, if the result would have more than `most_terms` terms
 inline bool require_also(std::vector<NodeTerm>& to, const std::vector<NodeTerm>& more) {
     if (to.empty()) {
         to = more;
@@ -178,7 +178,7 @@ inline void read_tolerations(const Pod& pod, TaskSpec& out, ReportBuilder& repor
     if (!out.tolerations.empty()) report.exact("Pod", "tolerations");
     if (timed)
         report.ignored("Pod", "tolerationSeconds", Errs::neither,
-                       "says when a taint evicts, not where the pod may run", out.name);
+                       "limits when a taint evicts, not where the pod may run", out.name);
 }
 
 /// Tolerations, nodeSelector and required node affinity.
@@ -192,7 +192,7 @@ inline void read_eligibility(const Pod& pod, TaskSpec& out, ReportBuilder& repor
         out.node_affinity = read_node_terms(required, malformed);
         if (malformed)
             report.approximated("Pod", "node affinity", Errs::neither,
-                                "a malformed term holds nowhere, as in kube-scheduler", out.name);
+                                "a malformed term holds on no node, as in kube-scheduler", out.name);
         else
             report.exact("Pod", "node affinity");
     }
@@ -201,7 +201,7 @@ inline void read_eligibility(const Pod& pod, TaskSpec& out, ReportBuilder& repor
                        out.name);
 }
 
-/// Whether the pod may run on the node as far as this file knows.
+/// Whether the task tolerates the node's taints and its selectors match.
 inline bool is_eligible(const TaskSpec& task, const NodeSpec& node) {
     using gpusched::detail::holds;
     const auto tolerated = [&](const Taint& taint) {
@@ -232,8 +232,9 @@ class Volumes {
                                            [&](const auto& key) { return node.labels.contains(key.first); });
     }
 
-    /// Requires the nodes that reach the pod's volumes. @return whether a second copy of the pod cannot have its volumes
-    /// @param task which of the cluster's tasks it is
+    /// Restricts the task to nodes that reach the pod's volumes.
+    /// @param task index of the task
+    /// @return whether a second copy of the pod cannot have its volumes
     bool fill(const Pod& pod, std::size_t task, TaskSpec& out) {
         bool alone = false, spreads = false;
         for (const auto& constraint : pod.spec()["topologySpreadConstraints"].items())
@@ -256,24 +257,24 @@ class Volumes {
                     auto& users = users_[pod.id.space + "/" + name];
                     if (users.empty() || users.back() != task) users.push_back(task);
                 }
-            // An ephemeral claim is made anew for every copy.
+            // Every copy gets its own ephemeral claim.
             alone = (require(found->second, spreads, out) && !volume["ephemeral"]) || alone;
         }
         return alone;
     }
 
-    /// Of claims that only one pod may use at a time (ReadWriteOncePod) the tasks that do.
+    /// The tasks that use each claim of access mode ReadWriteOncePod, which only one pod may use at a time.
     [[nodiscard]] const std::map<std::string, std::vector<std::size_t>>& users() const { return users_; }
 
   private:
-    /// Labels of zones and regions, and which took its place.
+    /// Labels of zones and regions, and the label that replaces each.
     static constexpr std::pair<const char*, const char*> zone_labels[] = {
         {"topology.kubernetes.io/zone", nullptr},
         {"topology.kubernetes.io/region", nullptr},
         {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
         {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
 
-    /// @param spreads the pod is spread over the nodes that its own affinity allows, volumes or not
+    /// @param spreads the pod has a spread constraint over the nodes that its own affinity allows, without regard to volumes
     bool require(const Place& claim, bool spreads, TaskSpec& out) {
         const auto spec = claim["spec"];
         bool shared = false;
@@ -282,7 +283,7 @@ class Volumes {
         const auto bound_to = text_at(spec, "volumeName");
         if (bound_to.empty()) {
             report_.ignored("PersistentVolumeClaim", "claims without a volume", Errs::too_lax,
-                            "where a volume could be made is not known", out.name);
+                            "the nodes for a new volume are not known", out.name);
             return !shared;
         }
         const auto found = volumes_.find(bound_to);
@@ -308,9 +309,9 @@ class Volumes {
         return !shared;
     }
 
-    /// Nodes that reach the volume have a resource of which the pod asks for one: unlike node affinity, topology spread does not
-    /// look at it.
-    /// @return false where that cannot be said: the pod runs on a node that does not reach it
+    /// Gives nodes that reach the volume a resource, and the pod a request for one: unlike node affinity, topology spread ignores
+    /// resources.
+    /// @return false if the pod runs on a node that does not reach the volume
     bool require_by_resource(const std::string& volume, const std::vector<NodeTerm>& reach, TaskSpec& out) {
         using gpusched::detail::holds;
         for (const auto& node : cluster_.nodes)
@@ -323,7 +324,7 @@ class Volumes {
         return true;
     }
 
-    /// The terms of which one must hold for the zones and regions in a volume's labels; none where it has no such label.
+    /// Terms for the zones and regions in a volume's labels, of which one must hold; none if it has no such label.
     [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) const {
         const auto labels = texts_at(volume["metadata"], "labels");
         std::vector<NodeTerm> out;
@@ -332,23 +333,23 @@ class Volumes {
             if (label == labels.end()) continue;
             NodeMatch match{.key = key};
             std::string_view rest = label->second;
-            while (true) {  // zones with two underscores between them
+            while (true) {  // zones, separated by two underscores
                 const auto end = rest.find("__");
                 match.values.emplace_back(rest.substr(0, end));
                 if (end == rest.npos) break;
                 rest.remove_prefix(end + 2);
             }
             std::vector<NodeTerm> either{{.match_expressions = {match}}};
-            if (newer != nullptr)  // of a node without the old label the new one counts
+            if (newer != nullptr)  // the new label counts if a node lacks the old one
                 either.push_back({.match_expressions = {{.key = key, .op = MatchOperator::does_not_exist},
                                                         {.key = newer, .values = match.values}}});
             static_cast<void>(require_also(out, either));  // at most 4 terms
         }
         if (out.empty() || zoned_) return out;
-        NodeTerm nowhere;  // a node without such labels reaches every zone
+        NodeTerm unlabelled;  // a node without such labels reaches every zone
         for (const auto& [key, newer] : zone_labels)
-            nowhere.match_expressions.push_back({.key = key, .op = MatchOperator::does_not_exist});
-        out.push_back(std::move(nowhere));
+            unlabelled.match_expressions.push_back({.key = key, .op = MatchOperator::does_not_exist});
+        out.push_back(std::move(unlabelled));
         return out;
     }
 

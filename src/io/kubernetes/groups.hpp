@@ -42,7 +42,7 @@ struct Selector {
         std::sort(matches.begin(), matches.end(),
                   [&](const NodeMatch& a, const NodeMatch& b) { return key(a) < key(b); });
     }
-    /// As `kubectl --selector` has it: equal selectors have equal texts.
+    /// In the form of `kubectl --selector`. Equal selectors have equal texts.
     [[nodiscard]] std::string text() const {
         if (nothing) return "(nothing)";
         if (matches.empty()) return "(everything)";
@@ -67,7 +67,7 @@ struct Selector {
     }
 };
 
-/// @throws Unreadable for an operator that is none, or values that do not go with it
+/// @throws Unreadable for an unknown operator, or values that do not fit it
 inline Selector read_selector(const Place& place) {
     Selector out;
     if (!place) {
@@ -101,7 +101,7 @@ inline Selector read_selector(const Place& place) {
     return out;
 }
 
-/// Which namespaces a selector looks at; empty `names` with `all` = every one.
+/// The namespaces of a selector; `all` = every one, with empty `names`.
 struct Scope {
     std::vector<std::string> names{};  ///< sorted, each once
     bool all = false;
@@ -113,7 +113,7 @@ struct Scope {
     }
 };
 
-/// Pods by namespace and by label, so that a selector looks at few of them.
+/// Pods by namespace and by label, so that a selector checks few of them.
 class PodIndex {
   public:
     explicit PodIndex(const std::vector<Pod>& pods) : pods_(pods) {
@@ -127,14 +127,14 @@ class PodIndex {
     [[nodiscard]] std::vector<std::size_t> selected(const Scope& scope, const Selector& selector) const {
         std::vector<std::size_t> out;
         if (selector.nothing) return out;
-        const auto look_at = [&](const std::string& space) {
+        const auto select_in = [&](const std::string& space) {
             for (const auto i : candidates(space, selector))
                 if (selector.selects(pods_[i].labels)) out.push_back(i);
         };
         if (scope.all)
-            for (const auto& [space, all] : by_space_) look_at(space);
+            for (const auto& [space, all] : by_space_) select_in(space);
         else
-            for (const auto& space : scope.names) look_at(space);
+            for (const auto& space : scope.names) select_in(space);
         std::sort(out.begin(), out.end());
         return out;
     }
@@ -163,20 +163,17 @@ class PodIndex {
     std::unordered_map<std::string, std::vector<std::size_t>> by_label_;
 };
 
-/// Labels of namespaces, where Namespaces were read; every one has the label kubernetes.io/metadata.name.
+/// Labels of namespaces. Each has at least the label kubernetes.io/metadata.name, even if no Namespace was read.
 class Namespaces {
   public:
     Namespaces(const Objects& objects, const PodIndex& pods, ReportBuilder& report)
         : read_(objects.any(Kind::name_space)) {
         for (const auto& [space, members] : pods.by_space()) labels_[space];
-        for (const auto& object : objects.of(Kind::name_space)) {
-            try {
+        each_readable(
+            objects.of(Kind::name_space), "Namespace", Errs::either, report, [&](const Place& object) {
                 labels_[text_at(object["metadata"], "name")] = texts_at(object["metadata"], "labels");
                 report.exact("Namespace", "labels");
-            } catch (const Unreadable& bad) {
-                report.left_out("Namespace", "objects", "cannot be read", told(object, bad), Errs::either);
-            }
-        }
+            });
         for (auto& [space, labels] : labels_) labels["kubernetes.io/metadata.name"] = space;
     }
     [[nodiscard]] bool read() const { return read_; }
@@ -192,6 +189,7 @@ class Namespaces {
     std::map<std::string, Labels> labels_;
 };
 
+/// Turns required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports into groups of tasks.
 class Groups {
   public:
     Groups(const std::vector<Pod>& pods, const PodIndex& index, const Namespaces& namespaces,
@@ -205,7 +203,7 @@ class Groups {
         }
     }
 
-    /// What the pod asks for by groups. @throws Unreadable
+    /// Adds the pod's constraints on groups. @throws Unreadable
     void fill(const Pod& pod, TaskSpec& out) {
         const auto affinity = pod.spec()["affinity"];
         constexpr std::string_view required = "requiredDuringSchedulingIgnoredDuringExecution",
@@ -230,7 +228,7 @@ class Groups {
         host_ports(pod, out);
     }
 
-    /// Puts every task into the groups that it is a member of, after all have been filled.
+    /// Adds every task to its groups. Call it after `fill` of all pods.
     void list_members() {
         for (const auto& [name, members] : members_)
             for (const auto i : members) cluster_.tasks[i].groups.push_back(name);
@@ -245,7 +243,7 @@ class Groups {
                     if (std::find(task.avoid.begin(), task.avoid.end(), rule) == task.avoid.end())
                         task.avoid.push_back(rule);
                 };
-                // Every address meets itself and the wildcard; the wildcard meets every address.
+                // Every address conflicts with itself and the wildcard; the wildcard conflicts with every address.
                 avoid(address);
                 if (address != any_address) {
                     if (addresses_[port].contains(std::string(any_address))) avoid(std::string(any_address));
@@ -255,7 +253,7 @@ class Groups {
             }
     }
 
-    /// Tasks of which only one may run in the whole cluster: users of a claim with the access mode ReadWriteOncePod.
+    /// Allows only one user of each claim with the access mode ReadWriteOncePod in the whole cluster.
     void keep_apart(const std::map<std::string, std::vector<std::size_t>>& users) {
         for (const auto& [claim, tasks] : users) {
             if (tasks.size() < 2) continue;
@@ -277,7 +275,7 @@ class Groups {
     }
 
   private:
-    /// A label that all nodes are given, so that the cluster is one domain.
+    /// A label added to all nodes, so that the cluster is one domain.
     static constexpr const char* everywhere = "gpusched/cluster";
     static constexpr const char* hostname = "kubernetes.io/hostname";
     static constexpr std::string_view any_address = "0.0.0.0";
@@ -292,7 +290,7 @@ class Groups {
         return first_label_level + static_cast<Level>(found - keys.begin());
     }
 
-    /// The values of labels by which pods are told apart besides the selector.
+    /// Adds conditions on the labels that matchLabelKeys and mismatchLabelKeys list.
     static void match_label_keys(const Pod& pod, const Place& term, Selector& selector) {
         for (const auto& [list, op] : {std::pair{"matchLabelKeys", MatchOperator::in},
                                        std::pair{"mismatchLabelKeys", MatchOperator::not_in}})
@@ -329,7 +327,7 @@ class Groups {
         return named(scope, selector, false);
     }
 
-    /// The group of what a selector selects: made when first asked for.
+    /// The group of the pods that a selector selects; created on first use.
     std::string named(const Scope& scope, const Selector& selector, bool without_terminating) {
         const auto key = scope.text() + "/" + selector.text();
         auto name = key;
@@ -355,7 +353,7 @@ class Groups {
                                    "preferences forbid nothing", out.name);
         auto selector = read_selector(constraint["labelSelector"]);
         if (!selector.nothing) match_label_keys(pod, constraint, selector);
-        // kube-scheduler counts nobody for a selector without conditions.
+        // kube-scheduler counts no pod for a selector without conditions.
         selector.nothing = selector.nothing || selector.matches.empty();
         Spread rule{.group = named({.names = {pod.id.space}}, selector, true), .level = level_of(constraint)};
         rule.max_skew = std::clamp<std::int64_t>(integer_at(constraint, "maxSkew", 1), 1, 1'000'000'000);
@@ -373,7 +371,7 @@ class Groups {
         const auto take = [&](const Place& container) {
             for (const auto& port : container["ports"].items()) {
                 auto number = integer_at(port, "hostPort", 0);
-                // As the API server fills it in.
+                // The API server fills it in like this.
                 if (number == 0 && truth_at(pod.spec(), "hostNetwork"))
                     number = integer_at(port, "containerPort", 0);
                 if (number <= 0) continue;

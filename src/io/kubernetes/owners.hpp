@@ -22,29 +22,25 @@ namespace gpusched::io::detail::kubernetes {
 
 /// The controller that decides about a pod: the Deployment above its ReplicaSet.
 struct Owner {
-    std::string kind{};  ///< empty = nobody
+    std::string kind{};  ///< empty = no controller
     std::string name{};
 };
 
+/// Controllers of pods, which determine how a pod can move and whether it may be evicted.
 class Owners {
   public:
     Owners(const Objects& objects, const KubernetesReadOptions& options, ReportBuilder& report)
         : options_(options), report_(report), replica_sets_read_(objects.any(Kind::replica_set)) {
         const auto read = [&](Kind kind, const std::string& name, const char* replicas) {
-            for (const auto& object : objects.of(kind)) {
-                try {
-                    const auto full = identity_of(object, true).full();
-                    replicas_[name + " " + full] = limited(integer_at(object["spec"], replicas, 1));
-                    if (kind == Kind::replica_set) {
-                        const auto above = controller_of(object);
-                        above_[full] =
-                            above ? Owner{text_at(above, "kind"), text_at(above, "name")} : Owner{};
-                    }
-                    report_.exact(name, "pods that it wants");
-                } catch (const Unreadable& bad) {
-                    report_.left_out(name, "objects", "cannot be read", told(object, bad));
+            each_readable(objects.of(kind), name, Errs::neither, report, [&](const Place& object) {
+                const auto full = identity_of(object, true).full();
+                replicas_[name + " " + full] = limited(integer_at(object["spec"], replicas, 1));
+                if (kind == Kind::replica_set) {
+                    const auto above = controller_of(object);
+                    above_[full] = above ? Owner{text_at(above, "kind"), text_at(above, "name")} : Owner{};
                 }
-            }
+                report_.exact(name, "pods that it wants");
+            });
         };
         read(Kind::replica_set, "ReplicaSet", "replicas");
         read(Kind::deployment, "Deployment", "replicas");
@@ -68,14 +64,14 @@ class Owners {
         return owner;
     }
 
-    /// How many pods the controller wants, where it was read.
+    /// The number of pods that the controller wants; none if it was not read.
     [[nodiscard]] std::optional<std::int64_t> replicas(const std::string& space, const Owner& owner) const {
         const auto found = replicas_.find(owner.kind + " " + space + "/" + owner.name);
         if (found == replicas_.end()) return std::nullopt;
         return found->second;
     }
 
-    /// How the pod moves, and whether it may be evicted.
+    /// Sets how the pod moves, and whether it may be evicted.
     /// @param alone a second copy of it could not have its volumes
     void fill(const Pod& pod, const Owner& owner, bool alone, TaskSpec& out) const {
         const auto& kind = owner.kind;
@@ -118,7 +114,7 @@ class Owners {
             out.preemptible = false;
             report_.approximated(
                 "Pod", "owners of other kinds", Errs::too_strict,
-                "whether a pod is made anew is not known: it does not move and is not evicted "
+                "whether the owner recreates a pod is not known: it does not move and is not evicted "
                 "(recreating_owners)",
                 out.name + " of " + kind + " " + owner.name);
         }
@@ -170,6 +166,7 @@ class Owners {
     std::map<std::string, std::int64_t> replicas_;  // by kind and name
 };
 
+/// Reads PodDisruptionBudgets as the disruption controller counts them and the Eviction API applies them.
 class Budgets {
   public:
     Budgets(const std::vector<Pod>& pods, const PodIndex& index, const Owners& owners, ClusterSpec& cluster,
@@ -178,14 +175,8 @@ class Budgets {
           of_pod_(pods.size()) {}
 
     void read(const Objects& objects) {
-        for (const auto& object : objects.of(Kind::budget)) {
-            try {
-                read_one(object);
-            } catch (const Unreadable& bad) {
-                report_.left_out("PodDisruptionBudget", "objects", "cannot be read", told(object, bad),
-                                 Errs::too_lax);
-            }
-        }
+        each_readable(objects.of(Kind::budget), "PodDisruptionBudget", Errs::too_lax, report_,
+                      [&](const Place& object) { read_one(object); });
         for (std::size_t i = 0; i < pods_.size(); ++i)
             if (of_pod_[i] > 1)
                 report_.approximated("Pod", "several budgets", Errs::too_lax,
@@ -194,7 +185,7 @@ class Budgets {
     }
 
   private:
-    /// What the disruption controller knows of a budget.
+    /// A budget as the disruption controller sees it.
     struct State {
         std::int64_t healthy = 0, desired = 0, allowed = 0;
     };
@@ -203,7 +194,7 @@ class Budgets {
         const auto id = identity_of(object, true);
         const auto spec = object["spec"], status = object["status"];
         auto selector = read_selector(spec["selector"]);
-        // Of the API group's first version, an empty selector selects nothing.
+        // In the API group's first version, an empty selector selects nothing.
         if (text_at(object, "apiVersion") == "policy/v1beta1" && selector.matches.empty())
             selector.nothing = true;
         const auto members = index_.selected({.names = {id.space}}, selector);
@@ -215,7 +206,7 @@ class Budgets {
             if (integer_at(status, "observedGeneration", 0) < integer_at(object["metadata"], "generation", 0))
                 report_.approximated(
                     "PodDisruptionBudget", "status", Errs::either,
-                    "older than the budget: the disruption controller was about to count again", id.full());
+                    "older than the budget: the disruption controller had not yet counted again", id.full());
             else
                 report_.exact("PodDisruptionBudget", "status");
         } else {
@@ -224,7 +215,7 @@ class Budgets {
         BudgetSpec out{.name = id.full()};
         out.broken = state.healthy < state.desired;
         out.allowed_down = std::clamp<std::int64_t>(state.allowed, 0, 1'000'000'000);
-        // Pods that are not ready are evicted without a look at what is allowed, unless the budget is broken.
+        // The Eviction API evicts unready pods without regard to the budget, unless it is broken.
         const bool always = text_at(spec, "unhealthyPodEvictionPolicy") == "AlwaysAllow";
         const bool guards_healthy_only = always || (!out.broken && state.desired > 0);
         for (const auto i : members) {
@@ -255,10 +246,10 @@ class Budgets {
         return percent ? (value * all + 99) / 100 : value;
     }
 
-    /// What the disruption controller would say, without its word.
+    /// Computes the status of a budget without one, as the disruption controller would.
     State count(const Place& spec, const std::vector<std::size_t>& members, const Identity& id) {
         State out;
-        std::int64_t pods = 0, wanted = 0;
+        std::int64_t pods = 0, replicas_in_all = 0;
         bool known = true;
         std::set<std::string> counted;
         for (const auto i : members) {
@@ -269,10 +260,9 @@ class Budgets {
             if (owner.kind.empty() || !counted.insert(owner.kind + " " + owner.name).second) continue;
             const auto replicas = owners_.replicas(pod.id.space, owner);
             known = known && replicas;
-            wanted += replicas.value_or(0);
+            replicas_in_all += replicas.value_or(0);
         }
-        wanted = std::clamp<std::int64_t>(wanted, 0, 1'000'000'000);
-        const auto all = known ? wanted : pods;
+        const auto all = known ? std::clamp<std::int64_t>(replicas_in_all, 0, 1'000'000'000) : pods;
         std::int64_t expected = all;
         bool of_scale = true;
         if (const auto most = spec["maxUnavailable"]) {
@@ -285,7 +275,7 @@ class Budgets {
         out.allowed = expected > 0 ? std::max<std::int64_t>(out.healthy - out.desired, 0) : 0;
         if (of_scale && !known)
             report_.approximated("PodDisruptionBudget", "budgets without status", Errs::too_lax,
-                                 "counted from the pods: how many their owners want was not read", id.full());
+                                 "counted from the pods: their owners were not read", id.full());
         else
             report_.approximated("PodDisruptionBudget", "budgets without status", Errs::neither,
                                  "counted from the pods", id.full());
@@ -297,7 +287,7 @@ class Budgets {
     const Owners& owners_;
     ClusterSpec& cluster_;
     ReportBuilder& report_;
-    std::vector<int> of_pod_;  // budgets that it is in
+    std::vector<int> of_pod_;  // number of its budgets
 };
 
 }  // namespace gpusched::io::detail::kubernetes

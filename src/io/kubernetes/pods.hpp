@@ -22,8 +22,8 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// A quantity that is not negative, exact to a billionth as in Kubernetes; finer ones are rounded up, larger ones than 2^63 - 1
-/// are that.
+/// A non-negative quantity such as 500m, 1Gi, 2e3 or 0.5, exact to a billionth as in Kubernetes. Finer amounts are rounded
+/// up; larger amounts than 2^63 - 1 become that.
 struct Quantity {
     std::int64_t whole = 0;
     std::int32_t nano = 0;  ///< 0 .. 999'999'999
@@ -32,7 +32,7 @@ struct Quantity {
     static constexpr std::int32_t billion = 1'000'000'000;
 
     [[nodiscard]] bool zero() const { return whole == 0 && nano == 0; }
-    /// Rounded up, as kube-scheduler counts everything but CPU.
+    /// Rounded up, as kube-scheduler counts everything except CPU.
     [[nodiscard]] std::int64_t value() const { return whole == largest ? whole : whole + (nano > 0 ? 1 : 0); }
     /// In thousandths, rounded up, as kube-scheduler counts CPU.
     [[nodiscard]] std::int64_t milli() const {
@@ -50,10 +50,10 @@ struct Quantity {
     auto operator<=>(const Quantity&) const = default;
 };
 
-/// Reads one; none where the text is no quantity, or it is negative.
+/// Reads a quantity; none if the text is not one, or it is negative.
 inline std::optional<Quantity> read_quantity(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    // The digits that matter, as a number below 10^18 times a power of ten.
+    // The significant digits, as a number below 10^18, times a power of ten.
     std::int64_t digits = 0;
     int exponent = 0;
     bool any = false, point = false, rest = false;
@@ -153,8 +153,7 @@ inline void raise(Quantities& to, const Quantities& at_least) {
     return found == amounts.end() ? Quantity{} : found->second;
 }
 
-/// A member that is an amount, by its name.
-/// @throws Unreadable for what is no quantity
+/// The name and quantity of a member. @throws Unreadable if it is not a quantity
 inline Quantities::value_type quantity_at(const Place& member) {
     const auto text = member.text();
     const auto amount = text ? read_quantity(*text) : std::nullopt;
@@ -163,8 +162,7 @@ inline Quantities::value_type quantity_at(const Place& member) {
     return {std::string(member.key()), *amount};
 }
 
-/// Amounts of resources at `key` of an object.
-/// @throws Unreadable for what is no quantity
+/// Amounts of resources at `key` of an object. @throws Unreadable if one is not a quantity
 inline Quantities quantities_at(const Place& object, std::string_view key) {
     Quantities out;
     const auto place = object[key];
@@ -174,7 +172,7 @@ inline Quantities quantities_at(const Place& object, std::string_view key) {
     return out;
 }
 
-/// Requests, and limits where a request is left out, as the API server fills them in.
+/// Requests, and the limit if a request is missing, as the API server fills them in.
 inline Quantities requests_at(const Place& resources) {
     auto out = quantities_at(resources, "requests");
     for (const auto& [name, amount] : quantities_at(resources, "limits")) out.try_emplace(name, amount);
@@ -185,11 +183,11 @@ inline bool is_sidecar(const Place& init_container) {
     return init_container["restartPolicy"].text() == "Always";
 }
 
-/// The sum over containers and sidecars, or what initialising takes if that is more; instead of that what the pod as a whole asks
-/// for of CPU, memory and huge pages; and the overhead. While a resize goes on, each counts with the most of what is wished,
-/// allocated and in effect.
+/// The request of a pod, as kube-scheduler counts it: the sum over containers and sidecars, or the request of initialisation
+/// if it is larger; replaced by pod-level requests for CPU, memory and huge pages; plus the overhead. During a resize each
+/// container counts with the maximum of the requested, allocated and effective amount.
 /// Source: k8s.io/component-helpers/resource, PodRequests, of 1.36.
-/// @param status absent = no resize goes on
+/// @param status absent = no resize in progress
 /// @throws Unreadable
 inline Quantities pod_requests(const Place& spec, const Place& status) {
     bool infeasible = false;  // a resize that will not happen
@@ -202,18 +200,18 @@ inline Quantities pod_requests(const Place& spec, const Place& status) {
     for (const char* const key : {"containerStatuses", "initContainerStatuses"})
         for (const auto& container : status[key].items())
             statuses.insert_or_assign(text_at(container, "name"), container);
-    const auto in_effect = [&](Quantities wished, const Quantities& actual, const Quantities& allocated) {
-        if (infeasible) wished.clear();
-        raise(wished, actual);
-        raise(wished, allocated);
-        return wished;
+    const auto in_effect = [&](Quantities requested, const Quantities& actual, const Quantities& allocated) {
+        if (infeasible) requested.clear();
+        raise(requested, actual);
+        raise(requested, allocated);
+        return requested;
     };
     const auto of_container = [&](const Place& container, bool with_status) {
-        auto wished = requests_at(container["resources"]);
-        if (!with_status) return wished;
+        auto requested = requests_at(container["resources"]);
+        if (!with_status) return requested;
         const auto found = statuses.find(text_at(container, "name"));
-        if (found == statuses.end() || !found->second["resources"]) return wished;
-        return in_effect(std::move(wished), quantities_at(found->second["resources"], "requests"),
+        if (found == statuses.end() || !found->second["resources"]) return requested;
+        return in_effect(std::move(requested), quantities_at(found->second["resources"], "requests"),
                          quantities_at(found->second, "allocatedResources"));
     };
     Quantities total, sidecars, initialising;
@@ -233,13 +231,13 @@ inline Quantities pod_requests(const Place& spec, const Place& status) {
     const auto supported = [](std::string_view name) {
         return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
     };
-    const auto whole = requests_at(spec["resources"]);
-    if (std::any_of(whole.begin(), whole.end(), [&](const auto& r) { return supported(r.first); })) {
-        auto counted = whole;
+    const auto of_pod = requests_at(spec["resources"]);
+    if (std::any_of(of_pod.begin(), of_pod.end(), [&](const auto& r) { return supported(r.first); })) {
+        auto counted = of_pod;
         if (status["resources"])
-            counted = in_effect(whole, quantities_at(status["resources"], "requests"),
+            counted = in_effect(of_pod, quantities_at(status["resources"], "requests"),
                                 quantities_at(status, "allocatedResources"));
-        for (const auto& [name, amount] : whole)
+        for (const auto& [name, amount] : of_pod)
             if (supported(name)) total[name] = amount_of(counted, name);
     }
     add(total, quantities_at(spec, "overhead"));
@@ -251,7 +249,7 @@ struct Node {
     Place object{};
     Labels labels{};
     Quantities allocatable{}, capacity{};
-    std::string card{};  ///< model of its cards, as their driver says
+    std::string card{};  ///< model of its cards according to their driver
 };
 
 /// A quantity that cannot be read counts as 0, and is reported.
@@ -265,7 +263,7 @@ inline Node read_node(const Place& object, ReportBuilder& report) {
                 read.insert(quantity_at(item));
             } catch (const Unreadable& bad) {
                 report.approximated("Node", "quantities that cannot be read", Errs::too_strict, "count as 0",
-                                    told(object, bad));
+                                    described(object, bad));
             }
         }
         return read;
@@ -281,13 +279,13 @@ struct Pod {
     Labels labels{};
     Quantities requests{};
     std::string phase{};
-    std::string node{};              ///< empty = on none
-    std::vector<int> named_cards{};  ///< that its claims name, by their place among the node's
+    std::string node{};              ///< empty = unbound
+    std::vector<int> named_cards{};  ///< cards in its claims, as indices among the node's cards
     bool terminating = false, gated = false, ready = false;
-    bool readable = true;  ///< false: only its room and its labels are known
+    bool readable = true;  ///< false: only its requests and labels are known
 
     [[nodiscard]] bool bound() const { return !node.empty(); }
-    /// It has ended: kube-scheduler does not count it.
+    /// Whether it has ended; kube-scheduler does not count it.
     [[nodiscard]] bool finished() const { return phase == "Succeeded" || phase == "Failed"; }
     [[nodiscard]] Place spec() const { return object["spec"]; }
     [[nodiscard]] std::string annotation(std::string_view key) const {
@@ -315,8 +313,8 @@ inline Pod read_pod(const Place& object) {
     return out;
 }
 
-/// A bound pod of which something cannot be read, but its node and what it asks for: it holds its room.
-inline std::optional<Pod> read_room(const Place& object) {
+/// A bound pod that is unreadable except for its node and its requests; it keeps its resources.
+inline std::optional<Pod> read_requests_only(const Place& object) {
     try {
         Pod out{.object = object, .id = identity_of(object, true), .readable = false};
         const auto spec = object["spec"], status = object["status"];
