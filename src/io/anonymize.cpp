@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces the names of a snapshot by numbered ones.
-
 #include "model/cordon_taint.hpp"
 #include "model/node_match.hpp"
 
@@ -23,7 +22,7 @@
 
 namespace gpusched::io::detail {
 
-/// Takes digits off the front; false where there is none.
+/// Removes leading digits; false if there are none.
 constexpr bool take_digits(std::string_view& text) noexcept {
     const auto end = std::min(text.find_first_not_of("0123456789"), text.size());
     text.remove_prefix(end);
@@ -36,7 +35,8 @@ constexpr bool take_prefix(std::string_view& text, std::string_view prefix) noex
     return true;
 }
 
-/// A profile of a MIG instance such as `1g.10gb` or `1g.10gb+me`, with at most three digits to a number: longer ones are nobody's.
+/// Whether it is the profile of a MIG instance such as `1g.10gb` or `1g.10gb+me`. Real profiles have at most three digits per
+/// number.
 constexpr bool is_mig_profile(std::string_view text) noexcept {
     constexpr std::array<std::string_view, 11> extensions{
         "", "+me", ".me", "-me", "+me.all", ".me.all", "+gfx", ".gfx", "+me.gfx", "-gfx", "-me.all"};
@@ -47,7 +47,7 @@ constexpr bool is_mig_profile(std::string_view text) noexcept {
     return std::find(extensions.begin(), extensions.end(), text) != extensions.end();
 }
 
-/// A compute and a memory partition of AMD such as `cpx_nps4`.
+/// Whether it is a compute and memory partition of AMD such as `cpx_nps4`.
 constexpr bool is_amd_partition(std::string_view text) noexcept {
     constexpr std::array<std::string_view, 5> compute{"spx", "dpx", "tpx", "qpx", "cpx"};
     if (text.size() != std::string_view("cpx_nps4").size()) return false;
@@ -55,8 +55,8 @@ constexpr bool is_amd_partition(std::string_view text) noexcept {
            text.substr(3, 4) == "_nps" && std::string_view("1248").find(text[7]) != text.npos;
 }
 
-/// Whether a class has one of the names that devices of its kind have in every cluster: MIG profiles, alone, as Slurm's type or
-/// as a resource of Kubernetes, partitions of AMD, and whole or shared cards of `nvidia.com/gpu`.
+/// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG profiles, alone, as
+/// Slurm's type or as a resource of Kubernetes, partitions of AMD, and whole or shared cards of `nvidia.com/gpu`.
 constexpr bool is_public_device_class(std::string_view name) noexcept {
     if (take_prefix(name, "nvidia.com/gpu")) {
         if (take_prefix(name, " (MIG "))
@@ -78,12 +78,12 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// Old names of one kind and what they become. First all are added, then numbered, then looked up.
+/// Old names of one kind and their new names. First all are added, then numbered, then looked up.
 class Pseudonyms {
   public:
     explicit Pseudonyms(const char* prefix) : prefix_(prefix) {}
 
-    /// First pass: takes note of the name. Second pass: replaces it.
+    /// First pass: records the name. Second pass: replaces it.
     void operator()(std::string& name) {
         if (name.empty()) return;
         if (numbered_)
@@ -115,10 +115,10 @@ struct Renaming {
     Pseudonyms nodes{"node-"}, tasks{"task-"}, jobs{"job-"}, domains{"domain-"}, groups{"group-"},
         keys{"key-"}, values{"value-"}, resources{"resource-"}, budgets{"budget-"}, devices{"device-"},
         subgroups{"subgroup-"};
-    std::set<std::string> compared{};  // keys whose values are compared as numbers: integers are kept
+    std::set<std::string> compared{};  // keys with values compared as numbers: their integers are kept
 
     void number(Rng rng) {
-        for (auto* kind : {&nodes, &tasks, &jobs, &budgets}) kind->number();  // ties go by their order
+        for (auto* kind : {&nodes, &tasks, &jobs, &budgets}) kind->number();  // their order breaks ties
         std::uint64_t stream = 0;
         for (auto* kind : {&domains, &groups, &keys, &values, &resources, &devices, &subgroups})
             kind->number(rng.split(stream++));
@@ -136,14 +136,14 @@ struct Renaming {
         rename_value(key, value);
         rename_key(key);
     }
-    // What is no integer compares with nothing, whatever its name.
+    // Other values than integers never match a comparison, so they can be renamed.
     void rename_value(const std::string& key, std::string& value) {
         if (!compared.contains(key) || !gpusched::detail::label_integer(value)) values(value);
     }
     void rename_class(std::string& name) {
         if (!is_public_device_class(name)) devices(name);
     }
-    // The key that singles out nodes and the one that cordons them have a meaning of their own.
+    // The keys for host names and for cordons have a fixed meaning.
     void rename_key(std::string& key) {
         if (key != "kubernetes.io/hostname" && key != gpusched::detail::cordon_taint) keys(key);
     }

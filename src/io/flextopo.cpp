@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and writes FlexTopo objects.
-
 #include "io/documents.hpp"
 #include "io/hardware_parts.hpp"
 #include "io/kubernetes_names.hpp"
@@ -23,6 +22,7 @@ namespace gpusched::io {
 
 namespace detail {
 
+/// Reads the vertices and edges of an object.
 class FlexTopoReader {
   public:
     FlexTopoReader(const Place& object, std::string source, const HardwareReadOptions& options,
@@ -103,7 +103,7 @@ class FlexTopoReader {
                                        : source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
     }
 
-    /// A name as it is compared: small letters and digits alone.
+    /// A name for comparisons: small letters and digits only.
     static std::string plain(std::string_view name) {
         std::string out;
         for (const char c : name) {
@@ -177,7 +177,7 @@ class FlexTopoReader {
         if (!used && !failed) vertex.used_by.clear();
     }
 
-    /// The names of groups may end in a number of the machine or of their NUMA node.
+    /// Numbers groups again if their numbers repeat, because they count within NUMA nodes.
     void number_groups() {
         std::set<int> seen;
         bool twice = false;
@@ -212,7 +212,7 @@ class FlexTopoReader {
             }
             return false;
         };
-        // A core's own NUMA node says nothing that its group's does not.
+        // A core's own NUMA node adds nothing to that of its group.
         if (join(Kind::socket, Kind::numa_node, &Item::socket) ||
             join(Kind::socket, Kind::core_group, &Item::socket) ||
             join(Kind::numa_node, Kind::core_group, &Item::numa) ||
@@ -234,7 +234,7 @@ class FlexTopoReader {
                 known = known || item.numa;
             }
             if (item.vertex.kind == Kind::numa_node) numa[item.vertex.id] = i;
-            // Where the edges say it of its cores only.
+            // Some edges give the NUMA node of a group only through its cores.
             if (item.vertex.kind == Kind::core && item.group && item.numa && !items_[*item.group].numa)
                 items_[*item.group].numa = item.numa;
         }
@@ -266,9 +266,8 @@ class FlexTopoReader {
 GPUSCHED_EXPORT HardwareReading flextopo_from_text(std::string_view text, const HardwareReadOptions& options,
                                                    std::string_view source_name) {
     const std::string source(source_name);
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     const auto documents = detail::read_objects(text, source, problems);
     std::vector<detail::Place> found;
     std::string others;
@@ -297,7 +296,7 @@ GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const Har
 
 namespace detail {
 
-/// How the collector names a kind of vertex: its type, and what its ids begin with. Empty: the object has no such vertices.
+/// The collector's type for a kind of vertex, and the prefix of its ids. Empty: the object has no such vertices.
 constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology::HardwareKind kind) {
     using K = topology::HardwareKind;
     switch (kind) {
@@ -318,7 +317,7 @@ constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology:
     return {};
 }
 
-/// What Table 2 calls a relation, and the kind of vertex that its edges lead to. Empty: the object has no such edges.
+/// The name of a relation in Table 2, and the kind of vertex at the end of its edges. Empty: the object has no such edges.
 constexpr std::pair<std::string_view, topology::HardwareKind>
 flextopo_edge(topology::HardwareRelation relation) {
     using K = topology::HardwareKind;
@@ -340,7 +339,7 @@ flextopo_edge(topology::HardwareRelation relation) {
     return {};
 }
 
-static std::string json_quoted(std::string_view text) {
+static std::string quoted_json(std::string_view text) {
     std::string out;
     json::Writer(out).write(text);
     return out;
@@ -355,13 +354,13 @@ static std::string flextopo_vertex(const topology::HardwareVertex& vertex) {
         attributes += (attributes.empty() ? "\"" : ", \"") + std::string(key) + "\": " + value;
     };
     if (vertex.kind == K::gpu && vertex.memory_mib > 0) add("memoryTotal", std::to_string(vertex.memory_mib));
-    if (vertex.kind == K::gpu && !vertex.model.empty()) add("name", json_quoted(vertex.model));
+    if (vertex.kind == K::gpu && !vertex.model.empty()) add("name", quoted_json(vertex.model));
     if (vertex.kind == K::gpu || vertex.kind == K::core || vertex.kind == K::core_group)
         add("status", vertex.status == S::failed      ? "\"failed\""
                       : vertex.status == S::allocated ? "\"used\""
                                                       : "\"free\"");
-    if (!vertex.used_by.empty()) add("usedBy", json_quoted(vertex.used_by));
-    if (vertex.kind == K::gpu && !vertex.uuid.empty()) add("uuid", json_quoted(vertex.uuid));
+    if (!vertex.used_by.empty()) add("usedBy", quoted_json(vertex.used_by));
+    if (vertex.kind == K::gpu && !vertex.uuid.empty()) add("uuid", quoted_json(vertex.uuid));
     return "{\"id\": \"" + std::string(prefix) + std::to_string(vertex.id) + "\", \"type\": \"" +
            std::string(type) + "\", \"attributes\": {" + attributes + "}}";
 }
@@ -387,14 +386,14 @@ GPUSCHED_EXPORT std::string flextopo_to_json(const topology::HardwareGraph& grap
         const auto [type, to] = detail::flextopo_edge(graph.edge(e).relation);
         if (type.empty()) continue;
         const auto *a = &graph.vertex(graph.source(e)), *b = &graph.vertex(graph.target(e));
-        // Sockets may host NUMA nodes, too: there the socket is the source.
+        // Sockets may also host NUMA nodes: then the socket is the source.
         if (a->kind == to || b->kind == topology::HardwareKind::socket) std::swap(a, b);
         add(edges, "{\"source\": \"" + detail::flextopo_id(*a) + "\", \"target\": \"" +
                        detail::flextopo_id(*b) + "\", \"type\": \"" + std::string(type) + "\"}");
     }
     return "{\"apiVersion\": \"flextopo.baichuan-inc.com/v1alpha1\", \"kind\": \"FlexTopo\", \"metadata\": "
            "{\"name\": " +
-           detail::json_quoted(name) + "},\n \"spec\": {\"nodes\": [" + nodes + "],\n \"edges\": [" + edges +
+           detail::quoted_json(name) + "},\n \"spec\": {\"nodes\": [" + nodes + "],\n \"edges\": [" + edges +
            "]}}\n";
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recognises the format of a machine's description, and asks hwloc for this machine.
-
 #include "io/documents.hpp"
 
 #include <gpusched/config.hpp>
@@ -52,7 +51,7 @@ GPUSCHED_EXPORT HardwareReading hardware_from_text(std::string_view text, const 
     throw InvalidInput(std::string(source) +
                        ": expected a machine: the matrix of 'nvidia-smi topo -m', topology XML of NCCL or "
                        "hwloc, or a FlexTopo object" +
-                       (found.told.empty() ? "" : ", found " + found.told));
+                       (found.description.empty() ? "" : ", found " + found.description));
 }
 
 GPUSCHED_EXPORT HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options) {
@@ -61,7 +60,7 @@ GPUSCHED_EXPORT HardwareReading read_hardware(const std::string& path, const Har
 
 namespace detail {
 
-/// The hwloc library, loaded: the few functions that lead from the machine to its XML.
+/// The loaded hwloc library, with the functions that write the machine's XML.
 class HwlocLibrary {
   public:
     explicit HwlocLibrary(const std::string& name)

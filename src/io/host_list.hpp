@@ -16,17 +16,17 @@
 
 namespace gpusched::io::detail {
 
-/// Most names that the lists of one text may stand for.
+/// Most names in the lists of one text.
 inline constexpr std::size_t most_hosts = 1'000'000;
 
-/// What the lists of one text may still be expanded to: a few bytes can stand for a million names, and for as much work
-/// again before a list turns out to be wrong.
+/// Limits the expansion of the lists of one text: a few bytes can stand for a million names, and a malformed list can cost as
+/// much work before its mistake is found.
 struct HostBudget {
     std::size_t names = most_hosts;
-    std::size_t bytes = 64 * most_hosts;  ///< written on the way there, each piece with 8 more
-    bool exceeded = false;                ///< a list was given up because it stands for more
+    std::size_t bytes = 64 * most_hosts;  ///< of intermediate results, each piece with 8 more
+    bool exceeded = false;                ///< a list was abandoned because it stands for more
 
-    /// @return false when nothing of it is left for these
+    /// @return false if the rest is too small
     [[nodiscard]] bool take(std::size_t size) noexcept {
         const bool enough = size + 8 <= bytes;
         bytes -= enough ? size + 8 : bytes;
@@ -35,7 +35,7 @@ struct HostBudget {
     }
 };
 
-/// "01-03,7" -> 01 02 03 7; at most so many
+/// "01-03,7" -> 01 02 03 7; at most `most` of them
 inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& left,
                          std::vector<std::string>& out) {
     while (true) {
@@ -64,8 +64,7 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
 }
 
 /// "a,n[01-03,7]x" -> a n01x n02x n03x n7x; numbers keep the width of the range's first one. Several brackets multiply.
-/// None when it is no such list or stands for more names than are left (`exceeded`); then it was expanded no further
-/// than that.
+/// None if it is malformed or stands for more names than are left (`exceeded`).
 [[nodiscard]] inline std::optional<std::vector<std::string>> host_list(std::string_view text,
                                                                        HostBudget& left) {
     std::vector<std::string> out;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads hwloc XML.
-
 #include "io/hardware_parts.hpp"
 #include "io/xml.hpp"
 
@@ -24,7 +23,7 @@
 
 namespace gpusched::io::detail {
 
-/// The libraries by whose devices hwloc knows GPUs, the best numbering first.
+/// Libraries through which hwloc finds GPUs, the best numbering first.
 inline constexpr std::array<std::string_view, 5> gpu_libraries{"nvml", "rsmi", "cuda", "ze", "opencl"};
 
 /// `nvml3` -> (nvml, 3); `opencl0d2` -> (opencl, 2).
@@ -44,11 +43,11 @@ static std::optional<std::pair<std::size_t, int>> gpu_library_device(std::string
     return std::nullopt;
 }
 
-/// What a PCI device is by its class, its vendor and its link alone.
+/// The kind of a PCI device by its class, vendor and link.
 enum class PciKind : std::uint8_t {
     gpu,
     display,  ///< a display adapter of NVIDIA (GeForce), or of AMD with a PCI Express link: likely a GPU
-    other,    ///< among them the display adapters on servers' boards, AMD's old ones too
+    other,    ///< including display adapters on servers' boards, also old ones of AMD
 };
 
 /// @param type "0300 [10de:2684] [subsystem] revision"
@@ -62,15 +61,15 @@ static PciKind pci_kind(std::string_view type, double link_gb_s) {
     return nvidia || (amd && link_gb_s > 0) ? PciKind::display : PciKind::other;
 }
 
-/// A NUMA node as hwloc writes it.
+/// A NUMA node in hwloc XML.
 struct HwlocNuma {
     int id = 0;
     CpuRanges cpus{};
-    std::string kind{};  ///< of its memory, as HBM or NVM; empty where there is one kind
+    std::string kind{};  ///< of its memory, such as HBM or NVM; empty if there is one kind
     [[nodiscard]] bool ordinary() const { return kind.empty() || kind == "DRAM"; }
 };
 
-/// Reports more of them than Linux knows.
+/// Reports more of them than Linux supports.
 static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& source, Problems& problems) {
     constexpr std::size_t most = 1024;
     if (nodes.size() > most)
@@ -85,20 +84,20 @@ static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
     return all;
 }
 
-/// Which NUMA nodes are further memory of CPUs that have another one: each kind of memory is a NUMA node to hwloc. An
-/// ordinary one stands for all, else the first. O(square of the nodes).
+/// Marks NUMA nodes that are additional memory of CPUs with another NUMA node: in hwloc each kind of memory is a NUMA node. An
+/// ordinary one is kept, else the first. O(square of the nodes).
 [[nodiscard]] static std::vector<bool> further_memory(const std::vector<HwlocNuma>& nodes) {
-    std::map<std::vector<std::pair<int, int>>, const HwlocNuma*> stands;
+    std::map<std::vector<std::pair<int, int>>, const HwlocNuma*> kept;
     for (const bool ordinary : {true, false})
         for (const auto& numa : nodes)
-            if (numa.ordinary() == ordinary) stands.emplace(numa.cpus.ranges, &numa);
+            if (numa.ordinary() == ordinary) kept.emplace(numa.cpus.ranges, &numa);
     std::vector<bool> further;
     for (const auto& numa : nodes) {
-        const auto* first = stands.at(numa.cpus.ranges);
+        const auto* first = kept.at(numa.cpus.ranges);
         const auto shares = [&](const HwlocNuma& other) {
             return other.ordinary() && other.cpus.meets(numa.cpus);
         };
-        // The same id twice is a mistake, not memory.
+        // The same id twice is a mistake, not additional memory.
         further.push_back(first != &numa
                               ? first->id != numa.id
                               : !numa.ordinary() && std::any_of(nodes.begin(), nodes.end(), shares));
@@ -114,7 +113,7 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// What a topology of hwloc says, before it becomes a graph.
+/// Collects the objects of a topology and builds the parts of the machine from them.
 class HwlocReader {
   public:
     HwlocReader(XmlText& xml, const HardwareReadOptions& options, Problems& problems,
@@ -195,7 +194,7 @@ class HwlocReader {
         if (depth == XmlText::deepest) return xml_.report(object, "nested deeper than 128 levels");
         seen_any_ = true;
         const std::string_view type = object.attribute("type").value();
-        if (type.empty()) return xml_.expected(object, "type", "what the object is");
+        if (type.empty()) return xml_.expected(object, "type", "a type of object");
         const auto cpus = cpus_of(object);
         if (cpus) near = *cpus;
         const bool bridge = type == "Bridge";
@@ -254,7 +253,7 @@ class HwlocReader {
     }
 
     void number_gpus() {
-        // Several libraries may know the same GPU of a chip; what the first of them knows counts.
+        // Several libraries may know the same GPU of a chip; the first library counts.
         for (std::size_t b = 0; b < gpu_libraries.size(); ++b) {
             const auto known = [&](const Gpu& gpu) { return gpu.index[b].has_value(); };
             if (std::none_of(on_chip_.begin(), on_chip_.end(), known)) continue;
@@ -393,9 +392,9 @@ class HwlocReader {
             nowhere = nowhere || !placed;
             double so_far = std::numeric_limits<double>::infinity();
             HardwareParts::Vertex above = 0;
-            bool hangs = false;
+            bool attached = false;
             for (const auto& [node, host] : gpu.above) {
-                if (!host && !hangs) continue;  // a bridge that hangs nowhere
+                if (!host && !attached) continue;  // a bridge without a host bridge
                 const double gb_s = host ? so_far : speed(node);
                 if (auto found = vertex_of.find(node); found != vertex_of.end()) {
                     above = found->second;
@@ -407,7 +406,7 @@ class HwlocReader {
                     vertex_of[node] = made;
                     above = made;
                 }
-                hangs = true;
+                attached = true;
                 so_far = std::min(so_far, gb_s);
             }
             const auto vertex = vertex_of_gpu_[gpu.id] = parts.add(Kind::gpu, gpu.id);
@@ -415,7 +414,7 @@ class HwlocReader {
             parts.at(vertex).uuid = gpu.uuid;
             parts.at(vertex).memory_mib = gpu.memory_mib;
             const double own = gpu.own_gb_s > 0 ? gpu.own_gb_s : std::numeric_limits<double>::infinity();
-            if (hangs) parts.join(above, vertex, Relation::pcie, own);
+            if (attached) parts.join(above, vertex, Relation::pcie, own);
             if (placed)
                 parts.join(vertex, numa, Relation::nearby,
                            std::max(std::min(so_far, own), gpu.cpu_link_gb_s));
@@ -428,7 +427,7 @@ class HwlocReader {
     Problems& problems_;
     std::vector<std::string>& notes_;
     bool seen_any_ = false;
-    int displays_ = 0;  // that count as GPUs
+    int displays_ = 0;  // display adapters that count as GPUs
     CpuRanges machine_;
     std::vector<CpuRanges> packages_, cores_, pus_;
     std::vector<HwlocNuma> numa_;
@@ -441,9 +440,8 @@ class HwlocReader {
 
 GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
                                                std::string_view source) {
+    require_fields(options);
     Problems problems;
-    detail::check_options(options, problems);
-    problems.throw_if_any();
     detail::XmlText xml(text, std::string(source), problems);
     const auto root = xml.root();
     if (std::string_view(root.name()) != "topology")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads clusters from Kubernetes objects and KAI snapshots.
-
 #include "io/documents.hpp"
 #include "io/kubernetes/claims.hpp"
 #include "io/kubernetes/eligibility.hpp"

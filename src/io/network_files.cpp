@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads networks from Slurm's topology files and from labels of Kubernetes nodes.
-
 #include "io/documents.hpp"
 #include "io/host_list.hpp"
 
@@ -78,7 +77,7 @@ GPUSCHED_EXPORT std::size_t set_network(ClusterSpec& cluster, const NetworkReadi
 
 namespace detail {
 
-/// Switches and blocks while they are read. `where` is what messages begin with.
+/// Collects switches and blocks. `where` is the beginning of messages.
 class SlurmNetwork {
   public:
     static constexpr std::size_t most_levels = 16;
@@ -159,7 +158,7 @@ class SlurmNetwork {
 
     void list(const std::string& where, const char* key, std::string_view text,
               std::vector<std::string>& out) {
-        if (text.empty() || left_.exceeded) return;  // of lists after that, nothing can be said
+        if (text.empty() || left_.exceeded) return;  // later lists cannot be judged
         if (auto names = host_list(text, left_))
             out = std::move(*names);
         else
@@ -176,7 +175,7 @@ class SlurmNetwork {
         std::optional<std::size_t> here = domain;
         for (; here && path.size() <= most_levels; here = domains_[*here].above)
             path.push_back(domains_[*here].name);
-        // Joined blocks stand above; a size that joins no more than the one before it adds nothing.
+        // Joined blocks are domains above; a size that joins no more blocks than the previous one adds none.
         auto width = std::size_t{1};
         for (std::size_t s = 1; domains_[domain].block && s < sizes_.size(); ++s) {
             const auto joined = static_cast<std::size_t>(sizes_[s] / sizes_.front());
@@ -206,17 +205,11 @@ static std::string lower_case(std::string_view text) {
     return out;
 }
 
-/// One line without comment, continuations joined: its words key=value.
+/// Reads one line without comments, with continuations joined: words key=value.
 static void slurm_line(std::string_view line, const std::string& where, SlurmNetwork& network,
                        Problems& problems) {
     std::map<std::string, std::string> words;
-    while (true) {
-        const auto begin = line.find_first_not_of(" \t\r");
-        if (begin == line.npos) break;
-        line.remove_prefix(begin);
-        const auto end = std::min(line.find_first_of(" \t\r"), line.size());
-        const auto word = line.substr(0, end);
-        line.remove_prefix(end);
+    for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
         const auto equals = word.find('=');
         const auto key = lower_case(word.substr(0, equals));
         if (equals == word.npos || (key != "switchname" && key != "switches" && key != "nodes" &&
@@ -246,7 +239,7 @@ static void slurm_line(std::string_view line, const std::string& where, SlurmNet
     network.add(where, block, words[block ? "blockname" : "switchname"], words["switches"], words["nodes"]);
 }
 
-/// A host list in YAML: text, or an array of such.
+/// A host list in YAML: text, or an array of texts.
 static std::string slurm_hosts(const Place& place, Problems& problems) {
     if (!place) return {};
     if (const auto text = place.text()) return *text;
@@ -270,12 +263,9 @@ GPUSCHED_EXPORT NetworkReading slurm_topology_from_conf(std::string_view text, s
     std::string joined;
     std::size_t first = 0;
     for (std::size_t number = 1; !text.empty(); ++number) {
-        const auto end = std::min(text.find('\n'), text.size());
-        auto line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+        auto line = take_line(text);
         line = line.substr(0, line.find('#'));
-        while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t'))
-            line.remove_suffix(1);
+        while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
         if (joined.empty()) first = number;
         const bool more = line.ends_with('\\');
         if (more) line.remove_suffix(1);
@@ -392,7 +382,7 @@ NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes,
     for (const auto& label : levels.node_labels)
         if (label != hostname_label) out.levels.push_back(label);
     std::size_t short_paths = 0;
-    std::map<std::string, std::set<std::vector<std::string>>> paths_of;  // of each value: where it occurs
+    std::map<std::string, std::set<std::vector<std::string>>> paths_of;  // by value: its paths from the root
     for (const auto& node : nodes) {
         NetworkReading::Node placed{.name = name(node)};
         for (const auto& label : out.levels) {
@@ -405,7 +395,7 @@ NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes,
         short_paths += placed.network.size() < out.levels.size();
         out.nodes.push_back(std::move(placed));
     }
-    // Label values have no slash, so that a name with one is that of no other domain.
+    // Label values have no slash, so a name with one cannot be that of another domain.
     bool renamed = false;
     for (auto& node : out.nodes) {
         const auto values = node.network;
@@ -418,7 +408,8 @@ NetworkReading place_by_labels(const TopologyLevels& levels, const Nodes& nodes,
         }
     }
     if (renamed)
-        out.notes.push_back("domains: equal labels in different places; named with what is above them");
+        out.notes.push_back(
+            "domains: equal labels in different places; their names include the domains above them");
     if (short_paths > 0)
         out.notes.push_back("nodes: " + std::to_string(short_paths) +
                             " lack labels of some levels and are placed above them");

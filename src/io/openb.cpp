@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the lists of Alibaba's openb trace.
 #include "core/csv_reader.hpp"
 
 #include <gpusched/config.hpp>
@@ -16,7 +17,7 @@ namespace gpusched::io {
 
 namespace detail {
 
-constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // what a snapshot takes
+constexpr std::int64_t largest_openb_number = 1'000'000'000'000;  // as in a snapshot
 
 template <std::size_t Columns>
 void check_openb_name(csv::Reader<Columns>& table, std::unordered_set<std::string>& seen,
@@ -96,7 +97,7 @@ static std::vector<TraceTask> openb_pods(std::string_view text, const std::strin
         task.cpu_milli = table.integer(cpu_milli, 0, largest_openb_number);
         task.memory_mib = table.integer(memory_mib, 0, largest_openb_number);
         task.gpu_count = table.integer(num_gpu, 0, max_gpus_per_node);
-        // Several GPUs are always whole; without any the share means nothing.
+        // Several GPUs are always whole; without GPUs the share has no meaning.
         const bool fraction_allowed = task.gpu_count == 1;
         const auto share = table.integer(gpu_milli,
                                          task.gpu_count == 0 ? 0

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes plans as CSV, as kubectl calls and as PodMigrationJobs.
-
 #include "io/kubernetes_names.hpp"
 #include "io/kubernetes_steps_script.hpp"
 
@@ -24,7 +23,7 @@
 
 namespace gpusched::io::detail {
 
-/// The moves in the order in which they happen.
+/// The moves in execution order.
 static std::vector<const PlanSpec::Move*> moves_by_wave(const PlanSpec& plan) {
     std::vector<const PlanSpec::Move*> moves;
     for (const auto& move : plan.moves) moves.push_back(&move);
@@ -83,7 +82,7 @@ GPUSCHED_EXPORT std::string plan_to_csv(const PlanSpec& plan) {
 
 namespace detail {
 
-/// FNV-1a in hexadecimal digits: tells one script's steps from another's.
+/// FNV-1a in hexadecimal digits, which identifies the steps of a script.
 static std::string fingerprint(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -92,8 +91,7 @@ static std::string fingerprint(std::string_view text) {
     return {digits.data(), end};
 }
 
-/// The nodes that pods leave and none moves to, but for those that are vacated: where replacements must not come back to while the plan
-/// is carried out.
+/// The nodes that pods leave, without destinations and vacated nodes. Replacements must not return to them during the plan.
 static std::set<std::string> held_nodes(const PlanSpec& plan) {
     std::set<std::string> out;
     for (const auto& move : plan.moves) out.insert(move.from);
@@ -153,27 +151,30 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                       counted(plan.placements.size(), "placement") + "; vacates " +
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
-#   sh FILE        carries it out with kubectl; after an interruption, the same goes on where it was
-#   sh FILE check  changes nothing: are the pods where the plan takes them from, and do disruption budgets allow their eviction?
-#   sh FILE undo   takes the cordons back; pods that were evicted stay where they are then
+#   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
+#   sh FILE check  changes nothing: are the pods on the nodes in the plan, and do disruption budgets allow their eviction?
+#   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
 #
 )";
-    out += plan.moves.empty() ? "# Nodes that evicted pods leave are not cordoned, or what the plan makes "
-                                "room for could not start there either: another\n"
-                                "# pending pod may take the room.\n"
-                              : "# Nodes from which pods move are cordoned: for good where they are to be "
-                                "vacated, else until all pods have moved.\n";
+    out += plan.moves.empty()
+               ? "# Nodes of evicted pods are not cordoned, because the pods that the plan makes room for "
+                 "start there: another\n"
+                 "# pending pod may start there first.\n"
+               : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
+                 "until all pods have moved.\n";
     out +=
         R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each wave the script waits until
 # the controllers of the pods have as many ready pods as before.
 #
-# What a stock Kubernetes cannot be told: where a replacement starts (kube-scheduler chooses, and may start another pending pod in
-# the room meanwhile), which GPUs it gets, and to start it before the old pod ends. The script says where replacements went, and asks
-# before it goes on where that is not what the plan wants, and before it begins where most pods are gone or elsewhere, or where a
-# disruption budget allows no eviction of a pod. Standard input answers. It ends with status 0, with 1 where it stopped, and with 3 where all pods were gone or elsewhere.
+# A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may start another pending pod
+# first) or its GPUs, nor start it before the old pod ends. The script reports the nodes of replacements. It asks before it
+# continues if they differ from the plan. It also asks before it begins if most pods are gone or on other nodes, or if a disruption
+# budget allows no eviction of a pod. It reads answers from standard input. It ends with status 0, with 1 if it stopped, and with 3
+# if all pods were gone or on other nodes.
 #
-# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two looks. GPUSCHED_YES=1: go on wherever
-# replacements are. GPUSCHED_BARE_PODS=1: evict pods without a controller, too; they are lost. GPUSCHED_STATE (FILE.state): what was done.
+# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two checks. GPUSCHED_YES=1: continue for any
+# nodes of replacements. GPUSCHED_BARE_PODS=1: evict pods without a controller, too; they are lost. GPUSCHED_STATE (FILE.state): the
+# completed steps.
 # KUBECTL (kubectl): the command, such as "kubectl --context prod".
 set -eu
 )";
@@ -191,7 +192,7 @@ static std::string yaml(std::string_view text) {
     return out;
 }
 
-/// The class of the devices among those GPUs of the node; where these say nothing, the class that the task prefers.
+/// The class of the devices among these GPUs of the node; if there are none, the class that the task prefers.
 static std::string device_class(const TaskSpec& task, const NodeSpec* node, const std::vector<int>& gpus) {
     if (node != nullptr) {
         auto first = node->gpu_count;
@@ -204,14 +205,14 @@ static std::string device_class(const TaskSpec& task, const NodeSpec* node, cons
     return task.device_classes.empty() ? std::string() : task.device_classes.front();
 }
 
-/// What a reservation asks for, as lines of a resource list.
+/// The requests of a reservation, as lines of a resource list.
 /// @param devices the class of its devices
 static std::string yaml_requests(const TaskSpec& task, const std::string& devices,
                                  const std::string& indent) {
     std::string out = indent + "cpu: " + yaml(std::to_string(task.cpu_milli) + "m") + "\n" + indent +
                       "memory: " + yaml(std::to_string(task.memory_mib) + "Mi") + "\n";
     for (const auto& [name, amount] : task.resources)
-        if (name != "pods")  // a reservation is one; no container asks for it
+        if (name != "pods")  // not a request of a container
             out += indent + yaml(name) + ": " + yaml(std::to_string(amount)) + "\n";
     if (task.device_count > 0)
         out += indent + yaml(devices) + ": " + yaml(std::to_string(task.device_count)) + "\n";
@@ -309,7 +310,7 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
                "        - key: metadata.name\n" + indent + "          operator: In\n" + indent +
                "          values: [" + detail::yaml(move->to) + "]\n";
     }
-    if (!plan.placements.empty()) out += "# Pending pods that now have room:\n";
+    if (!plan.placements.empty()) out += "# Pending pods that now fit:\n";
     for (const auto& placement : plan.placements)
         out += "# " + placement.task + " -> " + placement.node +
                (placement.gpus.empty() ? "" : ", GPU " + detail::join(placement.gpus, " ")) + "\n";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads clusters from the output of Slurm's scontrol.
-
 #include "io/documents.hpp"
 #include "io/report_builder.hpp"
 #include "io/slurm/cards.hpp"
@@ -31,18 +30,18 @@
 
 namespace gpusched::io::detail::slurm {
 
+/// Turns records into a snapshot, part by part.
 class Reader {
   public:
     Reader(const Records& records, const SlurmReadOptions& options, ReportBuilder& report)
         : records_(records), options_(options), report_(report) {}
 
-    /// @throws InvalidInput where there is no node
+    /// @throws InvalidInput if there is no node
     ClusterSpec read(const std::string& source) {
         if (!records_.any_jobs)
-            report_.absent("Job", "who holds what, and what waits: nodes say what is taken");
+            report_.absent("Job", "allocations and pending jobs: only the sums that nodes report");
         if (!records_.any_partitions)
-            report_.absent("Partition",
-                           "tiers of priority, which jobs may be preempted, and partitions without a job");
+            report_.absent("Partition", "tiers of priority, preemptible jobs, and partitions without a job");
         read_partitions();
         read_nodes(source);
         Cards cards(names(), gres_, report_);
@@ -51,7 +50,7 @@ class Reader {
             cards.fill(n, gres_[n], cluster_.nodes[n]);
         }
         Eligibility eligibility(cluster_.nodes, hosts_, report_);
-        Room room(cluster_.nodes, report_);
+        HeldResources held(cluster_.nodes, report_);
         for (const auto& job : records_.jobs) {
             try {
                 read_job(job, cards, eligibility);
@@ -61,10 +60,10 @@ class Reader {
         }
         hold_gpus(cards);
         for (std::size_t i = 0; i < cluster_.tasks.size(); ++i)
-            if (home_[i]) room.hold(*home_[i], cluster_.tasks[i]);
-        hold_the_rest(cards, room);
-        room.fit();
-        leave_alone();
+            if (home_[i]) held.hold(*home_[i], cluster_.tasks[i]);
+        hold_the_rest(cards, held);
+        held.fit();
+        isolate_exclusive_jobs();
         count_members();
         cluster_.now = records_.now.value_or(latest_);
         return std::move(cluster_);
@@ -93,19 +92,19 @@ class Reader {
             if (auto names = host_list(partition.nodes, hosts_))
                 for (const auto& name : *names) nodes_of_partitions_[name].push_back(partition.name);
             else if (!value_of(partition.nodes).empty())
-                report_.ignored("Partition", "nodes", Errs::either,
-                                "no list of nodes such as gpu[01-04]: nodes say their partitions",
-                                partition.name);
+                report_.ignored(
+                    "Partition", "nodes", Errs::either,
+                    "not a list of nodes such as gpu[01-04]: the partitions in node records count",
+                    partition.name);
             std::string limits;
             for (const auto& limit : partition.limits) limits += (limits.empty() ? "" : ", ") + limit;
             if (!limits.empty())
                 report_.ignored("Partition", "limits", Errs::too_lax, "jobs beyond them count as startable",
                                 partition.name + ": " + limits);
             if (!partition.job_defaults.empty())
-                report_.ignored(
-                    "Partition", "JobDefaults", Errs::too_lax,
-                    "jobs that do not say what they want with each GPU ask for less than they get",
-                    partition.name + ": " + partition.job_defaults);
+                report_.ignored("Partition", "JobDefaults", Errs::too_lax,
+                                "jobs without requests per GPU request less than they get",
+                                partition.name + ": " + partition.job_defaults);
             report_.exact("Partition", "nodes and tier");
         }
         protects_ = some_on && some_off;
@@ -160,7 +159,7 @@ class Reader {
         out.memory_mib = std::clamp<std::int64_t>(
             node.memory_mib.value_or(0) - node.specialized_mib.value_or(0), 0, most_of_a_node);
         if (!node.cpus && !node.effective_cpus)
-            report_.approximated("Node", "CPUs", Errs::too_strict, "not said: none", node.name);
+            report_.approximated("Node", "CPUs", Errs::too_strict, "unknown: none", node.name);
         gres_.push_back(gres_or_report(node.gres, "Gres", node));
         drained_.push_back(gres_or_report(node.gres_drained, "GresDrain", node));
         used_.push_back(gres_or_report(node.gres_used, "GresUsed", node));
@@ -171,7 +170,7 @@ class Reader {
     }
     std::vector<Gres> gres_or_report(const std::string& text, const char* what, const NodeRecord& node) {
         if (auto found = gres_of(text)) return *std::move(found);
-        report_.ignored("Node", what, Errs::too_strict, "no list of generic resources such as gpu:h100:8",
+        report_.ignored("Node", what, Errs::too_strict, "not a list of generic resources such as gpu:h100:8",
                         node.name + ": " + text);
         return {};
     }
@@ -186,14 +185,14 @@ class Reader {
             if (has(state, bad) && std::string_view(bad) != "UNDRAIN")
                 why += (why.empty() ? "" : "+") + std::string(bad);
         if (state.empty()) {
-            report_.approximated("Node", "state", Errs::too_lax, "not said: receives tasks", node.name);
+            report_.approximated("Node", "state", Errs::too_lax, "unknown: receives tasks", node.name);
         } else if (!why.empty()) {
             out.schedulable = false;
             report_.exact("Node", "state " + why);
         } else if (has_any(state, "RESERVED", "MAINTENANCE") && out.taints.empty()) {
             out.schedulable = false;
             report_.approximated("Node", "reserved", Errs::too_strict,
-                                 "for whom is not said: it receives no task", node.name);
+                                 "the jobs of the reservation are unknown: it receives no task", node.name);
         } else {
             report_.exact("Node", out.taints.empty() ? "receives tasks" : "reserved");
         }
@@ -202,9 +201,10 @@ class Reader {
                                  "counts as running: Slurm starts it for a job", node.name);
         if (has(state, "PLANNED"))
             report_.ignored("Node", "planned", Errs::too_lax,
-                            "the room that Slurm keeps for a pending job there counts as free", node.name);
+                            "the resources that Slurm reserves there for a pending job count as free",
+                            node.name);
         if (!node.reason.empty())
-            report_.ignored("Node", "reason", Errs::neither, "the state says what follows from it",
+            report_.ignored("Node", "reason", Errs::neither, "the state already reflects it",
                             node.name + ": " + node.reason);
     }
 
@@ -223,15 +223,16 @@ class Reader {
                                   "STOPPED", "EXPEDITING") ||
                           ending || suspended;
         if (!runs && !has_any(state, "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT")) {
-            if (state.empty()) throw Unreadable{job.id + ": its state is not said"};
+            if (state.empty()) throw Unreadable{job.id + ": its state is unknown"};
             return report_.left_out("Job", "ended", "holds nothing any more", job.id + ": " + state.front());
         }
         for (const auto time : {job.submitted, runs ? job.started : std::nullopt})
             if (time) latest_ = std::max(latest_, *time);
         for (const auto& request : job.unread)
-            report_.ignored("Job", "request " + request.substr(0, request.find('=')), Errs::too_lax,
-                            "not in the snapshot: its tasks may go where Slurm would not put them",
-                            job.id + ": " + request);
+            report_.ignored(
+                "Job", "request " + request.substr(0, request.find('=')), Errs::too_lax,
+                "not in the snapshot: its tasks may be placed on nodes that Slurm would not choose",
+                job.id + ": " + request);
         if (!job.licenses.empty())
             report_.ignored("Job", "licenses", Errs::too_lax, "the snapshot does not count them",
                             job.id + ": " + job.licenses);
@@ -251,7 +252,7 @@ class Reader {
                              (job.nodes.empty() ? "none" : gpusched::quoted(printable(job.nodes)))};
         const auto shares = Demand(hosts_, report_).running(job, *hosts);
         const auto rules = eligibility.of_job(job, hosts->size());
-        const bool any_model = asks_for_any_gpu(job);
+        const bool any_model = requests_any_gpu(job);
         for (std::size_t i = 0; i < hosts->size(); ++i) {
             const auto found = index_.find((*hosts)[i]);
             if (found == index_.end()) {
@@ -272,13 +273,13 @@ class Reader {
             report_.approximated("Job", "completing", Errs::too_strict, "holds its nodes, locked", job.id);
         else if (suspended)
             report_.approximated("Job", "suspended", Errs::too_lax,
-                                 "holds memory and GPUs; the cores that it gets back count as free", job.id);
+                                 "holds memory and GPUs; its cores count as free", job.id);
         else
             report_.exact("Job", "running");
     }
 
-    /// Whether the job asked for GPUs without a type, whatever it got.
-    static bool asks_for_any_gpu(const JobRecord& job) {
+    /// Whether the job requested GPUs without a type, even if it got some of one type.
+    static bool requests_any_gpu(const JobRecord& job) {
         bool any = false;
         for (const auto* const text : {&job.per_node, &job.per_task, &job.per_job, &job.per_socket})
             for (const auto& item : gres_of(*text).value_or(std::vector<Gres>{})) {
@@ -289,24 +290,24 @@ class Reader {
     }
 
     void read_pending(const JobRecord& job, const Cards& cards, Eligibility& eligibility) {
-        const auto wished = std::max<std::int64_t>(job.node_count.value_or(1), 1);
+        const auto requested = std::max<std::int64_t>(job.node_count.value_or(1), 1);
         const auto tasks =
-            static_cast<std::size_t>(std::min(wished, static_cast<std::int64_t>(nodes_.size()) + 1));
-        if (static_cast<std::int64_t>(tasks) < wished)
+            static_cast<std::size_t>(std::min(requested, static_cast<std::int64_t>(nodes_.size()) + 1));
+        if (static_cast<std::int64_t>(tasks) < requested)
             report_.approximated("Job", "more nodes than there are", Errs::neither,
-                                 "one task more than nodes: fits nowhere, too", job.id);
-        if (job.most_nodes.value_or(wished) > wished)
-            report_.approximated("Job", "number of nodes", Errs::too_strict, "the fewest that it accepts",
-                                 job.id);
+                                 "one task more than nodes, which also fits nowhere", job.id);
+        if (job.most_nodes.value_or(requested) > requested)
+            report_.approximated("Job", "number of nodes", Errs::too_strict,
+                                 "the smallest number that it accepts", job.id);
         const auto share = Demand(hosts_, report_).pending(job, tasks);
         const auto rules = eligibility.of_job(job, tasks);
         const bool held = job.priority == 0 || job.reason.starts_with("JobHeld");
-        const bool for_room = job.reason.empty() || job.reason == "None" || job.reason == "Priority" ||
-                              job.reason == "Resources";
+        const bool for_resources = job.reason.empty() || job.reason == "None" || job.reason == "Priority" ||
+                                   job.reason == "Resources";
         if (held || !job.dependency.empty() || job.reason == "Dependency" || job.reason == "BeginTime")
             report_.approximated("Job", held ? "held" : "waits for a time or other jobs", Errs::too_lax,
                                  "pending: Slurm does not start it yet", job.id);
-        else if (!for_room)
+        else if (!for_resources)
             report_.approximated("Job", "waits for something else than room", Errs::too_lax,
                                  "pending: Slurm does not start it yet", job.id + ": " + job.reason);
         else
@@ -343,7 +344,7 @@ class Reader {
                                  job.id + "_[" + job.array_tasks + "]");
     }
 
-    /// Calls `each` with the numbers of `1-3,7-15:4%2`; false where it ends early.
+    /// Calls `each` with the numbers of `1-3,7-15:4%2`, until it returns false. @return false if not all were visited
     template <class Each>
     static bool each_array_task(std::string_view text, Each&& each) {
         text = text.substr(0, text.find('%'));
@@ -389,7 +390,7 @@ class Reader {
     }
     void say_mobility(const JobRecord& job, bool can_requeue, bool is_protected) {
         if (!job.requeue)
-            report_.approximated("Job", "requeue", Errs::too_strict, "not said: cannot be requeued", job.id);
+            report_.approximated("Job", "requeue", Errs::too_strict, "unknown: cannot be requeued", job.id);
         else
             report_.exact("Job", can_requeue ? "can be requeued"
                                              : "cannot be requeued: neither moves nor is evicted");
@@ -404,22 +405,22 @@ class Reader {
         const bool of_partition = std::any_of(partitions_.begin(), partitions_.end(), [&](const auto& known) {
             return known.second->exclusive && known.first == job.partition;
         });
-        alone_.push_back(of_partition || has(job.sharing, "NO") || has(job.sharing, "EXCLUSIVE"));
+        exclusive_.push_back(of_partition || has(job.sharing, "NO") || has(job.sharing, "EXCLUSIVE"));
         if (has_any(job.sharing, "USER", "MCS", "TOPO"))
             report_.ignored("Job", "shares nodes with its like only", Errs::too_lax,
                             "shares them with any job", job.id);
         cluster_.tasks.push_back(std::move(task));
         home_.push_back(home);
-        asked_.push_back(gres);
+        requested_.push_back(gres);
     }
 
-    /// GPUs of running tasks: first those that Slurm names, then the lowest of the others.
+    /// Assigns GPUs to running tasks: first those that Slurm names, then the lowest free ones.
     void hold_gpus(Cards& cards) {
         std::vector<std::size_t> others;
         for (std::size_t i = 0; i < cluster_.tasks.size(); ++i) {
             auto& task = cluster_.tasks[i];
             if (!home_[i] || task.gpu_count + task.device_count == 0) continue;
-            if (cards.hold_named(*home_[i], asked_[i], task))
+            if (cards.hold_named(*home_[i], requested_[i], task))
                 report_.exact("Job", "which GPUs it holds");
             else
                 others.push_back(i);
@@ -429,7 +430,7 @@ class Reader {
             const bool all = cards.hold_any(*home_[i], task);
             if (all)
                 report_.approximated("Job", "which GPUs it holds", Errs::neither,
-                                     "not said, or others hold them: the lowest free ones of its node",
+                                     "unknown, or others hold them: the lowest free ones of its node",
                                      task.name);
             else
                 report_.approximated("Job", "GPUs beyond those of its node", Errs::too_lax,
@@ -437,8 +438,8 @@ class Reader {
         }
     }
 
-    /// What nodes say is taken, and no job that was read holds, by tasks that stay where they are.
-    void hold_the_rest(Cards& cards, Room& room) {
+    /// Adds locked tasks for the resources that nodes report as allocated and no job in the input holds.
+    void hold_the_rest(Cards& cards, HeldResources& held) {
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             const auto& node = nodes_[n];
             const auto add = [&](const std::string& suffix) -> TaskSpec& {
@@ -448,19 +449,19 @@ class Reader {
                 task.node = node.name;
                 cluster_.tasks.push_back(std::move(task));
                 home_.emplace_back(n);
-                alone_.push_back(false);
+                exclusive_.push_back(false);
                 return cluster_.tasks.back();
             };
             const auto cpus = std::min(node.allocated_cpus.value_or(0), most_of_a_node / 1000) * 1000 -
-                              room.held(n).cpu_milli;
+                              held.held(n).cpu_milli;
             const auto memory =
-                std::min(node.allocated_mib.value_or(0), most_of_a_node) - room.held(n).memory_mib;
+                std::min(node.allocated_mib.value_or(0), most_of_a_node) - held.held(n).memory_mib;
             const auto gpus = cards.unexplained(n, used_[n]);
             if (cpus <= 0 && memory <= 0 && gpus.empty()) continue;
             auto& first = add("");
             first.cpu_milli = std::max<std::int64_t>(cpus, 0);
             first.memory_mib = std::max<std::int64_t>(memory, 0);
-            room.hold(n, first);
+            held.hold(n, first);
             for (const auto& [device_class, numbers] : gpus) {
                 auto& task = device_class.empty() ? first : add("/" + device_class);
                 if (device_class.empty()) {
@@ -472,18 +473,18 @@ class Reader {
                 cards.hold(n, numbers, task);
             }
             report_.approximated("Node", "allocated", Errs::either,
-                                 "more than the jobs that were read hold: a locked task holds the rest",
+                                 "more than the jobs in the input hold: a locked task holds the rest",
                                  node.name);
         }
     }
 
-    /// Jobs that are alone on their nodes avoid all tasks.
-    void leave_alone() {
-        if (std::none_of(alone_.begin(), alone_.end(), [](bool alone) { return alone; })) return;
+    /// Makes exclusive jobs avoid all tasks.
+    void isolate_exclusive_jobs() {
+        if (std::find(exclusive_.begin(), exclusive_.end(), true) == exclusive_.end()) return;
         const std::string all = "slurm/all";
         for (std::size_t i = 0; i < cluster_.tasks.size(); ++i) {
             cluster_.tasks[i].groups.push_back(all);
-            if (!alone_[i]) continue;
+            if (!exclusive_[i]) continue;
             cluster_.tasks[i].avoid.push_back({.group = all});
             report_.exact("Job", "alone on its nodes");
         }
@@ -513,8 +514,8 @@ class Reader {
     bool protects_ = false;
     std::unordered_set<std::string> seen_;
     std::vector<std::optional<std::size_t>> home_;  // node, by task
-    std::vector<std::vector<Gres>> asked_;          // by task of a job
-    std::vector<bool> alone_;                       // by task
+    std::vector<std::vector<Gres>> requested_;      // by task of a job
+    std::vector<bool> exclusive_;                   // by task
     std::int64_t latest_ = 0;
 };
 
@@ -524,7 +525,7 @@ namespace gpusched::io {
 
 namespace detail::slurm {
 
-/// Whether a text that is no JSON is topology.conf: its first line begins a switch or a block.
+/// Whether a text that is not JSON is topology.conf: its first line begins a switch or a block.
 static bool is_topology(std::string_view text) {
     while (!text.empty()) {
         const auto line = upper_case(trimmed(take_line(text)));
@@ -535,7 +536,7 @@ static bool is_topology(std::string_view text) {
     return false;
 }
 
-/// Whether a text that is no JSON is topology.yaml: it has a list of topologies.
+/// Whether a text that is not JSON is topology.yaml: it has a list of topologies.
 static bool is_topology_list(std::string_view text) {
     while (!text.empty()) {
         auto line = trimmed(take_line(text));
@@ -547,7 +548,7 @@ static bool is_topology_list(std::string_view text) {
     return false;
 }
 
-/// Sorts texts by what they are.
+/// Recognises the kind of each text and reads it.
 class Input {
   public:
     Input(const SlurmReadOptions& options, Records& records, ReportBuilder& report, Problems& problems)
@@ -560,7 +561,7 @@ class Input {
             return problems_.add(text.source + ": expected at most " + std::to_string(largest_document) +
                                  " bytes");
         if (const auto found = found_snapshot(begin); found.is_not_of(System::slurm))
-            return problems_.add(text.source + expected_ + found.told);
+            return problems_.add(text.source + expected_ + found.description);
         const auto first = begin.find_first_not_of(" \t\r\n");
         if (first == begin.npos) return problems_.add(text.source + expected_ + "nothing");
         if (begin[first] == '{' || begin[first] == '[') return take_json(text);
@@ -573,7 +574,7 @@ class Input {
     }
 
     void place(ClusterSpec& cluster) const {
-        if (!network_) return report_.absent("topology", "where nodes are in the network: unknown");
+        if (!network_) return report_.absent("topology", "positions of nodes in the network: unknown");
         const auto placed = set_network(cluster, *network_);
         if (placed > 0) report_.exact("Node", "network", static_cast<std::int64_t>(placed));
         for (const auto& node : cluster.nodes)
@@ -594,7 +595,7 @@ class Input {
             return problems_.add(text.source + expected_ + "a document of format " +
                                  gpusched::quoted(printable(*format)) + ", which needs no import");
         if (const auto found = found_snapshot(root); found.is_not_of(System::slurm))
-            return problems_.add(text.source + expected_ + found.told);
+            return problems_.add(text.source + expected_ + found.description);
         if (!JsonRecords::recognises(root))
             return problems_.add(text.source + expected_ + document.describe(0) +
                                  (root.is(json::Kind::object) ? " without nodes, jobs or partitions" : ""));
@@ -608,8 +609,8 @@ class Input {
         network_ = std::move(read);
     }
 
-    static constexpr const char* expected_ = ": expected what `scontrol show nodes`, `jobs` or `partitions` "
-                                             "prints, as text or --json, or a topology, found ";
+    static constexpr const char* expected_ = ": expected output of `scontrol show nodes`, `jobs` or "
+                                             "`partitions`, as text or --json, or a topology, found ";
     const SlurmReadOptions& options_;
     Records& records_;
     ReportBuilder& report_;

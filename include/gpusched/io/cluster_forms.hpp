@@ -86,9 +86,9 @@ struct MarkedForm<IsGroupLevel> {
         std::vector<std::string_view> keys;
         if (const auto* levels = reader.surroundings().find<io::LabelLevels>())
             keys.assign(levels->keys.begin(), levels->keys.end());
-        for (std::uint32_t field = 1; field < document[0].end; field = document[field].end)
+        for (const auto field : document.children(0))
             if (document.key(document[field]) == "label_levels" && document[field].kind == Kind::array)
-                for (auto each = field + 1; each < document[field].end; each = document[each].end)
+                for (const auto each : document.children(field))
                     keys.push_back(document[each].kind == Kind::string ? document.string(document[each])
                                                                        : std::string_view{});
         const auto found = std::find(keys.begin(), keys.end(), key);
@@ -115,7 +115,7 @@ struct Form<GpuMask> {
     static void read(Reader& reader, std::uint32_t at, GpuMask& out) {
         if (reader.kind(at) != Kind::array) return reader.expected(at, "an array");
         const auto& document = reader.document();
-        for (auto child = at + 1; child < document[at].end; child = document[child].end) {
+        for (const auto child : document.children(at)) {
             int gpu = -1;
             reader.read_integer(child, gpu, 0, io::detail::most_gpus(reader) - 1);
             if (gpu < 0) continue;
