@@ -35,8 +35,8 @@ constexpr bool take_prefix(std::string_view& text, std::string_view prefix) noex
     return true;
 }
 
-/// Whether it is the profile of a MIG instance such as `1g.10gb` or `1g.10gb+me`. Real profiles have at most three digits per
-/// number.
+/// Whether it is the profile of a MIG instance such as `1g.10gb` or `1g.10gb+me`. Real profiles have at most
+/// three digits per number.
 constexpr bool is_mig_profile(std::string_view text) noexcept {
     constexpr std::array<std::string_view, 11> extensions{
         "", "+me", ".me", "-me", "+me.all", ".me.all", "+gfx", ".gfx", "+me.gfx", "-gfx", "-me.all"};
@@ -55,8 +55,9 @@ constexpr bool is_amd_partition(std::string_view text) noexcept {
            text.substr(3, 4) == "_nps" && std::string_view("1248").find(text[7]) != text.npos;
 }
 
-/// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG profiles, alone, as
-/// Slurm's type or as a resource of Kubernetes, partitions of AMD, and whole or shared cards of `nvidia.com/gpu`.
+/// Whether a class of devices has a name that is the same in every cluster, since the vendor chose it: MIG
+/// profiles, alone, as Slurm's type or as a resource of Kubernetes, partitions of AMD, and whole or shared
+/// cards of `nvidia.com/gpu`.
 constexpr bool is_public_device_class(std::string_view name) noexcept {
     if (take_prefix(name, "nvidia.com/gpu")) {
         if (take_prefix(name, " (MIG "))

@@ -23,8 +23,9 @@ namespace detail {
 constexpr std::string_view cluster_format = "gpusched.cluster";
 constexpr int newest_cluster_version = 2;
 
-/// The part of a document with mistakes of form that the model can check without follow-up errors: well-formed nodes, tasks and
-/// jobs. Unless every node is well-formed, tasks on other nodes are left out. Unless every job is, subgroups are left out.
+/// The part of a document with mistakes of form that the model can check without follow-up errors:
+/// well-formed nodes, tasks and jobs. Unless every node is well-formed, tasks on other nodes are left out.
+/// Unless every job is, subgroups are left out.
 static ClusterSpec well_formed_part(const json::Document& document, int version) {
     ClusterSpec part;
     const auto elements = [&](std::string_view key, auto& out) {

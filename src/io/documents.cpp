@@ -43,8 +43,9 @@ std::optional<double> Place::number() const {
     return read_number(document_->string(value), out) ? std::optional(out) : std::nullopt;
 }
 
-/// Takes the first of several JSON documents off a text, as two calls of kubectl print them into one file: an object that begins a
-/// line after the end of another. Within a document a comma separates them, and no string holds a line break.
+/// Takes the first of several JSON documents off a text, as two calls of kubectl print them into one file: an
+/// object that begins a line after the end of another. Within a document a comma separates them, and no
+/// string holds a line break.
 static std::string_view take_json(std::string_view& text) {
     for (auto at = text.find("\n{"); at != text.npos; at = text.find("\n{", at + 1)) {
         const auto last = text.find_last_not_of(" \t\r\n", at);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of other systems, in YAML or JSON: values with positions for messages, and the system that wrote a document.
+// Documents of other systems, in YAML or JSON: values with positions for messages, and the system that wrote
+// a document.
 #pragma once
 
 #include <gpusched/core/text.hpp>
@@ -49,8 +50,8 @@ class Place {
     std::uint32_t at_ = 0;
 };
 
-/// All documents of a text: JSON if it begins with a brace or bracket, else YAML (1.1 as libyaml reads it, with the
-/// scalars of the core schema of 1.2, without aliases). Empty documents are left out.
+/// All documents of a text: JSON if it begins with a brace or bracket, else YAML (1.1 as libyaml reads it,
+/// with the scalars of the core schema of 1.2, without aliases). Empty documents are left out.
 /// @throws InvalidInput with source and line if it is neither
 /// @throws BackendError for YAML if the library was built without libyaml
 [[nodiscard]] std::vector<json::Document> read_objects(std::string_view text, const std::string& source,
@@ -59,7 +60,8 @@ class Place {
 /// The objects of a text, those in a `List` one by one; the documents must outlive them.
 [[nodiscard]] std::vector<Place> kubernetes_objects(const std::vector<json::Document>& documents);
 
-/// Seconds since 1970 of a time in UTC such as 2026-11-22T15:24:12Z, without its fraction; none for anything else.
+/// Seconds since 1970 of a time in UTC such as 2026-11-22T15:24:12Z, without its fraction; none for anything
+/// else.
 [[nodiscard]] std::optional<std::int64_t> read_seconds(std::string_view text);
 
 enum class System : std::uint8_t { unknown, kubernetes, kai, slurm, packed };

@@ -296,7 +296,8 @@ GPUSCHED_EXPORT HardwareReading read_flextopo(const std::string& path, const Har
 
 namespace detail {
 
-/// The collector's type for a kind of vertex, and the prefix of its ids. Empty: the object has no such vertices.
+/// The collector's type for a kind of vertex, and the prefix of its ids. Empty: the object has no such
+/// vertices.
 constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology::HardwareKind kind) {
     using K = topology::HardwareKind;
     switch (kind) {
@@ -317,7 +318,8 @@ constexpr std::pair<std::string_view, std::string_view> flextopo_names(topology:
     return {};
 }
 
-/// The name of a relation in Table 2, and the kind of vertex at the end of its edges. Empty: the object has no such edges.
+/// The name of a relation in Table 2, and the kind of vertex at the end of its edges. Empty: the object has
+/// no such edges.
 constexpr std::pair<std::string_view, topology::HardwareKind>
 flextopo_edge(topology::HardwareRelation relation) {
     using K = topology::HardwareKind;

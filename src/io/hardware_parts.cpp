@@ -34,8 +34,8 @@ void HardwareParts::add_cores(Vertex socket, Vertex numa, const std::vector<int>
     }
 }
 
-/// The number of threads per core. Linux numbers first threads first, so that every NUMA node has equally long ranges of CPUs,
-/// the second ones all above the first ones.
+/// The number of threads per core. Linux numbers first threads first, so that every NUMA node has equally
+/// long ranges of CPUs, the second ones all above the first ones.
 static int inferred_threads(const std::map<int, NumaReading>& numa_nodes) {
     std::size_t ranges = 0;
     for (const auto& [id, numa] : numa_nodes) {

@@ -75,8 +75,8 @@ class GpuLinks {
     void to_switch(int gpu, const std::string& name, double gb_s);
     void switches(const std::string& a, const std::string& b);  ///< linked to each other
 
-    /// Adds an edge for every pair with links. Through switches two GPUs reach each other with all links of the one that has fewer:
-    /// the switches are no bottleneck.
+    /// Adds an edge for every pair with links. Through switches two GPUs reach each other with all links of
+    /// the one that has fewer: the switches are no bottleneck.
     void join(HardwareParts& parts, const std::map<int, HardwareParts::Vertex>& gpus) const;
 
   private:

@@ -19,8 +19,8 @@ namespace gpusched::io::detail {
 /// Most names in the lists of one text.
 inline constexpr std::size_t most_hosts = 1'000'000;
 
-/// Limits the expansion of the lists of one text: a few bytes can stand for a million names, and a malformed list can cost as
-/// much work before its mistake is found.
+/// Limits the expansion of the lists of one text: a few bytes can stand for a million names, and a malformed
+/// list can cost as much work before its mistake is found.
 struct HostBudget {
     std::size_t names = most_hosts;
     std::size_t bytes = 64 * most_hosts;  ///< of intermediate results, each piece with 8 more
@@ -63,8 +63,8 @@ inline bool host_numbers(std::string_view text, std::size_t most, HostBudget& le
     }
 }
 
-/// "a,n[01-03,7]x" -> a n01x n02x n03x n7x; numbers keep the width of the range's first one. Several brackets multiply.
-/// None if it is malformed or stands for more names than are left (`exceeded`).
+/// "a,n[01-03,7]x" -> a n01x n02x n03x n7x; numbers keep the width of the range's first one. Several brackets
+/// multiply. None if it is malformed or stands for more names than are left (`exceeded`).
 [[nodiscard]] inline std::optional<std::vector<std::string>> host_list(std::string_view text,
                                                                        HostBudget& left) {
     std::vector<std::string> out;

@@ -84,8 +84,8 @@ static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
     return all;
 }
 
-/// Marks NUMA nodes that are additional memory of CPUs with another NUMA node: in hwloc each kind of memory is a NUMA node. An
-/// ordinary one is kept, else the first. O(square of the nodes).
+/// Marks NUMA nodes that are additional memory of CPUs with another NUMA node: in hwloc each kind of memory
+/// is a NUMA node. An ordinary one is kept, else the first. O(square of the nodes).
 [[nodiscard]] static std::vector<bool> further_memory(const std::vector<HwlocNuma>& nodes) {
     std::map<std::vector<std::pair<int, int>>, const HwlocNuma*> kept;
     for (const bool ordinary : {true, false})

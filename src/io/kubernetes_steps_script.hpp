@@ -6,8 +6,9 @@
 
 namespace gpusched::io::detail {
 
-/// Expects the variables `plan` (a word that identifies the plan) and `nodes`, and after it a function `steps`, which calls
-/// `cordon`, `evict`, `move`, `finish_wave`, `release` and `placed`, and a call of `main`.
+/// Expects the variables `plan` (a word that identifies the plan) and `nodes`, and after it a function
+/// `steps`, which calls `cordon`, `evict`, `move`, `finish_wave`, `release` and `placed`, and a call of
+/// `main`.
 inline constexpr std::string_view kubernetes_steps_script = R"sh(
 state=${GPUSCHED_STATE:-$0.state}
 wait_s=${GPUSCHED_WAIT_S:-600}
@@ -30,8 +31,8 @@ ask() { # <reason to stop>
   read -r _ || stop "$1"
 }
 
-# Runs a command and keeps its output in $answer. While a disruption budget refuses (429), or the server is busy or does not
-# answer, it runs the command again. Returns 1 for other errors, with the error in $answer.
+# Runs a command and keeps its output in $answer. While a disruption budget refuses (429), or the server is
+# busy or does not answer, it runs the command again. Returns 1 for other errors, with the error in $answer.
 call() { # <subject> <command...>
   about=$1
   shift
@@ -51,8 +52,8 @@ call() { # <subject> <command...>
   done
 }
 
-# Checks whether a pod is on its node in the plan, and whether its disruption budget allows its eviction now, by a dry run of
-# the API server. A pod that moves twice is checked once.
+# Checks whether a pod is on its node in the plan, and whether its disruption budget allows its eviction now,
+# by a dry run of the API server. A pod that moves twice is checked once.
 look() { # <namespace> <pod> [node]
   case $looked in *" $1/$2 "*) return 0 ;; esac
   looked="$looked$1/$2 " all=$((all + 1))
@@ -113,7 +114,8 @@ owned() { # <namespace> <uid of the controller>
 }
 ready() { printf '%s\n' "$pods" | grep -c '|True$' || :; }
 
-# The number of pods that a controller wants now, in $replicas: empty if unknown, 0 if it is gone, has ended or is another one.
+# The number of pods that a controller wants now, in $replicas: empty if unknown, 0 if it is gone, has ended
+# or is another one.
 wanted_replicas() { # <namespace> <uid of the controller> <kind/name>
   if ! call "$3 in namespace $1" k -n "$1" get "$3" -o 'jsonpath={.metadata.uid}|{.spec.replicas}|{.spec.parallelism}|{.spec.completions}|{.status.succeeded}|{.spec.suspend}|{.status.conditions[?(@.status=="True")].type}'; then
     case $answer in
@@ -133,7 +135,8 @@ delete_by_eviction() { # <namespace> <pod> <uid> [further options]
     k create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f -
 }
 
-# Looks a pod up and records it, so that after an interruption no other pod with its name replaces it. Returns 1 if it is gone.
+# Looks a pod up and records it, so that after an interruption no other pod with its name replaces it. Returns
+# 1 if it is gone.
 look_up() { # <step>, <namespace>, <pod>; sets uid, node, owner, kind
   if [ -z "$(rest_of "pod $1 $2/$3")" ]; then
     if ! call "pod $2/$3" k -n "$2" get pod "$3" -o 'jsonpath={.metadata.uid}|{.spec.nodeName}|{.metadata.ownerReferences[?(@.controller==true)].uid}|{.metadata.ownerReferences[?(@.controller==true)].kind}/{.metadata.ownerReferences[?(@.controller==true)].name}'; then
@@ -205,7 +208,8 @@ move() { # <wave> <namespace> <pod> <from> <to>
   echo "evicted $2/$3 from $4: kube-scheduler chooses the node of its replacement, and does not know that the plan wants $5"
 }
 
-# Waits until every controller has as many ready pods as before the wave, and reports the nodes of the replacements.
+# Waits until every controller has as many ready pods as before the wave, and reports the nodes of the
+# replacements.
 finish_wave() { # <wave>
   [ -z "$looking" ] || return 0
   noted "finished wave-$1" && return

@@ -20,7 +20,8 @@ namespace gpusched::io {
 
 namespace detail {
 
-/// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None if it is malformed or too large.
+/// A quantity of Kubernetes in thousandths, rounded up: 2, 1500m, 64Gi, 1e3. None if it is malformed or too
+/// large.
 static std::optional<std::int64_t> quantity_milli(std::string_view text) {
     const auto quantity = kubernetes::read_quantity(text);
     constexpr std::int64_t too_large = std::int64_t{1} << 62;

@@ -241,7 +241,8 @@ class SmiParser {
     bool tabs_ = false, has_cpus_ = false, peer_ = false, too_many_ = false;
 };
 
-/// Groups devices that are as close as `path` or closer, directly or through others: a group number per device.
+/// Groups devices that are as close as `path` or closer, directly or through others: a group number per
+/// device.
 static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Path path) {
     std::vector<std::size_t> group(matrix.devices.size());
     std::iota(group.begin(), group.end(), std::size_t{0});
@@ -253,7 +254,8 @@ static std::vector<std::size_t> smi_groups(const SmiMatrix& matrix, SmiEntry::Pa
     return group;
 }
 
-/// Infers NUMA nodes of GPUs without one in the text: GPUs with the same CPUs share one. @return whether there were any
+/// Infers NUMA nodes of GPUs without one in the text: GPUs with the same CPUs share one. @return whether
+/// there were any
 static bool infer_numa(std::vector<SmiDevice>& devices) {
     int next = 0;
     for (const auto& device : devices)

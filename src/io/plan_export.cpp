@@ -91,7 +91,8 @@ static std::string fingerprint(std::string_view text) {
     return {digits.data(), end};
 }
 
-/// The nodes that pods leave, without destinations and vacated nodes. Replacements must not return to them during the plan.
+/// The nodes that pods leave, without destinations and vacated nodes. Replacements must not return to them
+/// during the plan.
 static std::set<std::string> held_nodes(const PlanSpec& plan) {
     std::set<std::string> out;
     for (const auto& move : plan.moves) out.insert(move.from);
@@ -152,7 +153,7 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                       counted(plan.vacated_nodes.size(), "node") + ".\n";
     out += R"(#
 #   sh FILE        carries it out with kubectl; after an interruption, it continues with the next step
-#   sh FILE check  changes nothing: are the pods on the nodes in the plan, and do disruption budgets allow their eviction?
+#   sh FILE check  changes nothing: are the pods on their nodes, and do disruption budgets allow their eviction?
 #   sh FILE undo   removes the cordons; replacements of evicted pods stay on their nodes
 #
 )";
@@ -163,19 +164,20 @@ GPUSCHED_EXPORT std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                : "# Nodes from which pods move are cordoned: nodes to be vacated for good, others "
                  "until all pods have moved.\n";
     out +=
-        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each wave the script waits until
-# the controllers of the pods have as many ready pods as before.
+        R"(# Evictions go through the Eviction API. One that a disruption budget refuses (429) is tried again. After each
+# wave the script waits until the controllers of the pods have as many ready pods as before.
 #
-# A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may start another pending pod
-# first) or its GPUs, nor start it before the old pod ends. The script reports the nodes of replacements. It asks before it
-# continues if they differ from the plan. It also asks before it begins if most pods are gone or on other nodes, or if a disruption
-# budget allows no eviction of a pod. It reads answers from standard input. It ends with status 0, with 1 if it stopped, and with 3
-# if all pods were gone or on other nodes.
+# A stock Kubernetes does not let a plan choose the node of a replacement (kube-scheduler chooses, and may
+# start another pending pod first) or its GPUs, nor start it before the old pod ends. The script reports the
+# nodes of replacements. It asks before it continues if they differ from the plan. It also asks before it
+# begins if most pods are gone or on other nodes, or if a disruption budget allows no eviction of a pod. It
+# reads answers from standard input. It ends with status 0, with 1 if it stopped, and with 3 if all pods were
+# gone or on other nodes.
 #
-# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two checks. GPUSCHED_YES=1: continue for any
-# nodes of replacements. GPUSCHED_BARE_PODS=1: evict pods without a controller, too; they are lost. GPUSCHED_STATE (FILE.state): the
-# completed steps.
-# KUBECTL (kubectl): the command, such as "kubectl --context prod".
+# GPUSCHED_WAIT_S (600) and GPUSCHED_POLL_S (5): seconds until it gives up, and between two checks.
+# GPUSCHED_YES=1: continue for any nodes of replacements. GPUSCHED_BARE_PODS=1: evict pods without a
+# controller, too; they are lost. GPUSCHED_STATE (FILE.state): the completed steps. KUBECTL (kubectl): the
+# command, such as "kubectl --context prod".
 set -eu
 )";
     out += "\nplan=" + detail::fingerprint(steps) + "\nnodes='" + nodes + "'\n";

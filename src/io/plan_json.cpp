@@ -38,7 +38,8 @@ constexpr std::string_view plan_format = "gpusched.plan";
 constexpr int newest_plan_version = 2;
 
 /// @param problems  those found before
-/// @throws InvalidInput with every problem; if the form has none, with every list of GPUs that names one twice
+/// @throws InvalidInput with every problem; if the form has none, with every list of GPUs that names one
+///         twice
 static PlanSpec plan_of(const json::Document& document, Problems& problems) {
     auto plan = json::read_document<PlanSpec>(document, {plan_format, newest_plan_version}, problems);
     const auto check = [&](const auto& steps, const char* field) {

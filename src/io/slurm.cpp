@@ -344,7 +344,8 @@ class Reader {
                                  job.id + "_[" + job.array_tasks + "]");
     }
 
-    /// Calls `each` with the numbers of `1-3,7-15:4%2`, until it returns false. @return false if not all were visited
+    /// Calls `each` with the numbers of `1-3,7-15:4%2`, until it returns false. @return false if not all were
+    /// visited
     template <class Each>
     static bool each_array_task(std::string_view text, Each&& each) {
         text = text.substr(0, text.find('%'));

@@ -18,8 +18,8 @@
 
 namespace gpusched::io {
 
-/// The label keys that may be levels of a document. A cluster document lists them itself; for a single task the surroundings
-/// provide them.
+/// The label keys that may be levels of a document. A cluster document lists them itself; for a single task
+/// the surroundings provide them.
 struct LabelLevels {
     std::span<const std::string> keys;
 };

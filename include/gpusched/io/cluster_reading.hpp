@@ -98,7 +98,8 @@ constexpr void visit_fields(std::type_identity<ReadingReport>, F&& field) {
     field("absent", &ReadingReport::absent);
 }
 
-/// The report as text: first all that was left out, then approximated, ignored and exact parts, then absent kinds.
+/// The report as text: first all that was left out, then approximated, ignored and exact parts, then absent
+/// kinds.
 [[nodiscard]] std::string reading_report_to_text(const ReadingReport& report);
 
 /// The report as a JSON object with `rows` and `absent`, for programs.

@@ -44,33 +44,38 @@ constexpr void visit_fields(std::type_identity<SlurmTopologyOptions>, F&& field)
     field("topology", &SlurmTopologyOptions::topology);
 }
 
-/// Reads Slurm's topology.conf: switches over switches and nodes (plugin topology/tree), or blocks (topology/block).
+/// Reads Slurm's topology.conf: switches over switches and nodes (plugin topology/tree), or blocks
+/// (topology/block).
 ///
 /// Lines are `SwitchName= Switches= Nodes=` or `BlockName= Nodes=` and `BlockSizes=`, with host lists such as
-/// `node[01-04,7]`; key words in any case, comments after #, lines continued by a backslash. Switches without a parent
-/// are roots; there may be several. Each block is a domain. The sizes after the first, in nodes, join neighbouring
-/// blocks to domains above, named after their first and last block.
+/// `node[01-04,7]`; key words in any case, comments after #, lines continued by a backslash. Switches without
+/// a parent are roots; there may be several. Each block is a domain. The sizes after the first, in nodes,
+/// join neighbouring blocks to domains above, named after their first and last block.
 /// @param text    at most `largest_document` bytes
 /// @param source  name of the text in messages
 /// @throws InvalidInput with every problem, each with source and line: unknown key words, malformed lists,
-///         switches without a line, with two parents or above themselves, nodes below two switches, names that occur
-///         twice, switches next to blocks, sizes that are no multiples, more than 16 levels
+///         switches without a line, with two parents or above themselves, nodes below two switches, names
+///         that occur twice, switches next to blocks, sizes that are no multiples, more than 16 levels
 [[nodiscard]] NetworkReading slurm_topology_from_conf(std::string_view text,
                                                       std::string_view source = "<text>");
 
 /// Reads Slurm's topology.yaml: a list of topologies of kind tree, block, ring or torus3d.
 ///
-/// Trees and blocks are those of topology.conf. Rings and tori become domains without the order inside, as `notes` say.
-/// @throws InvalidInput as above, with JSON pointers, and if no topology or several are selected, or it is flat
+/// Trees and blocks are those of topology.conf. Rings and tori become domains without the order inside, as
+/// `notes` say.
+/// @throws InvalidInput as above, with JSON pointers, and if no topology or several are selected, or it is
+///         flat
 /// @throws BackendError if the library was built without libyaml
 [[nodiscard]] NetworkReading slurm_topology_from_yaml(std::string_view text,
                                                       const SlurmTopologyOptions& options = {},
                                                       std::string_view source = "<text>");
 
-/// Reads the network of Slurm's topology.conf, or of topology.yaml if the file's name ends in .yaml, .yml or .json.
+/// Reads the network of Slurm's topology.conf, or of topology.yaml if the file's name ends in .yaml, .yml or
+/// .json.
 ///
-/// Switches without a parent are roots; there may be several. Each block is a domain. The block sizes after the first,
-/// in nodes, join neighbouring blocks to domains above. Rings and tori become domains without the order inside.
+/// Switches without a parent are roots; there may be several. Each block is a domain. The block sizes after
+/// the first, in nodes, join neighbouring blocks to domains above. Rings and tori become domains without the
+/// order inside.
 /// @throws BackendError if the file cannot be read, and for YAML if the library was built without libyaml
 /// @throws InvalidInput with every problem, each with source and line or JSON pointer
 [[nodiscard]] NetworkReading read_slurm_topology(const std::string& path,
@@ -98,12 +103,12 @@ constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& f
     field("topology", &KubernetesTopologyOptions::topology);
 }
 
-/// Reads a Topology of Kueue (kueue.x-k8s.io) or the KAI scheduler (kai.scheduler). The text, YAML or JSON, may hold
-/// other objects, too.
+/// Reads a Topology of Kueue (kueue.x-k8s.io) or the KAI scheduler (kai.scheduler). The text, YAML or JSON,
+/// may hold other objects, too.
 /// @param text    UTF-8, at most `largest_document` bytes
 /// @param source  name of the text in messages
-/// @throws InvalidInput with every problem, each with source and JSON pointer: no Topology, or several and none named;
-///         no levels, more than 16, labels that are missing or occur twice
+/// @throws InvalidInput with every problem, each with source and JSON pointer: no Topology, or several and
+///         none named; no levels, more than 16, labels that are missing or occur twice
 /// @throws BackendError for YAML if the library was built without libyaml
 [[nodiscard]] TopologyLevels topology_levels_from_text(std::string_view text,
                                                        const KubernetesTopologyOptions& options = {},
@@ -117,9 +122,9 @@ constexpr void visit_fields(std::type_identity<KubernetesTopologyOptions>, F&& f
 
 /// Places nodes by their labels. A node without a level's label is placed down to the level above only.
 ///
-/// As in Kueue, the labels from the top down identify a domain: equal values below different domains are different
-/// domains. The name of such a domain, or of a value that occurs on several levels, includes the domains above it:
-/// `block-a/rack-1`.
+/// As in Kueue, the labels from the top down identify a domain: equal values below different domains are
+/// different domains. The name of such a domain, or of a value that occurs on several levels, includes the
+/// domains above it: `block-a/rack-1`.
 [[nodiscard]] NetworkReading network_from_labels(const TopologyLevels& levels,
                                                  std::span<const LabelledNode> nodes);
 /// The same for the nodes of a snapshot; `set_network` writes the result into it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads NodeResourceTopology objects of Kubernetes: the resources of each NUMA node, and how much is available.
+// Reads NodeResourceTopology objects of Kubernetes: the resources of each NUMA node, and how much is
+// available.
 #pragma once
 
 #include <gpusched/io/hardware_files.hpp>
@@ -59,14 +60,14 @@ constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
     field("numa_nodes", &NodeResources::numa_nodes);
 }
 
-/// Reads NodeResourceTopology objects (topology.node.k8s.io, v1alpha1 and v1alpha2). The text, YAML or JSON, may hold
-/// other objects, too.
+/// Reads NodeResourceTopology objects (topology.node.k8s.io, v1alpha1 and v1alpha2). The text, YAML or JSON,
+/// may hold other objects, too.
 ///
-/// Zones of type Node, NUMANode or NUMA are NUMA nodes; zones of type Package or Socket above them are sockets. Zones of
-/// other types are left out.
+/// Zones of type Node, NUMANode or NUMA are NUMA nodes; zones of type Package or Socket above them are
+/// sockets. Zones of other types are left out.
 /// @throws BackendError if the file cannot be read, and for YAML if the library was built without libyaml
-/// @throws InvalidInput with every problem, each with source and JSON pointer: no such object, zones without name or
-///         number, names that occur twice, malformed quantities
+/// @throws InvalidInput with every problem, each with source and JSON pointer: no such object, zones without
+///         name or number, names that occur twice, malformed quantities
 [[nodiscard]] std::vector<NodeResources> read_node_resource_topology(const std::string& path);
 
 /// The same from text.
@@ -77,8 +78,8 @@ constexpr void visit_fields(std::type_identity<NodeResources>, F&& field) {
 
 /// The machine that the NUMA nodes of an object make up. GPUs are `nvidia.com/gpu` and `amd.com/gpu`.
 ///
-/// The object counts cores and GPUs but does not name them: they are numbered along the NUMA nodes, by ascending id,
-/// and `notes` says so. It does not say which of them are in use, either.
+/// The object counts cores and GPUs but does not name them: they are numbered along the NUMA nodes, by
+/// ascending id, and `notes` says so. It does not say which of them are in use, either.
 /// @param options core groups, threads per core (0 = 1), sockets if there is no zone above, bandwidths
 /// @throws InvalidInput for more than 64 GPUs, more than 65,536 cores, and options out of range
 [[nodiscard]] HardwareReading machine_of(const NodeResources& node, const HardwareReadOptions& options = {});

@@ -12,11 +12,12 @@
 
 namespace gpusched::io {
 
-/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in execution order, then one per node that
-/// the plan vacates and per node that it opens.
+/// Writes a plan as CSV (RFC 4180 with plain line feeds), one row per step in execution order, then one per
+/// node that the plan vacates and per node that it opens.
 ///
-/// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated node), `to` (also an
-/// opened node), `gpus` (indices on `to`, separated by semicolons); and of moves `how`, `chain` and `for` (the vacated node it serves).
+/// Columns: `step` (evict, move, place, vacate or open), `wave` (moves only), `task`, `from` (also a vacated
+/// node), `to` (also an opened node), `gpus` (indices on `to`, separated by semicolons); and of moves `how`,
+/// `chain` and `for` (the vacated node it serves).
 [[nodiscard]] std::string plan_to_csv(const PlanSpec& plan);
 
 struct KubernetesStepsOptions {
@@ -27,17 +28,17 @@ constexpr void visit_fields(std::type_identity<KubernetesStepsOptions>, F&& fiel
     field("default_namespace", &KubernetesStepsOptions::default_namespace);
 }
 
-/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by wave. Before the
-/// plan's placements, nodes that stay in use are uncordoned.
+/// Writes a plan as a shell script of `kubectl` calls: cordon the nodes that pods leave, evict, then wave by
+/// wave. Before the plan's placements, nodes that stay in use are uncordoned.
 ///
-/// Each eviction goes through the Eviction API (policy/v1), for the pod's UID, so disruption budgets are respected; a refused
-/// eviction (429) is tried again. After each wave the script waits until the controllers of the pods have as many ready
-/// pods as before. A file keeps the completed steps: started again after an interruption, the script continues, and with
-/// `undo` it removes its cordons.
+/// Each eviction goes through the Eviction API (policy/v1), for the pod's UID, so disruption budgets are
+/// respected; a refused eviction (429) is tried again. After each wave the script waits until the controllers
+/// of the pods have as many ready pods as before. A file keeps the completed steps: started again after an
+/// interruption, the script continues, and with `undo` it removes its cordons.
 ///
-/// A stock Kubernetes accepts no destination for a pod's replacement and does not start it before the eviction. The script
-/// says so at each move, reports the actual destinations, and asks before it continues if they differ from the plan. See
-/// `plan_to_pod_migration_jobs` for a scheduler that can do both.
+/// A stock Kubernetes accepts no destination for a pod's replacement and does not start it before the
+/// eviction. The script says so at each move, reports the actual destinations, and asks before it continues
+/// if they differ from the plan. See `plan_to_pod_migration_jobs` for a scheduler that can do both.
 /// @throws InvalidInput naming every task and node with a name that Kubernetes would not accept
 [[nodiscard]] std::string plan_to_kubernetes_steps(const PlanSpec& plan,
                                                    const KubernetesStepsOptions& options = {});
@@ -58,18 +59,18 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 
 /// Writes a plan as a stream of `PodMigrationJob` objects (YAML, scheduling.koordinator.sh/v1alpha1).
 ///
-/// Each move reserves the task's request on its destination before the pod is evicted (mode ReservationFirst), which
-/// is the make-before-break that plans assume; evictions use mode EvictDirectly. Jobs of wave 0 are active if
-/// no eviction precedes them. All later jobs are paused: resume a wave through its label `gpusched/wave` once the
-/// previous one has succeeded.
+/// Each move reserves the task's request on its destination before the pod is evicted (mode
+/// ReservationFirst), which is the make-before-break that plans assume; evictions use mode EvictDirectly.
+/// Jobs of wave 0 are active if no eviction precedes them. All later jobs are paused: resume a wave through
+/// its label `gpusched/wave` once the previous one has succeeded.
 ///
-/// The scheduler chooses the cards. Annotations keep the cards of the plan, and `how`, `chain` and `for` of a move. A pod that
-/// restarts gets its reservation first, too. A pod must keep its name if it moves twice. Placements are comments: the
-/// scheduler binds pending pods. Named resources are requested by their names (except `pods`), devices by the class that
-/// the plan chose; both must be names that Kubernetes knows.
+/// The scheduler chooses the cards. Annotations keep the cards of the plan, and `how`, `chain` and `for` of a
+/// move. A pod that restarts gets its reservation first, too. A pod must keep its name if it moves twice.
+/// Placements are comments: the scheduler binds pending pods. Named resources are requested by their names
+/// (except `pods`), devices by the class that the plan chose; both must be names that Kubernetes knows.
 /// @param cluster  provides the tasks' requests and tolerations, and the classes of devices
-/// @throws InvalidInput naming every task that `cluster` lacks, every name that Kubernetes would not accept and
-///         every invalid option
+/// @throws InvalidInput naming every task that `cluster` lacks, every name that Kubernetes would not accept
+///         and every invalid option
 [[nodiscard]] std::string plan_to_pod_migration_jobs(const PlanSpec& plan, const ClusterSpec& cluster,
                                                      const KoordinatorOptions& options = {});
 

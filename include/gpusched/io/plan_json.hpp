@@ -27,8 +27,8 @@ namespace gpusched::io {
 /// @throws InvalidInput as `plan_from_json` does
 [[nodiscard]] PlanSpec read_plan(const std::string& path);
 
-/// Writes a plan as text: every field in a fixed order, in the first version that can hold all of it. The same plan gives
-/// the same bytes, and reading them gives the same plan.
+/// Writes a plan as text: every field in a fixed order, in the first version that can hold all of it. The
+/// same plan gives the same bytes, and reading them gives the same plan.
 /// @param indent  spaces per level (1 .. 16), with one move or placement per line; 0 = no white space
 /// @throws InvalidInput for a name that is not UTF-8, a statistic that is not finite, or another indent
 [[nodiscard]] std::string plan_to_json(const PlanSpec& plan, int indent = 1);

@@ -32,20 +32,21 @@ constexpr void visit_fields(std::type_identity<SlurmReadOptions>, F&& field) {
     field("examples", &SlurmReadOptions::examples, within(0, 1000));
 }
 
-/// Reads a cluster from the output of `scontrol show nodes`, `show jobs` and `show partitions`, as text or JSON. docs/slurm.md
-/// lists the exact, approximated and ignored parts.
+/// Reads a cluster from the output of `scontrol show nodes`, `show jobs` and `show partitions`, as text or
+/// JSON. docs/slurm.md lists the exact, approximated and ignored parts.
 ///
-/// A job of several nodes is a job with one task for each node, all of which must run. Jobs are named by their ids (`17`, `20_4`),
-/// tasks by job and number (`17/0`). Records that are malformed or contradict each other are clipped or left out, and
-/// reported; they do not refuse the cluster.
-/// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data parsers v0.0.39 to
-///                v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are recognised by content; topology.conf and
-///                topology.yaml give the network; a record that occurs twice counts once
-/// @throws InvalidInput for a text that is none of these, a topology that is not one, an input without a node, and options out of
-///         range
+/// A job of several nodes is a job with one task for each node, all of which must run. Jobs are named by
+/// their ids (`17`, `20_4`), tasks by job and number (`17/0`). Records that are malformed or contradict each
+/// other are clipped or left out, and reported; they do not refuse the cluster.
+/// @param texts   output of scontrol in its own form, also with -o and -d, or of `scontrol --json` (data
+///                parsers v0.0.39 to v0.0.44), UTF-8, each at most `largest_document` bytes; kinds are
+///                recognised by content; topology.conf and topology.yaml give the network; a record that
+///                occurs twice counts once
+/// @throws InvalidInput for a text that is none of these, a topology that is not one, an input without a
+///         node, and options out of range
 /// @throws BackendError for YAML if the library was built without libyaml
-/// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic, safe to call from
-/// several threads.
+/// Complexity: linear in the size of the texts, and in jobs times the nodes that they exclude. Deterministic,
+/// safe to call from several threads.
 [[nodiscard]] ClusterReading slurm_from_texts(std::span<const NamedText> texts,
                                               const SlurmReadOptions& options = {});
 [[nodiscard]] ClusterReading slurm_from_text(std::string_view text, const SlurmReadOptions& options = {},

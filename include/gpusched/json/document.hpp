@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Document: a parsed JSON text as one flat array of values that know their positions, and DocumentBuilder, which makes one.
+// Document: a parsed JSON text as one flat array of values that know their positions, and DocumentBuilder,
+// which makes one.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
@@ -34,11 +35,12 @@ struct Value {
     };
 };
 
-/// A parsed text. Reading is linear in its size and takes 24 bytes per value in addition to strings; nesting needs no stack.
+/// A parsed text. Reading is linear in its size and takes 24 bytes per value in addition to strings; nesting
+/// needs no stack.
 class Document {
   public:
-    /// Parses UTF-8 text (RFC 8259; a byte order mark is skipped). Keys that occur twice in an object are added to
-    /// `problems`.
+    /// Parses UTF-8 text (RFC 8259; a byte order mark is skipped). Keys that occur twice in an object are
+    /// added to `problems`.
     /// @throws InvalidInput with line and column if the text is not JSON, too large or nested too deeply
     static Document parse(std::string_view text, std::string_view source, Problems& problems);
     /// The same for YAML text, which may hold several documents; empty ones are left out.
@@ -100,8 +102,8 @@ class Document {
     NameTable keys_;
 };
 
-/// Adds values to a document: a value after its key in an object, and the content of an array or object between `begin` and
-/// `end`.
+/// Adds values to a document: a value after its key in an object, and the content of an array or object
+/// between `begin` and `end`.
 struct DocumentBuilder {
     Document& document;
     std::vector<std::uint32_t> open{};  // arrays and objects that have not ended

@@ -20,8 +20,8 @@
 
 namespace gpusched::json {
 
-/// To be specialised for types with a JSON form of their own: `read(reader, at, value)` and `write(writer, value)`; also
-/// `version(value)` if only newer versions of the format can hold some values.
+/// To be specialised for types with a JSON form of their own: `read(reader, at, value)` and `write(writer,
+/// value)`; also `version(value)` if only newer versions of the format can hold some values.
 template <class T>
 struct Form;
 
@@ -32,8 +32,8 @@ struct MarkedForm;
 template <class Mark>
 concept HasForm = requires { sizeof(MarkedForm<Mark>); };
 
-/// Context that forms need in addition to the document, such as the host with the GPUs that it names: a reference to an
-/// object of any type, which outlives it.
+/// Context that forms need in addition to the document, such as the host with the GPUs that it names: a
+/// reference to an object of any type, which outlives it.
 class Surroundings {
   public:
     Surroundings() = default;
@@ -64,7 +64,8 @@ struct ByName {
     std::vector<std::pair<std::string, T>> entries{};
 };
 
-/// Calls `field` for the fields of a table except those with these names, for documents that write these in another form.
+/// Calls `field` for the fields of a table except those with these names, for documents that write these in
+/// another form.
 template <Described T, class F>
 constexpr void visit_other_fields(std::initializer_list<std::string_view> names, const F& field) {
     visit_fields(std::type_identity<T>{}, [&](const char* name, auto member, const auto&... rules) {

@@ -313,7 +313,8 @@ class Reader {
         });
         return table;
     }
-    /// A number by the rules of its field; one that breaks a rule is reported, and the target keeps its default.
+    /// A number by the rules of its field; one that breaks a rule is reported, and the target keeps its
+    /// default.
     template <bool null_if_unknown, std::floating_point T, class... Rules>
     void read_number(std::uint32_t at, T& out, const Rules&... rules) {
         if (null_if_unknown && kind(at) == Kind::null) {

@@ -24,8 +24,8 @@ namespace gpusched::json {
 /// The layout of a document.
 struct Style {
     int indent = 0;  ///< blanks per level, 0 to 16; 0: all on one line, without blanks
-    /// With an indent: whether each value takes a line. Otherwise only each field of the document does, and each object of its
-    /// lists; everything deeper stays on that line.
+    /// With an indent: whether each value takes a line. Otherwise only each field of the document does, and
+    /// each object of its lists; everything deeper stays on that line.
     bool line_per_value = false;
     bool point = false;      ///< real numbers have a point or an exponent: 5.0
     bool mend_text = false;  ///< bytes that are not UTF-8 become U+FFFD; otherwise they are an error
@@ -150,8 +150,8 @@ class Writer {
         }
     }
 
-    // The parts of arrays and objects. Each value of an array comes after `next`, each of an object after `write_key` or
-    // `write_name`.
+    // The parts of arrays and objects. Each value of an array comes after `next`, each of an object after
+    // `write_key` or `write_name`.
 
     /// @param bracket `[` or `{`
     /// @param lines   with an indent, each value takes a line in any case
@@ -269,7 +269,8 @@ class Writer {
 };
 
 /// The document of the given format and version. With an indent it ends with a new line.
-/// @throws InvalidInput for an indent outside 0 .. 16, numbers that are not finite, and text that is not UTF-8
+/// @throws InvalidInput for an indent outside 0 .. 16, numbers that are not finite, and text that is not
+///         UTF-8
 template <class T>
 std::string write_document(std::string_view format, const T& value, const Style& style, int version = 1,
                            Surroundings surroundings = {}) {

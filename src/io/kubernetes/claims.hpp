@@ -196,7 +196,8 @@ class Claims {
         node.card = found->product;
     }
 
-    /// Adds the devices of the pod's claims to its requests, and the cards that they name. Call it after `fill` of all nodes.
+    /// Adds the devices of the pod's claims to its requests, and the cards that they name. Call it after
+    /// `fill` of all nodes.
     /// @throws Unreadable
     void fill(Pod& pod) {
         rename_extended(pod);
@@ -252,7 +253,8 @@ class Claims {
     static std::string device_of(const Place& result) {
         return text_at(result, "driver") + "/" + text_at(result, "pool") + "/" + text_at(result, "device");
     }
-    /// Devices that claims hold. Admin access holds none: the allocator of kube-scheduler ignores such results.
+    /// Devices that claims hold. Admin access holds none: the allocator of kube-scheduler ignores such
+    /// results.
     [[nodiscard]] std::set<std::string> allocated_devices() const {
         std::set<std::string> out;
         for (const auto& [name, claim] : claims_) {
@@ -266,7 +268,8 @@ class Claims {
         return out;
     }
 
-    /// Records the extended resources that stand for claims of the class: its `extendedResourceName`, and its own name.
+    /// Records the extended resources that stand for claims of the class: its `extendedResourceName`, and its
+    /// own name.
     void name_resources(const std::string& name, const Place& object, CardNames& cards) {
         const auto extended = name_of(object["spec"]["extendedResourceName"].text());
         const auto resource = resource_of_class(name);
@@ -292,8 +295,8 @@ class Claims {
         return found == extended_.end() ? resource : found->second;
     }
 
-    /// Counts extended resources for the same devices under one name. The claim that kube-scheduler made for them names the
-    /// pod's cards.
+    /// Counts extended resources for the same devices under one name. The claim that kube-scheduler made for
+    /// them names the pod's cards.
     void rename_extended(Pod& pod) {
         Quantities renamed;
         for (const auto& [name, amount] : pod.requests) {
@@ -390,7 +393,8 @@ class Claims {
         }
     }
 
-    /// The resource of a class: by its selectors if they name a driver and a type; by its name if the class was not read.
+    /// The resource of a class: by its selectors if they name a driver and a type; by its name if the class
+    /// was not read.
     [[nodiscard]] std::string resource_of_class(const std::string& name) const {
         std::string driver, type, profile;
         if (const auto found = classes_.find(name); found != classes_.end()) {

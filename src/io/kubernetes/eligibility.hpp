@@ -51,8 +51,8 @@ inline void read_taints(const Node& node, NodeSpec& out, ReportBuilder& report) 
     report.exact_of("Node", "cordons", out.name);
 }
 
-/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, with a letter or digit at
-/// both ends. kube-scheduler treats a condition with another value as malformed.
+/// Whether a label may have that value: at most 63 letters, digits, dots, dashes and underscores, with a
+/// letter or digit at both ends. kube-scheduler treats a condition with another value as malformed.
 inline bool is_label_value(std::string_view value) {
     const auto plain = [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -274,7 +274,8 @@ class Volumes {
         {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
         {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"}};
 
-    /// @param spreads the pod has a spread constraint over the nodes that its own affinity allows, without regard to volumes
+    /// @param spreads the pod has a spread constraint over the nodes that its own affinity allows, without
+    ///         regard to volumes
     bool require(const Place& claim, bool spreads, TaskSpec& out) {
         const auto spec = claim["spec"];
         bool shared = false;
@@ -309,8 +310,8 @@ class Volumes {
         return !shared;
     }
 
-    /// Gives nodes that reach the volume a resource, and the pod a request for one: unlike node affinity, topology spread ignores
-    /// resources.
+    /// Gives nodes that reach the volume a resource, and the pod a request for one: unlike node affinity,
+    /// topology spread ignores resources.
     /// @return false if the pod runs on a node that does not reach the volume
     bool require_by_resource(const std::string& volume, const std::vector<NodeTerm>& reach, TaskSpec& out) {
         using gpusched::detail::holds;
@@ -324,7 +325,8 @@ class Volumes {
         return true;
     }
 
-    /// Terms for the zones and regions in a volume's labels, of which one must hold; none if it has no such label.
+    /// Terms for the zones and regions in a volume's labels, of which one must hold; none if it has no such
+    /// label.
     [[nodiscard]] std::vector<NodeTerm> zones_of(const Place& volume) const {
         const auto labels = texts_at(volume["metadata"], "labels");
         std::vector<NodeTerm> out;

@@ -36,8 +36,8 @@ struct GangNeeds {
     }
 };
 
-/// `subGroups` of KAI. They form a tree through `parent`; pods belong to its leaves. All leaves must run, or as many parts below
-/// the same parent as its `minSubGroup` says.
+/// `subGroups` of KAI. They form a tree through `parent`; pods belong to its leaves. All leaves must run, or
+/// as many parts below the same parent as its `minSubGroup` says.
 class KaiSubgroups {
   public:
     explicit KaiSubgroups(const Place& spec) {
@@ -57,8 +57,8 @@ class KaiSubgroups {
     /// Leaves and their sum; no leaves if only some must run.
     [[nodiscard]] const GangNeeds& needs() const noexcept { return needs_; }
     [[nodiscard]] bool all_must_run() const noexcept { return all_; }
-    /// Whether some have a name that occurred before, are below themselves, below an unknown parent, or too deep. KAI refuses such
-    /// groups.
+    /// Whether some have a name that occurred before, are below themselves, below an unknown parent, or too
+    /// deep. KAI refuses such groups.
     [[nodiscard]] bool are_left_out() const noexcept { return left_out_ > 0; }
     [[nodiscard]] bool have_topology() const noexcept { return topology_; }
 
@@ -116,7 +116,8 @@ inline GangNeeds kai_needs(const Place& spec, const std::string& name, ReportBui
     return needs;
 }
 
-/// `minTaskMember` of Volcano, which considers roles only if together they need at most as many pods as the gang.
+/// `minTaskMember` of Volcano, which considers roles only if together they need at most as many pods as the
+/// gang.
 inline GangNeeds volcano_needs(const Place& spec, ReportBuilder& report) {
     GangNeeds needs{.min_members = limited(integer_at(spec, "minMember", 0))};
     const auto roles = spec["minTaskMember"];

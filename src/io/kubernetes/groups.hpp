@@ -22,7 +22,8 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// Conditions on labels that must all hold. Without any it selects everything; an absent selector selects nothing.
+/// Conditions on labels that must all hold. Without any it selects everything; an absent selector selects
+/// nothing.
 struct Selector {
     std::vector<NodeMatch> matches{};  ///< In, NotIn, Exists and DoesNotExist; sorted
     bool nothing = false;
@@ -163,7 +164,8 @@ class PodIndex {
     std::unordered_map<std::string, std::vector<std::size_t>> by_label_;
 };
 
-/// Labels of namespaces. Each has at least the label kubernetes.io/metadata.name, even if no Namespace was read.
+/// Labels of namespaces. Each has at least the label kubernetes.io/metadata.name, even if no Namespace was
+/// read.
 class Namespaces {
   public:
     Namespaces(const Objects& objects, const PodIndex& pods, ReportBuilder& report)
@@ -189,7 +191,8 @@ class Namespaces {
     std::map<std::string, Labels> labels_;
 };
 
-/// Turns required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports into groups of tasks.
+/// Turns required pod affinity and anti-affinity, topology spread with DoNotSchedule, and host ports into
+/// groups of tasks.
 class Groups {
   public:
     Groups(const std::vector<Pod>& pods, const PodIndex& index, const Namespaces& namespaces,
@@ -243,7 +246,8 @@ class Groups {
                     if (std::find(task.avoid.begin(), task.avoid.end(), rule) == task.avoid.end())
                         task.avoid.push_back(rule);
                 };
-                // Every address conflicts with itself and the wildcard; the wildcard conflicts with every address.
+                // Every address conflicts with itself and the wildcard; the wildcard conflicts with every
+                // address.
                 avoid(address);
                 if (address != any_address) {
                     if (addresses_[port].contains(std::string(any_address))) avoid(std::string(any_address));

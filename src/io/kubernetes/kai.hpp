@@ -57,7 +57,8 @@ class Kai {
         for (const auto& group : objects.of(Kind::pod_group)) read_group(group);
     }
 
-    /// Puts pods with a bind request on their nodes, and removes the GPU of a pod that only reserves it for others.
+    /// Puts pods with a bind request on their nodes, and removes the GPU of a pod that only reserves it for
+    /// others.
     void prepare(Pod& pod) const {
         if (const auto found = requests_.find(pod.id.full()); found != requests_.end() && !pod.bound()) {
             pod.node = found->second.node;
@@ -71,7 +72,8 @@ class Kai {
     }
 
     /// Sets priority and preemptibility from the pod's group.
-    /// @param priority_of  priority of a class by name, none if it was not read; the empty name is the global default
+    /// @param priority_of  priority of a class by name, none if it was not read; the empty name is the global
+    ///         default
     template <class PriorityOf>
     void decide(const Pod& pod, PriorityOf&& priority_of, TaskSpec& out) const {
         const auto found = groups_.find(pod.id.space + "/" + pod.annotation("pod-group-name"));
@@ -144,8 +146,8 @@ class Kai {
         return !pod.annotation("gpu-fraction").empty() || !pod.annotation("gpu-memory").empty();
     }
 
-    /// Assigns parts of GPUs: pods of one group share one GPU. Call it after whole GPUs were requested; of these only claims have
-    /// fixed numbers.
+    /// Assigns parts of GPUs: pods of one group share one GPU. Call it after whole GPUs were requested; of
+    /// these only claims have fixed numbers.
     /// @param home  by pod: its node
     void fill_parts(std::span<const Pod> pods, std::span<const std::optional<std::size_t>> home,
                     ClusterSpec& cluster) const {

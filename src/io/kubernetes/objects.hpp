@@ -343,8 +343,8 @@ inline void require_object(const Place& object, std::string_view key) {
         throw Unreadable{member.expected("an object")};
 }
 
-/// Checks that the members of a spec, on all levels, are lists and objects as in the API, so that none is read as if it were
-/// absent. @throws Unreadable for the first that is not
+/// Checks that the members of a spec, on all levels, are lists and objects as in the API, so that none is
+/// read as if it were absent. @throws Unreadable for the first that is not
 inline void check_spec(const Place& place) {
     const auto is_one_of = [](const auto& names, std::string_view name) {
         return std::binary_search(std::begin(names), std::end(names), name);
@@ -362,8 +362,8 @@ inline void check_spec(const Place& place) {
     }
 }
 
-/// Checks the parts of a node or pod that are read: its spec, and single members of metadata and status. The rest of a status
-/// does not affect placement and grows with each version.
+/// Checks the parts of a node or pod that are read: its spec, and single members of metadata and status. The
+/// rest of a status does not affect placement and grows with each version.
 /// @throws Unreadable for the first member that is not a list or object as in the API
 inline void check_shape(const Place& object) {
     for (const char* const key : {"metadata", "spec", "status"}) require_object(object, key);

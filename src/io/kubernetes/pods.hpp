@@ -22,8 +22,8 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// A non-negative quantity such as 500m, 1Gi, 2e3 or 0.5, exact to a billionth as in Kubernetes. Finer amounts are rounded
-/// up; larger amounts than 2^63 - 1 become that.
+/// A non-negative quantity such as 500m, 1Gi, 2e3 or 0.5, exact to a billionth as in Kubernetes. Finer
+/// amounts are rounded up; larger amounts than 2^63 - 1 become that.
 struct Quantity {
     std::int64_t whole = 0;
     std::int32_t nano = 0;  ///< 0 .. 999'999'999
@@ -183,10 +183,10 @@ inline bool is_sidecar(const Place& init_container) {
     return init_container["restartPolicy"].text() == "Always";
 }
 
-/// The request of a pod, as kube-scheduler counts it: the sum over containers and sidecars, or the request of initialisation
-/// if it is larger; replaced by pod-level requests for CPU, memory and huge pages; plus the overhead. During a resize each
-/// container counts with the maximum of the requested, allocated and effective amount.
-/// Source: k8s.io/component-helpers/resource, PodRequests, of 1.36.
+/// The request of a pod, as kube-scheduler counts it: the sum over containers and sidecars, or the request of
+/// initialisation if it is larger; replaced by pod-level requests for CPU, memory and huge pages; plus the
+/// overhead. During a resize each container counts with the maximum of the requested, allocated and effective
+/// amount. Source: k8s.io/component-helpers/resource, PodRequests, of 1.36.
 /// @param status absent = no resize in progress
 /// @throws Unreadable
 inline Quantities pod_requests(const Place& spec, const Place& status) {

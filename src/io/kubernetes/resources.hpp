@@ -61,7 +61,8 @@ inline std::string label_of(const Node& node, const std::string& key) {
     return found == node.labels.end() ? std::string() : found->second;
 }
 
-/// The model of a node's whole cards: from labels of feature discovery and of cloud providers, else the resource's name.
+/// The model of a node's whole cards: from labels of feature discovery and of cloud providers, else the
+/// resource's name.
 inline std::string card_model(const Node& node, const std::string& resource) {
     for (const char* const key :
          {"nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product",
@@ -81,8 +82,8 @@ inline std::int64_t replicas_on(const Node& node) {
     return 1;
 }
 
-/// The meaning of a whole-card resource on a node: empty = whole cards; else a class of devices: instances under the single MIG
-/// strategy, or replicas of cards that are shared under the cards' own name.
+/// The meaning of a whole-card resource on a node: empty = whole cards; else a class of devices: instances
+/// under the single MIG strategy, or replicas of cards that are shared under the cards' own name.
 inline std::string form_on(const Node& node, const std::string& resource) {
     if (!resource.starts_with("nvidia.com/")) return {};
     const auto product = label_of(node, "nvidia.com/gpu.product");
@@ -99,15 +100,17 @@ inline std::string form_on(const Node& node, const std::string& resource) {
     return shared ? resource + " (shared)" : std::string();
 }
 
-/// The memory of a device, such as of `nvidia.com/mig-1g.10gb` by the label `nvidia.com/mig-1g.10gb.memory`; 0 = unknown.
+/// The memory of a device, such as of `nvidia.com/mig-1g.10gb` by the label `nvidia.com/mig-1g.10gb.memory`;
+/// 0 = unknown.
 inline std::int64_t device_memory_mib(const Node& node, const std::string& resource) {
     std::int64_t mib = 0;
     return read_number(label_of(node, resource + ".memory"), mib) && mib > 0 && mib < 1'000'000'000 ? mib : 0;
 }
 
-/// Maps device resources to the model. A whole-card resource is the GPUs of a node, or a class of devices there: instances,
-/// replicas, or cards next to more numerous ones of another name. Devices without numbers, because a node has more than 64 or a pod
-/// requests several classes, are counted resources: a class in the whole cluster, whole cards only on the node that has so many.
+/// Maps device resources to the model. A whole-card resource is the GPUs of a node, or a class of devices
+/// there: instances, replicas, or cards next to more numerous ones of another name. Devices without numbers,
+/// because a node has more than 64 or a pod requests several classes, are counted resources: a class in the
+/// whole cluster, whole cards only on the node that has so many.
 class Devices {
   public:
     /// @param home by pod: the node that it is bound to
@@ -270,7 +273,8 @@ class Devices {
         }
     }
 
-    /// Turns classes of a node with more than 64 devices into counted resources, the largest first, and its cards last.
+    /// Turns classes of a node with more than 64 devices into counted resources, the largest first, and its
+    /// cards last.
     void limit_numbers(std::size_t n) {
         for (;;) {
             std::int64_t all = 0;
@@ -320,7 +324,8 @@ class Devices {
                                          pod.id.full());
     }
 
-    /// The classes that the pod accepts for the resource; empty = whole cards. Either the first is counted, or none.
+    /// The classes that the pod accepts for the resource; empty = whole cards. Either the first is counted,
+    /// or none.
     template <class May>
     [[nodiscard]] Classes classes_for(const std::string& name, std::int64_t count,
                                       std::optional<std::size_t> node, May&& may) const {
@@ -353,7 +358,8 @@ class Devices {
         return numbered.empty() || count > max_gpus_per_node ? Classes{*enough.begin()} : numbered;
     }
 
-    /// Assigns the cards that the pod's claims name, if they are all that it requests and no other pod has them.
+    /// Assigns the cards that the pod's claims name, if they are all that it requests and no other pod has
+    /// them.
     void name_cards(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out) const {
         if (!out.assign_gpus || out.device_count > 0 ||
             static_cast<std::int64_t>(pod.named_cards.size()) != out.gpu_count)
@@ -382,7 +388,8 @@ class Devices {
 };
 
 inline constexpr std::int64_t bytes_per_mib = std::int64_t{1} << 20;
-/// The most that the model holds of a resource. A node is clipped to half of it, so that rounding up its pods cannot exceed it.
+/// The most that the model holds of a resource. A node is clipped to half of it, so that rounding up its pods
+/// cannot exceed it.
 inline constexpr std::int64_t most_held = 1'000'000'000'000;
 inline constexpr std::int64_t most_on_a_node = most_held / 2;
 
@@ -399,7 +406,8 @@ inline std::int64_t counted(std::string_view resource, const Quantity& amount) {
 inline std::int64_t rounded_up(std::int64_t amount, std::int64_t unit) {
     return amount / unit + (amount % unit != 0 ? 1 : 0);
 }
-/// Whether kube-scheduler compares the resource: CPU, memory, storage of the node, huge pages, and names with a domain.
+/// Whether kube-scheduler compares the resource: CPU, memory, storage of the node, huge pages, and names with
+/// a domain.
 inline bool is_compared(std::string_view resource) {
     return resource == "cpu" || resource == "memory" || resource == "ephemeral-storage" ||
            resource == "pods" || resource.find('/') != resource.npos || resource.starts_with("hugepages-") ||

@@ -215,8 +215,8 @@ class Cards {
         return gres.type.empty() ? std::string(untyped_model) : gres.type;
     }
 
-    /// Chooses the type of each node's whole cards: the most numerous there, then in the cluster, then the first. GPUs of other
-    /// types are devices of that node.
+    /// Chooses the type of each node's whole cards: the most numerous there, then in the cluster, then the
+    /// first. GPUs of other types are devices of that node.
     void sort_types(std::span<const std::string> names, std::span<const std::vector<Gres>> gres) {
         std::map<std::string, std::int64_t> totals;
         for (const auto& of_node : gres)
@@ -330,7 +330,8 @@ class Cards {
         if (!gres.type.empty()) add("gres/" + gres.name + ":" + gres.type);
     }
 
-    /// Whether GPUs of the type are devices: on the task's node, or for a pending task on all nodes that have them.
+    /// Whether GPUs of the type are devices: on the task's node, or for a pending task on all nodes that have
+    /// them.
     [[nodiscard]] bool are_devices(const std::string& type, std::optional<std::size_t> node) const {
         if (!node) return devices_.contains(type) && !whole_.contains(type);
         const auto& parts = nodes_[*node].parts;

@@ -58,7 +58,8 @@ class Demand {
   public:
     Demand(HostBudget& hosts, ReportBuilder& report) : hosts_(hosts), report_(report) {}
 
-    /// The resources of a running job on each of its nodes: as Slurm reports them, else equal parts of the whole.
+    /// The resources of a running job on each of its nodes: as Slurm reports them, else equal parts of the
+    /// whole.
     /// @throws Unreadable
     std::vector<Share> running(const JobRecord& job, const std::vector<std::string>& nodes) {
         std::vector<Share> out(nodes.size());

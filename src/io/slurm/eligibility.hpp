@@ -35,8 +35,8 @@ struct Constraint {
     bool same_on_all = false;  ///< one alternative must hold for all nodes together
 };
 
-/// Reads constraints on features, such as `a100&nvlink`, `[rack1|rack2]`, `big*2&small*1`: `&` and a comma join, `|` separates,
-/// parentheses and brackets group, `*n` counts nodes.
+/// Reads constraints on features, such as `a100&nvlink`, `[rack1|rack2]`, `big*2&small*1`: `&` and a comma
+/// join, `|` separates, parentheses and brackets group, `*n` counts nodes.
 class ConstraintReader {
   public:
     static constexpr std::size_t most_alternatives = 64;

@@ -76,7 +76,8 @@ class JsonRecords {
   public:
     JsonRecords(Records& out, ReportBuilder& report) : out_(out), report_(report) {}
 
-    /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a list.
+    /// Whether the document is one of scontrol: an object with nodes, jobs, partitions or reservations in a
+    /// list.
     static bool recognises(const Place& root) {
         if (!root.is(json::Kind::object) || root["format"] || root["apiVersion"] || root["kind"])
             return false;
@@ -234,8 +235,8 @@ class JsonRecords {
         return out;
     }
 
-    /// The allocation of the job on each of its nodes: job_resources, in the forms of the parsers, and gres_detail, in the same
-    /// order.
+    /// The allocation of the job on each of its nodes: job_resources, in the forms of the parsers, and
+    /// gres_detail, in the same order.
     static void parts(const Place& object, JobRecord& out) {
         const auto resources = object["job_resources"];
         std::vector<std::string> gres;

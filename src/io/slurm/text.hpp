@@ -27,7 +27,8 @@ inline constexpr std::string_view record_keys[] = {"NodeName", "JobId", "Partiti
 inline constexpr std::string_view other_record_keys[] = {"ReservationName", "LicenseName", "StepId",
                                                          "Aliases",         "BurstBuffer", "FrontendName"};
 
-/// Whether scontrol writes the key in records of nodes, jobs or partitions. Other words are parts of a value with blanks.
+/// Whether scontrol writes the key in records of nodes, jobs or partitions. Other words are parts of a value
+/// with blanks.
 inline bool is_key(std::string_view word) {
     static const std::unordered_set<std::string_view> known = [] {
         std::string_view keys =
@@ -115,7 +116,8 @@ class TextRecords {
   public:
     TextRecords(Records& out, ReportBuilder& report) : out_(out), report_(report) {}
 
-    /// Whether the text is output of scontrol: its first line that is not blank begins a record, or says that there is none.
+    /// Whether the text is output of scontrol: its first line that is not blank begins a record, or says that
+    /// there is none.
     static bool recognises(std::string_view text) {
         while (!text.empty()) {
             const auto line = trimmed(take_line(text));
@@ -201,7 +203,8 @@ class TextRecords {
             key = word.substr(0, equals);
             last_ = key;
             start(key, word.substr(equals + 1), fields);
-            // In records of several lines the rest of the line is the value: text of users may look like fields.
+            // In records of several lines the rest of the line is the value: text of users may look like
+            // fields.
             const bool alone = key == "JobName"
                                    ? words.find("UserId=") == words.npos
                                    : indent > 0 && (key != "Reason" || fields.values.contains("NodeName"));

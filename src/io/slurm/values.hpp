@@ -212,8 +212,8 @@ struct Gres {
     std::string detail{};  ///< the text in parentheses
 };
 
-/// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`, `gres/gpu:a100=2`.
-/// Other resources, such as `cpu=4`, are skipped.
+/// A list of generic resources of a node or a job, or a request: `gpu:h100:8`, `gres/gpu:2`, `gres:gpu`,
+/// `gres/gpu:a100=2`. Other resources, such as `cpu=4`, are skipped.
 /// @return none if a word cannot be read
 inline std::optional<std::vector<Gres>> gres_of(std::string_view text) {
     std::vector<Gres> out;
