@@ -6,10 +6,13 @@
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/document.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpusched::io::detail {
@@ -18,6 +21,17 @@ namespace gpusched::io::detail {
 struct Unreadable {
     std::string why;
 };
+
+/// Whether a list has a value.
+template <class List, class T>
+[[nodiscard]] bool contains(const List& list, const T& value) {
+    return std::find(std::begin(list), std::end(list), value) != std::end(list);
+}
+/// Adds a value unless the list has it.
+template <class T>
+void add_once(std::vector<T>& list, T value) {
+    if (!contains(list, value)) list.push_back(std::move(value));
+}
 
 /// A value in a document, or its absence.
 class Place {

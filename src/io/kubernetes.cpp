@@ -42,9 +42,7 @@ static TopologyLevels levels_of(const Objects& objects, const KubernetesReadOpti
         TopologyLevels levels{.name = topologies.front()["metadata"]["name"].text().value_or("")};
         for (const auto& level : topologies.front()["spec"]["levels"].items()) {
             const auto label = level["nodeLabel"].text().value_or("");
-            if (!label.empty() && std::find(levels.node_labels.begin(), levels.node_labels.end(), label) ==
-                                      levels.node_labels.end())
-                levels.node_labels.push_back(label);
+            if (!label.empty()) add_once(levels.node_labels, label);
         }
         if (levels.node_labels.size() <= 16) {
             report.exact("Topology", "levels");

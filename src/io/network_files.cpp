@@ -365,7 +365,7 @@ static TopologyLevels topology_levels(const Place& object, Problems& problems) {
         const auto label = level["nodeLabel"].text();
         if (!label || label->empty())
             problems.add(level.where() + "expected an object with nodeLabel");
-        else if (std::find(out.node_labels.begin(), out.node_labels.end(), *label) != out.node_labels.end())
+        else if (contains(out.node_labels, *label))
             problems.add(level.where() + gpusched::quoted(printable(*label)) + " occurs twice");
         else if (!out.node_labels.empty() && out.node_labels.back() == hostname_label)
             problems.add(level.where() + "expected no level below " + std::string(hostname_label));

@@ -6,6 +6,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/io/openb.hpp>
 
 #include <algorithm>
@@ -60,9 +61,7 @@ static std::optional<PriorityClass> openb_priority_class(std::string_view qos) {
 static std::vector<std::string> openb_models(std::string_view spec) {
     std::vector<std::string> models;
     while (!spec.empty()) {
-        const auto bar = std::min(spec.find('|'), spec.size());
-        const auto model = spec.substr(0, bar);
-        spec.remove_prefix(std::min(bar + 1, spec.size()));
+        const auto model = take_until(spec, '|');
         if (!model.empty() && std::find(models.begin(), models.end(), model) == models.end())
             models.emplace_back(model);
     }

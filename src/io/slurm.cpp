@@ -86,7 +86,7 @@ class Reader {
             const bool off = is_off(partition);
             some_off = some_off || off;
             some_on = some_on || (partition.preempt_mode && !off);
-            if (!partition.state.empty() && !has(partition.state, "UP"))
+            if (!partition.state.empty() && !contains(partition.state, "UP"))
                 report_.ignored("Partition", "state", Errs::too_lax,
                                 "is not up: its pending jobs count as startable", partition.name);
             if (auto names = host_list(partition.nodes, hosts_))
@@ -119,15 +119,15 @@ class Reader {
     }
     static bool is_off(const PartitionRecord& partition) {
         return partition.preempt_mode &&
-               (partition.preempt_mode->empty() || has(*partition.preempt_mode, "OFF") ||
-                has(*partition.preempt_mode, "DISABLED"));
+               (partition.preempt_mode->empty() || contains(*partition.preempt_mode, "OFF") ||
+                contains(*partition.preempt_mode, "DISABLED"));
     }
 
     void read_nodes(const std::string& source) {
         for (const auto& node : records_.nodes) {
             if (!is_name(node.name)) {
                 report_.left_out("Node", "objects", "has no name", "", Errs::too_strict);
-            } else if (has(node.state, "FUTURE")) {
+            } else if (contains(node.state, "FUTURE")) {
                 report_.left_out("Node", "FUTURE", "does not exist yet", node.name);
             } else if (!index_.emplace(node.name, nodes_.size()).second) {
                 report_.left_out("Node", "objects", "another node has its name; the first is kept", node.name,
@@ -149,9 +149,7 @@ class Reader {
 
     void read_node(NodeRecord& node) {
         if (const auto found = nodes_of_partitions_.find(node.name); found != nodes_of_partitions_.end())
-            for (const auto& name : found->second)
-                if (std::find(node.partitions.begin(), node.partitions.end(), name) == node.partitions.end())
-                    node.partitions.push_back(name);
+            for (const auto& name : found->second) add_once(node.partitions, name);
         NodeSpec out{.name = node.name};
         const auto cpus =
             std::min(node.effective_cpus.value_or(node.cpus.value_or(0)), most_of_a_node / 1000);
@@ -181,9 +179,8 @@ class Reader {
         for (const char* const bad :
              {"DOWN", "DRAIN", "FAIL", "FAILING", "ERROR", "UNKNOWN", "NOT_RESPONDING", "INVALID",
               "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN",
-              "POWER_DRAIN", "BLOCKED", "UNDRAIN"})
-            if (has(state, bad) && std::string_view(bad) != "UNDRAIN")
-                why += (why.empty() ? "" : "+") + std::string(bad);
+              "POWER_DRAIN", "BLOCKED"})
+            if (contains(state, bad)) why += (why.empty() ? "" : "+") + std::string(bad);
         if (state.empty()) {
             report_.approximated("Node", "state", Errs::too_lax, "unknown: receives tasks", node.name);
         } else if (!why.empty()) {
@@ -199,7 +196,7 @@ class Reader {
         if (why.empty() && has_any(state, "POWERED_DOWN", "POWERING_UP"))
             report_.approximated("Node", "powered down", Errs::neither,
                                  "counts as running: Slurm starts it for a job", node.name);
-        if (has(state, "PLANNED"))
+        if (contains(state, "PLANNED"))
             report_.ignored("Node", "planned", Errs::too_lax,
                             "the resources that Slurm reserves there for a pending job count as free",
                             node.name);
@@ -218,7 +215,7 @@ class Reader {
         if (!seen_.insert(job.id + " " + job.array_tasks).second)
             return report_.left_out("Job", "objects", "the same job occurs again", job.id);
         const auto& state = job.state;
-        const bool ending = has(state, "COMPLETING"), suspended = has(state, "SUSPENDED");
+        const bool ending = contains(state, "COMPLETING"), suspended = contains(state, "SUSPENDED");
         const bool runs = has_any(state, "RUNNING", "CONFIGURING", "STAGE_OUT", "RESIZING", "SIGNALING",
                                   "STOPPED", "EXPEDITING") ||
                           ending || suspended;
@@ -406,7 +403,8 @@ class Reader {
         const bool of_partition = std::any_of(partitions_.begin(), partitions_.end(), [&](const auto& known) {
             return known.second->exclusive && known.first == job.partition;
         });
-        exclusive_.push_back(of_partition || has(job.sharing, "NO") || has(job.sharing, "EXCLUSIVE"));
+        exclusive_.push_back(of_partition || contains(job.sharing, "NO") ||
+                             contains(job.sharing, "EXCLUSIVE"));
         if (has_any(job.sharing, "USER", "MCS", "TOPO"))
             report_.ignored("Job", "shares nodes with its like only", Errs::too_lax,
                             "shares them with any job", job.id);
@@ -481,7 +479,7 @@ class Reader {
 
     /// Makes exclusive jobs avoid all tasks.
     void isolate_exclusive_jobs() {
-        if (std::find(exclusive_.begin(), exclusive_.end(), true) == exclusive_.end()) return;
+        if (!contains(exclusive_, true)) return;
         const std::string all = "slurm/all";
         for (std::size_t i = 0; i < cluster_.tasks.size(); ++i) {
             cluster_.tasks[i].groups.push_back(all);

@@ -172,8 +172,7 @@ inline void read_tolerations(const Pod& pod, TaskSpec& out, ReportBuilder& repor
             continue;
         }
         timed = timed || toleration["tolerationSeconds"];
-        if (std::find(out.tolerations.begin(), out.tolerations.end(), read) == out.tolerations.end())
-            out.tolerations.push_back(std::move(read));
+        add_once(out.tolerations, std::move(read));
     }
     if (!out.tolerations.empty()) report.exact("Pod", "tolerations");
     if (timed)

@@ -34,8 +34,7 @@ struct Selector {
         });
     }
     void require(NodeMatch match) {
-        if (std::find(matches.begin(), matches.end(), match) != matches.end()) return;
-        matches.push_back(std::move(match));
+        add_once(matches, std::move(match));
         sort();
     }
     void sort() {
@@ -212,13 +211,10 @@ class Groups {
         constexpr std::string_view required = "requiredDuringSchedulingIgnoredDuringExecution",
                                    preferred = "preferredDuringSchedulingIgnoredDuringExecution";
         for (const auto& term : affinity["podAffinity"][required].items()) {
-            const Near near{group(pod, term, out.name), level_of(term)};
-            if (std::find(out.near.begin(), out.near.end(), near) == out.near.end()) out.near.push_back(near);
+            add_once(out.near, Near{group(pod, term, out.name), level_of(term)});
         }
         for (const auto& term : affinity["podAntiAffinity"][required].items()) {
-            const Avoid avoid{group(pod, term, out.name), level_of(term)};
-            if (std::find(out.avoid.begin(), out.avoid.end(), avoid) == out.avoid.end())
-                out.avoid.push_back(avoid);
+            add_once(out.avoid, Avoid{group(pod, term, out.name), level_of(term)});
         }
         if (!out.near.empty()) report_.exact("Pod", "required pod affinity");
         if (!out.avoid.empty()) report_.exact("Pod", "required pod anti-affinity");
@@ -238,19 +234,15 @@ class Groups {
         for (const auto& [port, users] : ports_)
             for (const auto& [i, address] : users) {
                 auto& task = cluster_.tasks[i];
-                const auto name = port_group(port, address);
-                if (std::find(task.groups.begin(), task.groups.end(), name) == task.groups.end())
-                    task.groups.push_back(name);
+                add_once(task.groups, port_group(port, address));
                 const auto avoid = [&](const std::string& other) {
-                    const Avoid rule{port_group(port, other), node_level};
-                    if (std::find(task.avoid.begin(), task.avoid.end(), rule) == task.avoid.end())
-                        task.avoid.push_back(rule);
+                    add_once(task.avoid, Avoid{port_group(port, other), node_level});
                 };
                 // Every address conflicts with itself and the wildcard; the wildcard conflicts with every
                 // address.
                 avoid(address);
                 if (address != any_address) {
-                    if (addresses_[port].contains(std::string(any_address))) avoid(std::string(any_address));
+                    if (addresses_[port].contains(any_address)) avoid(any_address);
                 } else {
                     for (const auto& other : addresses_[port]) avoid(other);
                 }
@@ -261,14 +253,8 @@ class Groups {
     void keep_apart(const std::map<std::string, std::vector<std::size_t>>& users) {
         for (const auto& [claim, tasks] : users) {
             if (tasks.size() < 2) continue;
-            auto& keys = cluster_.label_levels;
-            if (std::find(keys.begin(), keys.end(), everywhere) == keys.end()) {
-                keys.emplace_back(everywhere);
-                for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
-            }
-            const auto level =
-                first_label_level +
-                static_cast<Level>(std::find(keys.begin(), keys.end(), everywhere) - keys.begin());
+            for (auto& node : cluster_.nodes) node.labels[everywhere] = "yes";
+            const auto level = label_level(everywhere);
             const auto name = "claim " + claim;
             for (const auto i : tasks) {
                 cluster_.tasks[i].groups.push_back(name);
@@ -282,16 +268,20 @@ class Groups {
     /// A label added to all nodes, so that the cluster is one domain.
     static constexpr const char* everywhere = "gpusched/cluster";
     static constexpr const char* hostname = "kubernetes.io/hostname";
-    static constexpr std::string_view any_address = "0.0.0.0";
+    static inline const std::string any_address = "0.0.0.0";
 
     Level level_of(const Place& term) {
         const auto key = text_at(term, "topologyKey");
         if (key.empty() || key == "node") throw Unreadable{term.where() + "expected a topologyKey"};
         if (key == hostname && hosts_differ_) return node_level;
+        return label_level(key);
+    }
+    /// The level of a label, which becomes one on first use.
+    Level label_level(const std::string& key) {
         auto& keys = cluster_.label_levels;
-        auto found = std::find(keys.begin(), keys.end(), key);
-        if (found == keys.end()) found = keys.insert(keys.end(), key);
-        return first_label_level + static_cast<Level>(found - keys.begin());
+        add_once(keys, key);
+        return first_label_level +
+               static_cast<Level>(std::find(keys.begin(), keys.end(), key) - keys.begin());
     }
 
     /// Adds conditions on the labels that matchLabelKeys and mismatchLabelKeys list.
@@ -365,8 +355,7 @@ class Groups {
             std::clamp<std::int64_t>(integer_at(constraint, "minDomains", 1), 1, 1'000'000'000);
         rule.honor_node_affinity = text_at(constraint, "nodeAffinityPolicy") != "Ignore";
         rule.honor_taints = text_at(constraint, "nodeTaintsPolicy") == "Honor";
-        if (std::find(out.spread.begin(), out.spread.end(), rule) == out.spread.end())
-            out.spread.push_back(rule);
+        add_once(out.spread, rule);
     }
 
     void host_ports(const Pod& pod, const TaskSpec& out) {

@@ -299,25 +299,23 @@ class Objects {
 };
 
 /// Members that are lists everywhere in a spec.
-inline constexpr std::string_view list_members[] = {
-    "containers",
-    "initContainers",
-    "matchExpressions",
-    "matchFields",
-    "matchLabelKeys",
-    "mismatchLabelKeys",
-    "namespaces",
-    "nodeSelectorTerms",
-    "ports",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-    "resourceClaims",
-    "schedulingGates",
-    "taints",
-    "tolerations",
-    "topologySpreadConstraints",
-    "values",
-    "volumes",
-};
+inline constexpr std::string_view list_members[] = {"containers",
+                                                    "initContainers",
+                                                    "matchExpressions",
+                                                    "matchFields",
+                                                    "matchLabelKeys",
+                                                    "mismatchLabelKeys",
+                                                    "namespaces",
+                                                    "nodeSelectorTerms",
+                                                    "ports",
+                                                    "preferredDuringSchedulingIgnoredDuringExecution",
+                                                    "resourceClaims",
+                                                    "schedulingGates",
+                                                    "taints",
+                                                    "tolerations",
+                                                    "topologySpreadConstraints",
+                                                    "values",
+                                                    "volumes"};
 /// Members that are objects everywhere in a spec.
 inline constexpr std::string_view object_members[] = {
     "affinity", "labelSelector", "limits",          "matchLabels", "nodeAffinity", "nodeSelector",

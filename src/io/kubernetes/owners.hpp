@@ -105,8 +105,7 @@ class Owners {
             report_.exact("Pod", options_.evict_bare_pods
                                      ? "without an owner: does not move, may be evicted"
                                      : "without an owner: does not move, is not evicted");
-        } else if (std::find(options_.recreating_owners.begin(), options_.recreating_owners.end(), kind) !=
-                   options_.recreating_owners.end()) {
+        } else if (contains(options_.recreating_owners, kind)) {
             out.how = Mobility::restart;
             report_.exact("Pod", "of a " + printable(kind) + ": restarts, as the options say");
         } else {
@@ -145,8 +144,7 @@ class Owners {
         auto scheduler = text_at(pod.spec(), "schedulerName");
         if (scheduler.empty()) scheduler = "default-scheduler";
         const auto& ours = options_.schedulers;
-        if (ours.empty() ? scheduler != "default-scheduler"
-                         : std::find(ours.begin(), ours.end(), scheduler) == ours.end()) {
+        if (ours.empty() ? scheduler != "default-scheduler" : !contains(ours, scheduler)) {
             stays();
             report_.approximated(
                 "Pod", "other schedulers", Errs::too_strict,

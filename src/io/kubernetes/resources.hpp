@@ -28,8 +28,7 @@ inline bool is_known_card(std::string_view resource) {
         "nvidia.com/gpu",     "amd.com/gpu",           "gpu.intel.com/i915",         "gpu.intel.com/xe",
         "gpu.nvidia.com/gpu", "gpu.amd.com/gpu",       "gpu.intel.com/gpu",          "habana.ai/gaudi",
         "google.com/tpu",     "aws.amazon.com/neuron", "alibabacloud.com/gpu-count", "cambricon.com/mlu"};
-    return std::find(std::begin(known), std::end(known), resource) != std::end(known) ||
-           resource.starts_with("huawei.com/Ascend");
+    return contains(known, resource) || resource.starts_with("huawei.com/Ascend");
 }
 
 /// Whether it is a part of a card: a MIG instance, a replica of a shared card, a partition.

@@ -125,8 +125,7 @@ class Cards {
             for (int i = 0; i < part.count; ++i) {
                 const int number = part.first + i;
                 const bool complete = part.whole ? whole >= requested : devices >= requested_devices;
-                if (complete || node.failed.contains(number) != failed ||
-                    std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
+                if (complete || node.failed.contains(number) != failed || contains(numbers, number) ||
                     node.free_milli[static_cast<std::size_t>(number)] <
                         (part.whole ? task.gpu_share_milli : 1000))
                     continue;
@@ -309,8 +308,7 @@ class Cards {
         return out;
     }
     static bool accepts(const TaskSpec& task, const std::string& type) {
-        return std::find(task.device_classes.begin(), task.device_classes.end(), class_of(type)) !=
-               task.device_classes.end();
+        return contains(task.device_classes, class_of(type));
     }
     static void take(Node& node, const std::vector<int>& numbers, TaskSpec& task) {
         for (const int number : numbers)

@@ -79,8 +79,7 @@ class ConstraintReader {
                 for (const auto& right : *more) {
                     both.push_back(left);
                     for (const auto& feature : right)
-                        if (std::find(left.begin(), left.end(), feature) == left.end())
-                            both.back().push_back(feature);
+                        if (!contains(left, feature)) both.back().push_back(feature);
                 }
             out = std::move(both);
         }

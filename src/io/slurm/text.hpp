@@ -260,7 +260,7 @@ class TextRecords {
                     report_.approximated("Job", "times", Errs::neither, "no zone is said: read as UTC",
                                          out_.jobs.back().id);
                 if (const auto& read = out_.jobs.back();
-                    read.started && read.run_time_s && has(read.state, "RUNNING"))
+                    read.started && read.run_time_s && contains(read.state, "RUNNING"))
                     out_.now = std::max(out_.now.value_or(INT64_MIN), *read.started + *read.run_time_s);
             } else {
                 out_.any_partitions = true;

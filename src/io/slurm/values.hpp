@@ -19,12 +19,9 @@ namespace gpusched::io::detail::slurm {
 
 /// Words in capitals: `IDLE`, `DRAIN`.
 using Words = std::vector<std::string>;
-inline bool has(const Words& words, std::string_view word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-}
 template <class... Names>
 bool has_any(const Words& words, Names... names) {
-    return (has(words, names) || ...);
+    return (contains(words, std::string_view(names)) || ...);
 }
 
 struct NodeRecord {
