@@ -78,7 +78,7 @@ look_at_all() {
   looking=1 looked=' ' all=0 there=0 refused=0
   steps
   looking=''
-  echo "Context $(k config current-context 2>/dev/null || echo 'not known'): $there of $all pods are on the nodes in the plan."
+  echo "Context $(k config current-context 2>/dev/null || echo 'not known'): $there of $all pods are where the plan takes them from."
   [ "$refused" -eq 0 ] || echo "Disruption budgets allow no eviction of $refused of them now."
 }
 
@@ -184,7 +184,7 @@ move() { # <wave> <namespace> <pod> <from> <to>
   if ! look_up "wave-$1" "$2" "$3"; then
     echo "pod $2/$3 is gone already"
     if grep -q "^done wave-.* $2/$3\$" "$state"; then
-      echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name of the pod before it. Later steps may lack the resources that the plan counts on."
+      echo "wave $1: the plan moves its replacement on, to $5, but not every replacement has the name of the pod before it. Later steps may lack the room that the plan counts on."
       ask "wave $1: the replacement of $2/$3 is not moved on"
     fi
     note "void wave-$1 $2/$3"
@@ -205,7 +205,7 @@ move() { # <wave> <namespace> <pod> <from> <to>
     noted "want $1 $2 $owner $5 $3" || note "want $1 $2 $owner $5 $3"
   fi
   take_off "wave-$1" "$2" "$3" "$uid"
-  echo "evicted $2/$3 from $4: kube-scheduler chooses the node of its replacement, and does not know that the plan wants $5"
+  echo "evicted $2/$3 from $4: kube-scheduler chooses where its replacement starts, and cannot be told that the plan wants $5"
 }
 
 # Waits until every controller has as many ready pods as before the wave, and reports the nodes of the
@@ -236,7 +236,7 @@ finish_wave() { # <wave>
 $before
 EOF
   if [ -n "$elsewhere" ]; then
-    echo "wave $1: on other nodes than in the plan:$elsewhere. Later steps may lack the resources that the plan counts on."
+    echo "wave $1: not where the plan wants them:$elsewhere. Later steps may lack the room that the plan counts on."
     ask "wave $1: replacements are elsewhere than planned"
   fi
   note "finished wave-$1"
@@ -264,7 +264,7 @@ undo() {
   for node in $(awk '$1 == "cordoning" { print $2 }' "$state"); do
     release "$node"
   done
-  echo "$(grep -c '^done ' "$state" || :) pods that were evicted stay on their new nodes."
+  echo "$(grep -c '^done ' "$state" || :) pods that were evicted stay where they are now."
   rm -f "$state" "$state.error"
 }
 

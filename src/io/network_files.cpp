@@ -88,7 +88,7 @@ class SlurmNetwork {
              std::string_view nodes) {
         if (name.empty()) return problems_.add(where + "expected a name");
         if (!domains_.empty() && domains_.front().block != block)
-            problems_.add(where + "expected switches or blocks, found both");
+            problems_.add(where + "expected only SwitchName or only BlockName, found both");
         if (!index_.emplace(name, domains_.size()).second)
             problems_.add(where + gpusched::quoted(printable(name)) + " occurs twice");
         Domain domain{.where = where, .name = name, .block = block};

@@ -59,14 +59,13 @@ constexpr auto enum_names(HardwareFormat) {
 /// Whether the library was built with pugixml. Without it, the readers of XML throw BackendError.
 [[nodiscard]] bool reads_xml() noexcept;
 
-// Each reader takes a file or a text. A text is UTF-8 of at most `largest_document` bytes; messages call it
-// `source`.
-
 /// Reads a machine in any of the formats.
 /// @throws InvalidInput if the file has none of these formats, and as the reader of its format does
 /// @throws BackendError if the file cannot be read, and as the reader of its format does
 [[nodiscard]] HardwareReading read_hardware(const std::string& path, const HardwareReadOptions& options = {});
-/// The same from text.
+/// Reads a text as `read_hardware` reads a file.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  name of the text in messages
 [[nodiscard]] HardwareReading hardware_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");
@@ -87,7 +86,9 @@ constexpr auto enum_names(HardwareFormat) {
 /// @throws BackendError if the file cannot be read
 [[nodiscard]] HardwareReading read_nvidia_smi_topo(const std::string& path,
                                                    const HardwareReadOptions& options = {});
-/// The same from text.
+/// Reads a text as `read_nvidia_smi_topo` reads a file.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  name of the text in messages
 [[nodiscard]] HardwareReading nvidia_smi_topo_from_text(std::string_view text,
                                                         const HardwareReadOptions& options = {},
                                                         std::string_view source = "<text>");
@@ -106,7 +107,9 @@ constexpr auto enum_names(HardwareFormat) {
 /// @throws BackendError if the file cannot be read, or the library was built without pugixml
 [[nodiscard]] HardwareReading read_nccl_topology(const std::string& path,
                                                  const HardwareReadOptions& options = {});
-/// The same from text.
+/// Reads a text as `read_nccl_topology` reads a file.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  name of the text in messages
 [[nodiscard]] HardwareReading nccl_topology_from_xml(std::string_view text,
                                                      const HardwareReadOptions& options = {},
                                                      std::string_view source = "<text>");
@@ -125,7 +128,9 @@ constexpr auto enum_names(HardwareFormat) {
 ///         for options out of range
 /// @throws BackendError if the file cannot be read, or the library was built without pugixml
 [[nodiscard]] HardwareReading read_hwloc(const std::string& path, const HardwareReadOptions& options = {});
-/// The same from text.
+/// Reads a text as `read_hwloc` reads a file.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  name of the text in messages
 [[nodiscard]] HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options = {},
                                              std::string_view source = "<text>");
 
@@ -160,7 +165,9 @@ constexpr auto enum_names(HardwareFormat) {
 ///         unrelated vertices; cores in no group, groups near no NUMA node; and for options out of range
 /// @throws BackendError if the file cannot be read, and for YAML if the library was built without libyaml
 [[nodiscard]] HardwareReading read_flextopo(const std::string& path, const HardwareReadOptions& options = {});
-/// The same from text.
+/// Reads a text as `read_flextopo` reads a file.
+/// @param text    UTF-8, at most `largest_document` bytes
+/// @param source  name of the text in messages
 [[nodiscard]] HardwareReading flextopo_from_text(std::string_view text,
                                                  const HardwareReadOptions& options = {},
                                                  std::string_view source = "<text>");

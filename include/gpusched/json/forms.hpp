@@ -80,6 +80,14 @@ namespace detail {
 using gpusched::detail::has_mark;
 using gpusched::detail::RangeRule;
 
+/// Whether documents know the meaning of the rules of a field.
+template <class Rule>
+concept KnownRule = RangeRule<Rule> || HasForm<Rule> || requires(const Rule& rule) { rule.flag; } ||
+                    has_mark<Rule, Inlined, Required, UnlessDefault, NullIfAbsent, NullIfUnknown, NullIsEmpty,
+                             OneOrList, Since, NewerAbove>;
+template <class... Rules>
+inline constexpr bool knows_rules = (KnownRule<std::remove_cvref_t<Rules>> && ...);
+
 /// Arrays of any length.
 template <class T>
 inline constexpr bool is_list = requires(T& list) {
@@ -113,6 +121,13 @@ InlinedPart<T>& part_to_read(T& field) {
     else
         return field;
 }
+
+/// Whether the reader checks the range of a field, if it has one.
+template <class T, class... Rules>
+inline constexpr bool checks_range =
+    !(RangeRule<Rules> || ...) ||
+    (!(HasForm<Rules> || ...) && !requires { sizeof(Form<T>); } && !std::is_same_v<T, bool> &&
+     (std::is_arithmetic_v<T> || is_list<T> || requires(T& value) { value.has_value(); }));
 
 /// A rule of real numbers in words, such as `a number from 0 to 1`.
 template <class T, RangeRule Rule>

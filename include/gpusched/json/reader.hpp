@@ -304,6 +304,11 @@ class Reader {
                                          read(reader, at, detail::part_to_read(out.*member));
                                      }});
             } else {
+                static_assert(detail::knows_rules<decltype(rules)...>,
+                              "documents do not know a mark of this table; give it a json::MarkedForm");
+                static_assert(detail::checks_range<std::remove_cvref_t<decltype(std::declval<T&>().*member)>,
+                                                   std::remove_cvref_t<decltype(rules)>...>,
+                              "documents cannot check the range of a field of this table");
                 table.push_back({name, detail::has_mark<Required, decltype(rules)...>,
                                  std::max({1, detail::version_by(rules)...}),
                                  [member, rules...](Reader& reader, std::uint32_t at, T& out) {

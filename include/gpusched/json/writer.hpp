@@ -225,6 +225,8 @@ class Writer {
     template <class T>
     void write_fields(const T& value) {
         visit_written_fields(value, [&](const char* name, const auto& part, const auto&... rules) {
+            static_assert(detail::knows_rules<decltype(rules)...>,
+                          "documents do not know a mark of this table; give it a json::MarkedForm");
             write_key(name);
             write_field(part, rules...);
         });
