@@ -99,8 +99,7 @@ class FlexTopoReader {
     };
 
     void report(const Item& item, const std::string& what) {
-        problems_.add(problems_.full() ? std::string()
-                                       : source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
+        problems_.add(source_ + ": " + gpusched::quoted(printable(item.id)) + " " + what);
     }
 
     /// A name for comparisons: small letters and digits only.

@@ -134,11 +134,8 @@ class SlurmNetwork {
             const auto path = path_to(d);
             for (const auto& node : domains_[d].nodes) {
                 if (const auto [other, added] = seen.emplace(node, domains_[d].name); !added) {
-                    problems_.add(problems_.full()
-                                      ? std::string()
-                                      : domains_[d].where + "node " + gpusched::quoted(printable(node)) +
-                                            " is below " + gpusched::quoted(printable(other->second)) +
-                                            " already");
+                    problems_.add(domains_[d].where + "node " + gpusched::quoted(printable(node)) +
+                                  " is below " + gpusched::quoted(printable(other->second)) + " already");
                     continue;
                 }
                 out.nodes.push_back({node, path});

@@ -133,7 +133,7 @@ class SmiParser {
 
   private:
     void report(std::size_t line, const std::string& what) {
-        problems_.add(problems_.full() ? std::string() : source_ + ":" + std::to_string(line) + ": " + what);
+        problems_.add(source_ + ":" + std::to_string(line) + ": " + what);
     }
 
     void header(std::string_view line, std::size_t number) {

@@ -49,9 +49,7 @@ class XmlText {
                            : ":" + std::to_string(line_at(static_cast<std::size_t>(offset)))) +
                ": <" + printable(node.name()) + ">: ";
     }
-    void report(const pugi::xml_node& node, const std::string& what) {
-        problems_.add(problems_.full() ? std::string() : where(node) + what);
-    }
+    void report(const pugi::xml_node& node, const std::string& what) { problems_.add(where(node) + what); }
     void expected(const pugi::xml_node& node, const char* attribute, const std::string& what) {
         const auto found = node.attribute(attribute);
         report(node, std::string(attribute) + ": expected " + what + ", found " +
