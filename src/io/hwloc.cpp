@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#ifdef GPUSCHED_HAS_PUGIXML
+
 namespace gpusched::io::detail {
 
 /// Libraries through which hwloc finds GPUs, the best numbering first.
@@ -104,14 +106,6 @@ static void check_count(const std::vector<HwlocNuma>& nodes, const std::string& 
     }
     return further;
 }
-
-}  // namespace gpusched::io::detail
-
-namespace gpusched::io {
-
-#ifdef GPUSCHED_HAS_PUGIXML
-
-namespace detail {
 
 /// Collects the objects of a topology and builds the parts of the machine from them.
 class HwlocReader {
@@ -436,7 +430,13 @@ class HwlocReader {
     std::map<int, HardwareParts::Vertex> vertex_of_gpu_;
 };
 
-}  // namespace detail
+}  // namespace gpusched::io::detail
+
+#endif
+
+namespace gpusched::io {
+
+#ifdef GPUSCHED_HAS_PUGIXML
 
 GPUSCHED_EXPORT HardwareReading hwloc_from_xml(std::string_view text, const HardwareReadOptions& options,
                                                std::string_view source) {
