@@ -80,11 +80,11 @@ GPUSCHED_EXPORT std::string cpus_text(const CpuSet& cpus) {
 }
 
 ControllerOptions detail::read_config(const json::Document& document, std::uint32_t at) {
-    static constexpr std::string_view beside[] = {"live"};  // for parse_live
+    static constexpr std::string_view other_fields[] = {"live"};  // for parse_live
     Problems problems;
     ConfigDocument given;
     const int version =
-        json::read_fields(document, {.name = config_format, .beside = beside}, problems, given, {}, at);
+        json::read_fields(document, {.name = config_format, .other_fields = other_fields}, problems, given, {}, at);
     json::Reader reader(document, problems, version);
     ControllerOptions options = std::move(given.options);
     options.flags = given.flags;

@@ -2,7 +2,9 @@
 // Serving plans as their documents have them: GPU types and workloads by name.
 #pragma once
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
 #include <gpusched/serving/plan_json.hpp>
 
 #include <cstdint>

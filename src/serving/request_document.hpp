@@ -2,7 +2,9 @@
 // A serving request as its document has it: GPU types, models and workloads by name.
 #pragma once
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
+#include <gpusched/json/reader.hpp>
+#include <gpusched/json/writer.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <optional>

@@ -4,8 +4,7 @@
 #include "model/cluster_views.hpp"
 #include "support/arguments.hpp"
 
-#include <gpusched/io/named_text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 
 #include <string>
 #include <utility>

@@ -6,10 +6,8 @@
 #include "support/sources.hpp"
 
 #include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/kubernetes_steps.hpp>
+#include <gpusched/io/plan_export.hpp>
 #include <gpusched/io/openb.hpp>
-#include <gpusched/io/plan_csv.hpp>
-#include <gpusched/io/pod_migration_jobs.hpp>
 
 namespace gpusched::python {
 

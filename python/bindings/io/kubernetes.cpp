@@ -8,7 +8,6 @@
 #include "support/sources.hpp"
 
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/kai.hpp>
 #include <gpusched/io/kubernetes.hpp>
 
 #include <algorithm>

@@ -6,17 +6,9 @@
 #include "support/sources.hpp"
 #include "support/values.hpp"
 
-#include <gpusched/io/flextopo.hpp>
-#include <gpusched/io/flextopo_json.hpp>
-#include <gpusched/io/formats.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/io/hwloc.hpp>
-#include <gpusched/io/kubernetes_topology.hpp>
-#include <gpusched/io/nccl_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/io/node_resource_topology.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
-#include <gpusched/io/slurm_topology.hpp>
-#include <gpusched/io/this_machine.hpp>
 #include <gpusched/json/document.hpp>
 
 namespace gpusched::python {

@@ -7,7 +7,7 @@
 #include "support/fields.hpp"
 #include "support/struct_states.hpp"
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
 #include <gpusched/milp/joint_allocation.hpp>
 #include <gpusched/milp/priority_packing.hpp>
 

@@ -4,7 +4,7 @@
 #include "support/arrays.hpp"
 #include "support/struct_states.hpp"
 
-#include <gpusched/json/by_name.hpp>
+#include <gpusched/json/forms.hpp>
 #include <gpusched/serving/solve_serving_plan.hpp>
 
 #include <algorithm>

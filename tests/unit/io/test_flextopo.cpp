@@ -3,7 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/flextopo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <set>

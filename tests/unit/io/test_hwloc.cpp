@@ -3,8 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/formats.hpp>
-#include <gpusched/io/hwloc.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/io/kubernetes_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 

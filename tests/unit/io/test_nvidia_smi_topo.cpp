@@ -3,7 +3,7 @@
 #include <support/real_data.hpp>
 
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/nvidia_smi_topo.hpp>
+#include <gpusched/io/hardware_files.hpp>
 
 #include <map>
 #include <string>

@@ -4,7 +4,7 @@
 
 #include "io/host_list.hpp"
 #include <gpusched/core/errors.hpp>
-#include <gpusched/io/slurm_topology.hpp>
+#include <gpusched/io/network_files.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/model/cluster.hpp>
 

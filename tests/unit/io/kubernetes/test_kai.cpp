@@ -4,7 +4,7 @@
 
 #include <gpusched/core/file.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/kai.hpp>
+#include <gpusched/io/kubernetes.hpp>
 
 using namespace kubernetes_text;
 

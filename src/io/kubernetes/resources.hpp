@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices: which resources are GPUs and other devices of nodes, and which of them each pod asks for.
+// GPUs, other devices, CPU, memory and counted resources of nodes and pods.
 #pragma once
 
 #include "io/kubernetes/eligibility.hpp"
-#include "io/kubernetes/pod.hpp"
+#include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/text.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,27 +22,26 @@
 
 namespace gpusched::io::detail::kubernetes {
 
-/// Whole cards, as device plugins and DRA drivers call them.
+/// Whether device plugins and DRA drivers use this name for whole cards.
 inline bool is_known_card(std::string_view resource) {
     static constexpr std::string_view known[] = {
         "nvidia.com/gpu",     "amd.com/gpu",           "gpu.intel.com/i915",         "gpu.intel.com/xe",
         "gpu.nvidia.com/gpu", "gpu.amd.com/gpu",       "gpu.intel.com/gpu",          "habana.ai/gaudi",
         "google.com/tpu",     "aws.amazon.com/neuron", "alibabacloud.com/gpu-count", "cambricon.com/mlu"};
-    return std::find(std::begin(known), std::end(known), resource) != std::end(known) ||
-           resource.starts_with("huawei.com/Ascend");
+    return contains(known, resource) || resource.starts_with("huawei.com/Ascend");
 }
 
-/// Parts of cards: MIG instances, replicas of a shared card, partitions.
+/// Whether it is a part of a card: a MIG instance, a replica of a shared card, a partition.
 inline bool is_part_of_card(std::string_view resource) {
     return resource.starts_with("nvidia.com/mig-") || resource == "nvidia.com/gpu.shared" ||
            resource.starts_with("gpu.nvidia.com/mig-") ||
            (resource.starts_with("amd.com/") && resource.find("px_nps") != resource.npos);
 }
 
-/// Which resources are cards or parts of cards.
+/// The resources that are cards or parts of cards.
 class CardNames {
   public:
-    /// @param more names of whole cards besides those that are known
+    /// @param more further names of whole cards
     explicit CardNames(std::span<const std::string> more = {}) : more_(more.begin(), more.end()) {}
     void add(const std::string& whole) { more_.insert(whole); }
     [[nodiscard]] bool is_whole(std::string_view resource) const {
@@ -59,7 +60,8 @@ inline std::string label_of(const Node& node, const std::string& key) {
     return found == node.labels.end() ? std::string() : found->second;
 }
 
-/// The model of a node's whole cards: by the labels of feature discovery and of cloud providers, else the resource's name.
+/// The model of a node's whole cards: from labels of feature discovery and of cloud providers, else the
+/// resource's name.
 inline std::string card_model(const Node& node, const std::string& resource) {
     for (const char* const key :
          {"nvidia.com/gpu.product", "amd.com/gpu.product-name", "gpu.intel.com/product",
@@ -70,7 +72,7 @@ inline std::string card_model(const Node& node, const std::string& resource) {
     return node.card.empty() ? resource : node.card;
 }
 
-/// How many replicas the node's driver makes of a shared card: by the labels of feature discovery and of GKE; 1 = none.
+/// The replicas of a shared card on the node, from labels of feature discovery and of GKE; 1 = not shared.
 inline std::int64_t replicas_on(const Node& node) {
     for (const char* const key :
          {"nvidia.com/gpu.replicas", "cloud.google.com/gke-max-shared-clients-per-gpu"})
@@ -79,8 +81,8 @@ inline std::int64_t replicas_on(const Node& node) {
     return 1;
 }
 
-/// What one of a whole-card resource is on a node: empty = a card; else the class of devices: an instance under the single MIG
-/// strategy, or a replica of a card that is shared under the cards' own name.
+/// The meaning of a whole-card resource on a node: empty = whole cards; else a class of devices: instances
+/// under the single MIG strategy, or replicas of cards that are shared under the cards' own name.
 inline std::string form_on(const Node& node, const std::string& resource) {
     if (!resource.starts_with("nvidia.com/")) return {};
     const auto product = label_of(node, "nvidia.com/gpu.product");
@@ -97,19 +99,21 @@ inline std::string form_on(const Node& node, const std::string& resource) {
     return shared ? resource + " (shared)" : std::string();
 }
 
-/// A class that memory is known of: `nvidia.com/mig-1g.10gb` by the label `nvidia.com/mig-1g.10gb.memory`.
+/// The memory of a device, such as of `nvidia.com/mig-1g.10gb` by the label `nvidia.com/mig-1g.10gb.memory`;
+/// 0 = unknown.
 inline std::int64_t device_memory_mib(const Node& node, const std::string& resource) {
     std::int64_t mib = 0;
     return read_number(label_of(node, resource + ".memory"), mib) && mib > 0 && mib < 1'000'000'000 ? mib : 0;
 }
 
-/// A whole-card resource is the GPUs of a node, or a class of devices there: instances, replicas, or the cards beside more numerous ones of
-/// another name. What has no number, because there are more than 64 or a pod asks for several classes, is a counted resource: a class in
-/// the whole cluster, whole cards only on the node that has so many.
+/// Maps device resources to the model. A whole-card resource is the GPUs of a node, or a class of devices
+/// there: instances, replicas, or cards next to more numerous ones of another name. Devices without numbers,
+/// because a node has more than 64 or a pod requests several classes, are counted resources: a class in the
+/// whole cluster, whole cards only on the node that has so many.
 class Devices {
   public:
-    /// @param home for every pod the node that it is bound to
-    /// @param used for every node its amounts of every device that bound pods ask for
+    /// @param home by pod: the node that it is bound to
+    /// @param used by node: the devices that its pods request
     Devices(std::span<const Node> nodes, std::span<const Pod> pods,
             std::span<const std::optional<std::size_t>> home, std::span<const Quantities> used,
             const CardNames& names, ReportBuilder& report)
@@ -129,7 +133,7 @@ class Devices {
     }
 
     [[nodiscard]] bool is_device(std::string_view resource) const { return names_.is_device(resource); }
-    /// The counted resource that `name` is on the node; nothing where it is GPUs or devices.
+    /// The name under which the node counts a resource; none if it is GPUs or devices.
     [[nodiscard]] std::optional<std::string> counted_as(std::size_t n, const std::string& name) const {
         if (!names_.is_device(name)) return name;
         const auto found = on_[n].find(name);
@@ -137,7 +141,7 @@ class Devices {
         return found->second.device_class;
     }
 
-    /// Cards and devices of the node, those that are not allocatable as failed ones.
+    /// Adds cards and devices of the node; those that are not allocatable count as failed.
     void fill(std::size_t n, NodeSpec& out) const {
         const auto& node = nodes_[n];
         std::vector<int> failed;
@@ -146,15 +150,15 @@ class Devices {
                 failed.push_back(static_cast<int>(g));
             if (held.healthy < held.there)
                 report_.approximated("Node", "devices that are not allocatable", Errs::neither,
-                                     "which of the node's devices is not said: the last ones count as failed",
+                                     "which of the node's devices is unknown: the last ones count as failed",
                                      out.name + ": " + std::to_string(held.there - held.healthy) + " of " +
                                          std::to_string(held.there) + " " + name);
             if (held.there < held.count)
-                report_.approximated(
-                    "Node", "over-committed devices", Errs::neither,
-                    "its pods hold more than it has: it has what they hold, those too many as failed ones",
-                    out.name + ": " + name + " " + std::to_string(held.count) + " of " +
-                        std::to_string(held.there));
+                report_.approximated("Node", "over-committed devices", Errs::neither,
+                                     "its pods hold more than it has: it gets as many as they hold, the "
+                                     "surplus as failed ones",
+                                     out.name + ": " + name + " " + std::to_string(held.count) + " of " +
+                                         std::to_string(held.there));
         };
         for (const auto& [name, held] : on_[n]) {
             if (!held.device_class.empty()) continue;
@@ -186,10 +190,10 @@ class Devices {
         out.failed_gpus = std::move(failed);
     }
 
-    /// What the pod asks for of cards and devices.
-    /// @param node where it runs; nothing = pending
-    /// @param may  the nodes that it may run on otherwise
-    /// @return the requests that are left to be counted
+    /// Adds the cards and devices that the pod requests.
+    /// @param node its node; none = pending
+    /// @param may  tells whether it may otherwise run on a node
+    /// @return the requests for counted resources
     template <class May>
     [[nodiscard]] Quantities fill(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out,
                                   May&& may) const {
@@ -204,21 +208,21 @@ class Devices {
             if (classes.empty() && out.gpu_count == 0 && count <= max_gpus_per_node) {
                 out.gpu_count = count;
                 out.gpu_models = models(name);
-            } else if (const auto wanted = classes.empty() ? Classes{name} : classes;
+            } else if (const auto requested = classes.empty() ? Classes{name} : classes;
                        out.device_count == 0 && count <= max_gpus_per_node &&
-                       !counted_.contains(*wanted.begin())) {
+                       !counted_.contains(*requested.begin())) {
                 out.device_count = count;
-                out.device_classes = {wanted.begin(), wanted.end()};
+                out.device_classes = {requested.begin(), requested.end()};
             } else {
-                // Of a class that no node counts there is nowhere so much.
-                left[*wanted.begin()] += Quantity{count, 0};
+                // If no node counts the class, no node has so much.
+                left[*requested.begin()] += Quantity{count, 0};
             }
             const auto found = forms_.find(name);
             if (names_.is_whole(name) && found != forms_.end() && found->second.size() > 1)
                 report_.approximated("Pod", name, Errs::too_strict,
-                                     "some nodes offer whole cards, others parts of cards, or cards that are "
-                                     "not numbered, under this name: the pod accepts what it runs on, or "
-                                     "whole cards where it may have them",
+                                     "some nodes offer whole cards, others parts of cards, or cards without "
+                                     "numbers, under this name: the pod accepts the kind that it runs on, or "
+                                     "whole cards if it may have them",
                                      out.name);
             else
                 report_.exact("Pod", name);
@@ -228,7 +232,7 @@ class Devices {
         return left;
     }
 
-    /// The models of whole cards with that name, where cards of several names are in the cluster; else empty.
+    /// The models of whole cards with that name; empty unless the cluster has cards of several names.
     [[nodiscard]] std::vector<std::string> models(const std::string& name) const {
         if (whole_.empty() || (whole_.size() == 1 && whole_.contains(name))) return {};
         const auto found = models_.find(name);
@@ -238,11 +242,11 @@ class Devices {
 
   private:
     using Classes = std::set<std::string>;
-    /// A resource on a node.
+    /// A device resource on a node.
     struct Held {
         std::string device_class{};  ///< empty = the node's GPUs
         std::int64_t there = 0, healthy = 0;
-        std::int64_t count = 0;  ///< there, and at least what its pods hold
+        std::int64_t count = 0;  ///< maximum of `there` and the devices that its pods hold
     };
 
     void see(std::size_t n, const std::string& name, const Quantities& used) {
@@ -255,7 +259,7 @@ class Devices {
                                       std::min(healthy, count), count});
     }
 
-    /// Of whole cards of several names on a node the most numerous are its GPUs, the others devices.
+    /// Of whole cards of several names on a node, the most numerous are its GPUs, the others devices.
     void choose_cards(std::size_t n) {
         Held* most = nullptr;
         for (auto& [name, held] : on_[n])
@@ -268,8 +272,8 @@ class Devices {
         }
     }
 
-    /// Counts classes of a node that has more devices than there are numbers, the largest first, and its cards where nothing else is
-    /// left.
+    /// Turns classes of a node with more than 64 devices into counted resources, the largest first, and its
+    /// cards last.
     void limit_numbers(std::size_t n) {
         for (;;) {
             std::int64_t all = 0;
@@ -294,7 +298,7 @@ class Devices {
         }
     }
 
-    /// Counts classes beyond the first of a pod that asks for several.
+    /// Turns classes beyond the first of a pod that requests several into counted resources.
     void limit_classes(const Pod& pod, std::optional<std::size_t> node) {
         Classes cards, parts;
         for (const auto& [name, amount] : pod.requests) {
@@ -315,11 +319,12 @@ class Devices {
             for (const auto& name : *classes)
                 if (++numbered > 1 && counted_.insert(name).second)
                     report_.approximated("Node", name, Errs::neither,
-                                         "counted, not numbered: a pod asks for devices of several names",
+                                         "counted, not numbered: a pod requests devices of several names",
                                          pod.id.full());
     }
 
-    /// The classes that the pod accepts for the resource; empty = whole cards. The first is counted, or none of them.
+    /// The classes that the pod accepts for the resource; empty = whole cards. Either the first is counted,
+    /// or none.
     template <class May>
     [[nodiscard]] Classes classes_for(const std::string& name, std::int64_t count,
                                       std::optional<std::size_t> node, May&& may) const {
@@ -335,7 +340,7 @@ class Devices {
             if (only.empty()) return count > max_gpus_per_node ? Classes{name} : Classes{};
             return {only};
         }
-        // Of nodes that have so many; of all where none has.
+        // The classes on nodes that have so many; on all nodes if none has.
         Classes enough, any;
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             const auto held = on_[n].find(name);
@@ -352,7 +357,8 @@ class Devices {
         return numbered.empty() || count > max_gpus_per_node ? Classes{*enough.begin()} : numbered;
     }
 
-    /// The cards that the pod's claims name, where they are all that it asks for and nobody else has them.
+    /// Assigns the cards that the pod's claims name, if they are all that it requests and no other pod has
+    /// them.
     void name_cards(const Pod& pod, std::optional<std::size_t> node, TaskSpec& out) const {
         if (!out.assign_gpus || out.device_count > 0 ||
             static_cast<std::int64_t>(pod.named_cards.size()) != out.gpu_count)
@@ -372,12 +378,186 @@ class Devices {
     std::span<const Node> nodes_;
     const CardNames& names_;
     ReportBuilder& report_;
-    std::vector<std::map<std::string, Held>> on_;                  // by node and resource
-    std::map<std::string, Classes, std::less<>> forms_;            // of whole cards: empty = GPUs, or classes
-    std::set<std::string, std::less<>> counted_;                   // classes
-    std::set<std::string, std::less<>> whole_;                     // resources that are GPUs of some node
-    mutable std::map<std::size_t, GpuMask> held_;                  // named cards, by node
-    mutable std::map<std::string, std::set<std::string>> models_;  // by resource, where there are several
+    std::vector<std::map<std::string, Held>> on_;        // by node and resource
+    std::map<std::string, Classes, std::less<>> forms_;  // of whole cards: empty = GPUs, else classes
+    std::set<std::string, std::less<>> counted_;         // classes
+    std::set<std::string, std::less<>> whole_;           // resources that are GPUs of some node
+    mutable std::map<std::size_t, GpuMask> held_;        // named cards, by node
+    mutable std::map<std::string, std::set<std::string>> models_;  // by resource, if there are several
+};
+
+inline constexpr std::int64_t bytes_per_mib = std::int64_t{1} << 20;
+/// The most that the model holds of a resource. A node is clipped to half of it, so that rounding up its pods
+/// cannot exceed it.
+inline constexpr std::int64_t most_held = 1'000'000'000'000;
+inline constexpr std::int64_t most_on_a_node = most_held / 2;
+
+/// The unit in which the snapshot counts a resource: thousandths of a core, MiB, or one.
+inline std::int64_t unit_of(std::string_view resource) {
+    return resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-")
+               ? bytes_per_mib
+               : 1;
+}
+/// In the resource's own unit as Kubernetes counts it: thousandths of a core, bytes, or one.
+inline std::int64_t counted(std::string_view resource, const Quantity& amount) {
+    return resource == "cpu" ? amount.milli() : amount.value();
+}
+inline std::int64_t rounded_up(std::int64_t amount, std::int64_t unit) {
+    return amount / unit + (amount % unit != 0 ? 1 : 0);
+}
+/// Whether kube-scheduler compares the resource: CPU, memory, storage of the node, huge pages, and names with
+/// a domain.
+inline bool is_compared(std::string_view resource) {
+    return resource == "cpu" || resource == "memory" || resource == "ephemeral-storage" ||
+           resource == "pods" || resource.find('/') != resource.npos || resource.starts_with("hugepages-") ||
+           resource.starts_with("attachable-volumes-");
+}
+
+/// Whether the name of a counted resource suggests that it is cards; the report mentions it.
+inline bool may_be_cards(std::string_view resource) {
+    static constexpr std::string_view words[] = {"gpu",         "npu",         "xpu",     "dcu",  "gcu",
+                                                 "mlu",         "tpu",         "neuron",  "qaic", "gaudi",
+                                                 "accelerator", "nvidia.com/", "amd.com/"};
+    return std::any_of(std::begin(words), std::end(words),
+                       [&](std::string_view word) { return resource.find(word) != resource.npos; });
+}
+
+/// CPU, memory and counted resources. A node that has less than its pods request is raised to their requests.
+class CountedResources {
+  public:
+    CountedResources(std::span<const Node> nodes, std::span<const Pod> pods, const Devices& devices,
+                     ReportBuilder& report)
+        : nodes_(nodes), devices_(devices), report_(report), exact_(nodes.size()), held_(nodes.size()) {
+        std::set<std::string_view> offered;
+        for (const auto& node : nodes)
+            for (const auto* const amounts : {&node.capacity, &node.allocatable})
+                for (const auto& [name, amount] : *amounts) offered.insert(name);
+        for (const auto& pod : pods)
+            for (const auto& [name, amount] : pod.requests)
+                if (pod.bound() && name.find('/') != name.npos && !devices.is_device(name) &&
+                    !offered.contains(name))
+                    of_extenders_.insert(name);
+    }
+
+    /// Adds a pod's requests.
+    /// @param requests those that are neither GPUs nor devices
+    /// @param node     its node; none = pending
+    void fill(const Quantities& requests, std::optional<std::size_t> node, TaskSpec& out) {
+        bool rounded = false, clipped = false;
+        for (const auto& [name, amount] : requests) {
+            if (!is_compared(name)) {
+                report_.ignored("Pod", "resource " + name, Errs::neither,
+                                "kube-scheduler does not compare it", out.name);
+                continue;
+            }
+            if (of_extenders_.contains(name)) {
+                report_.ignored("Pod", "resource " + name, Errs::too_lax,
+                                "no node has it, although pods that request it are bound: an extender "
+                                "counts it, not kube-scheduler",
+                                out.name);
+                continue;
+            }
+            const auto asked = counted(name, amount), unit = unit_of(name);
+            auto held = rounded_up(asked, unit);
+            rounded = rounded || asked % unit != 0;
+            const auto most = node ? most_held - find(held_[*node], name) : most_held;
+            clipped = clipped || held > most;
+            held = std::min(held, most);
+            if (name == "cpu")
+                out.cpu_milli = held;
+            else if (name == "memory")
+                out.memory_mib = held;
+            else if (name != "pods")
+                out.resources[name] = held;
+            if (node) take(*node, name, asked, held);
+        }
+        if (node) take(*node, "pods", 1, 1);
+        if (rounded)
+            report_.approximated("Pod", "requests of bytes", Errs::too_strict,
+                                 "rounded up to whole MiB; the free memory of nodes is exact to a MiB",
+                                 out.name);
+        if (clipped)
+            report_.approximated("Pod", "requests beyond 10^12", Errs::neither,
+                                 "clipped, with all pods of their node together", out.name);
+        report_.exact("Pod", "requests");
+    }
+
+    /// Adds a node's resources: the allocatable amounts, and at least the requests of its pods.
+    void fill(std::size_t n, NodeSpec& out) {
+        Quantities has;
+        for (const auto& [name, amount] : nodes_[n].allocatable)
+            if (const auto counted = devices_.counted_as(n, name)) has[*counted] += amount;
+        for (const auto& [name, amount] : held_[n]) has.try_emplace(name, Quantity{});
+        std::string beyond;
+        for (const auto& [name, amount] : has) {
+            if (!is_compared(name)) continue;
+            const auto unit = unit_of(name);
+            const auto total = std::min(counted(name, amount), most_on_a_node * unit);
+            const auto exact = find(exact_[n], name), held = find(held_[n], name);
+            std::int64_t capacity = held;
+            if (exact <= total) {
+                capacity += (total - exact) / unit;
+            } else {
+                const std::string suffix = name == "cpu" ? "m" : unit == bytes_per_mib ? "Mi" : "";
+                beyond += (beyond.empty() ? "" : ", ") + name + " " +
+                          std::to_string(rounded_up(exact, unit)) + suffix + " of " +
+                          std::to_string(total / unit) + suffix;
+            }
+            if (name == "cpu")
+                out.cpu_milli = capacity;
+            else if (name == "memory")
+                out.memory_mib = capacity;
+            else if (capacity > 0)
+                out.resources[name] = capacity;
+            if (capacity > 0 && name.find('/') != name.npos) name_extended(name, capacity, out.name);
+        }
+        report_.exact("Node", "allocatable");
+        if (beyond.empty()) return;
+        out.schedulable = false;
+        report_.approximated(
+            "Node", "over-committed", Errs::too_strict,
+            "its pods request more than it has: it gets as much as they request, and receives no pod",
+            out.name + ": " + beyond);
+    }
+
+    /// Makes every task count as a pod, unless no node could reach its limit on the number of pods.
+    void limit_pods(ClusterSpec& cluster) const {
+        std::int64_t least = INT64_MAX;
+        for (const auto& node : cluster.nodes) {
+            const auto found = node.resources.find("pods");
+            least = std::min(least, found == node.resources.end() ? 0 : found->second);
+        }
+        if (static_cast<std::int64_t>(cluster.tasks.size()) <= least) return;
+        for (auto& task : cluster.tasks) task.resources["pods"] = 1;
+    }
+
+  private:
+    void name_extended(const std::string& name, std::int64_t amount, const std::string& node) const {
+        // Classes of devices were reported when they lost their numbers.
+        if (devices_.is_device(name) || name.find(' ') != name.npos) return;
+        if (!may_be_cards(name)) return report_.exact("Node", "resource " + name);
+        report_.approximated("Node", "resource " + name, Errs::neither,
+                             "counted, and not among the GPUs; whole GPUs of another name: gpu_resources",
+                             node + ": " + std::to_string(amount));
+    }
+
+    using Amounts = std::map<std::string, std::int64_t, std::less<>>;
+    static std::int64_t find(const Amounts& amounts, std::string_view name) {
+        const auto found = amounts.find(name);
+        return found == amounts.end() ? 0 : found->second;
+    }
+    void take(std::size_t n, const std::string& name, std::int64_t exact, std::int64_t held) {
+        auto& sum = exact_[n][name];
+        sum = sum > INT64_MAX - exact ? INT64_MAX : sum + exact;
+        held_[n][name] += held;
+    }
+
+    std::span<const Node> nodes_;
+    const Devices& devices_;
+    ReportBuilder& report_;
+    std::set<std::string, std::less<>> of_extenders_;  // resources that no node has, but bound pods
+    std::vector<Amounts> exact_,
+        held_;  // by node: requests of its pods, in units of Kubernetes and of the snapshot
 };
 
 }  // namespace gpusched::io::detail::kubernetes

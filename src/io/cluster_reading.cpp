@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes reading reports as text and JSON.
 #include <gpusched/config.hpp>
 #include <gpusched/core/text.hpp>
-#include <gpusched/io/reading_report.hpp>
+#include <gpusched/io/cluster_reading.hpp>
 #include <gpusched/json/writer.hpp>
 
 #include <algorithm>
