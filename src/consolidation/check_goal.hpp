@@ -4,9 +4,8 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

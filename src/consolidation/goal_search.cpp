@@ -10,7 +10,8 @@
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/presets.hpp>
 #include <gpusched/consolidation/value.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstdint>

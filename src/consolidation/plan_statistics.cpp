@@ -2,7 +2,8 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -15,8 +15,9 @@
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <gpusched/core/detail/small_vector.hpp>
 

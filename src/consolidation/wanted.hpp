@@ -7,7 +7,7 @@
 #include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/public_devices.hpp"
-#include "model/cordon_taint.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
 

@@ -1,23 +1,282 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of one node, task or job as data, whatever else there is: ranges, texts, and what does not go together.
+// Checks of one node, task, job or budget as data: ranges, texts, and combinations.
 #pragma once
 
-#include "model/check_extras.hpp"
-#include "model/check_subgroups.hpp"
-#include "model/cores.hpp"
-#include "model/owner.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/errors.hpp>
+#include <gpusched/core/fields.hpp>
+#include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/name_table.hpp>
+#include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace gpusched::detail {
+
+/// A node, task or job that is being checked. Put into words only where there is a problem: nearly all values are good, and
+/// there are millions of them. The name must outlive it.
+class Owner {
+  public:
+    explicit Owner(std::string_view kind) : kind_(kind) {}
+    Owner(std::string_view kind, std::string_view name) : kind_(kind), name_(name) {}
+    /// By its place in the input, for what may have no name.
+    Owner(std::string_view kind, std::size_t number) : kind_(kind), number_(number) {}
+
+    [[nodiscard]] std::string text() const {
+        std::string text(kind_);
+        if (name_) text.append(" ").append(gpusched::quoted(*name_));
+        if (number_) text.append(" #").append(std::to_string(*number_));
+        return text;
+    }
+    friend std::string operator+(const Owner& owner, std::string_view text) {
+        return owner.text().append(text);
+    }
+
+  private:
+    std::string_view kind_;
+    std::optional<std::string_view> name_;
+    std::optional<std::size_t> number_;
+};
+
+/// A named part of an owner, such as the devices of one class that a node lists.
+class PartOwner {
+  public:
+    /// Both must outlive it.
+    PartOwner(const Owner& whole, std::string_view kind, std::string_view name)
+        : whole_(whole), kind_(kind), name_(name) {}
+
+    [[nodiscard]] std::string text() const {
+        return whole_.text().append(": ").append(kind_).append(" ").append(gpusched::quoted(name_));
+    }
+
+  private:
+    const Owner& whole_;
+    std::string_view kind_, name_;
+};
+
+inline void check_name(const Owner& owner, const char* what, const std::string& name, Problems& problems) {
+    if (name.empty()) problems.add(owner + ": " + what + " has an empty name");
+    if (name.find('\0') != std::string::npos)
+        problems.add(bad_value(what, "text with a NUL character", "text without", owner.text()));
+}
+
+inline void check_resources(const Owner& owner, const Resources& resources, Problems& problems) {
+    for (const auto& [name, amount] : resources) {
+        check_name(owner, "resources", name, problems);
+        if (amount < 0 || amount > largest_quantity)
+            check_range(problems, "resource " + gpusched::quoted(name), amount, std::int64_t{0},
+                        largest_quantity, owner.text());
+    }
+}
+
+/// @return how many devices the node has in all, at most 64 unless there is a problem
+inline int check_devices(const Owner& owner, const std::vector<DeviceSpec>& devices, int gpus,
+                         Problems& problems) {
+    std::int64_t all = gpus;
+    for (const auto& group : devices) {
+        check_name(owner, "devices", group.device_class, problems);
+        const auto name = "devices of class " + gpusched::quoted(group.device_class);
+        check_fields(problems, group, PartOwner(owner, "devices of class", group.device_class));
+        all += std::clamp<std::int64_t>(group.count, 0, max_gpus_per_node + 1);
+        if (!group.parents.empty() && static_cast<std::int64_t>(group.parents.size()) != group.count)
+            problems.add(bad_value("parents of " + name, std::to_string(group.parents.size()) + " entries",
+                                   "one for each of the " + std::to_string(group.count), owner.text()));
+        for (const int parent : group.parents)
+            if (parent >= 0 && parent < gpus)
+                problems.add(owner + ": " + name + ": their card " + std::to_string(parent) +
+                             " is one of its " + std::to_string(gpus) +
+                             " whole GPUs; a card is whole or split");
+    }
+    if (all > max_gpus_per_node && !devices.empty())
+        problems.add(owner + ": has " + std::to_string(all) + " GPUs and other devices; expected at most " +
+                     std::to_string(max_gpus_per_node) + " (count more as a resource)");
+    return static_cast<int>(std::min<std::int64_t>(all, max_gpus_per_node + 1));
+}
+
+inline void check_device_request(const Owner& owner, const TaskSpec& task, Problems& problems) {
+    if (task.device_count > 0 && task.device_classes.empty())
+        problems.add(owner + ": device_count is " + std::to_string(task.device_count) +
+                     ", but device_classes names no class");
+    if (task.device_count == 0 && !task.device_classes.empty())
+        problems.add(owner + ": device_classes goes with a device_count of at least 1");
+    for (std::size_t i = 0; i < task.device_classes.size(); ++i) {
+        const auto& name = task.device_classes[i];
+        check_name(owner, "device_classes", name, problems);
+        if (std::find(task.device_classes.begin(),
+                      task.device_classes.begin() + static_cast<std::ptrdiff_t>(i),
+                      name) != task.device_classes.begin() + static_cast<std::ptrdiff_t>(i))
+            problems.add(owner + ": device_classes names " + gpusched::quoted(name) + " twice");
+    }
+}
+
+inline void check_match(const Owner& owner, const NodeMatch& match, Problems& problems) {
+    const auto of = " of node_affinity key " + gpusched::quoted(match.key);
+    if (match.key.empty()) problems.add(owner + ": node_affinity has an empty key");
+    const auto values = match.values.size();
+    switch (match.op) {
+    case MatchOperator::in:
+    case MatchOperator::not_in:
+        if (values == 0) problems.add(bad_value("values" + of, "none", "at least one", owner.text()));
+        break;
+    case MatchOperator::exists:
+    case MatchOperator::does_not_exist:
+        if (values > 0)
+            problems.add(bad_value("values" + of, std::to_string(values),
+                                   "none with " + std::string(enum_name(match.op)), owner.text()));
+        break;
+    case MatchOperator::gt:
+    case MatchOperator::lt:
+        if (values != 1 || !label_integer(match.values.front()))
+            problems.add(bad_value(
+                "values" + of, values == 1 ? gpusched::quoted(match.values.front()) : std::to_string(values),
+                "one integer with " + std::string(enum_name(match.op)), owner.text()));
+        break;
+    }
+}
+
+inline void check_node_affinity(const Owner& owner, const std::vector<NodeTerm>& affinity,
+                                Problems& problems) {
+    for (const auto& term : affinity) {
+        for (const auto& match : term.match_expressions) check_match(owner, match, problems);
+        for (const auto& match : term.match_fields) {
+            check_match(owner, match, problems);
+            if (match.key != "metadata.name" ||
+                (match.op != MatchOperator::in && match.op != MatchOperator::not_in))
+                problems.add(bad_value("match_fields of node_affinity",
+                                       gpusched::quoted(match.key) + " " + std::string(enum_name(match.op)),
+                                       "metadata.name with In or NotIn", owner.text()));
+        }
+    }
+}
+
+/// Those that a job lists, whatever else there is.
+inline void check_subgroups(const JobSpec& job, Problems& problems) {
+    if (job.subgroups.empty()) return;
+    const Owner owner("job", job.name);
+    std::unordered_set<std::string_view> seen;
+    std::int64_t needed = 0;
+    for (const auto& one : job.subgroups) {
+        check_name(owner, "subgroups", one.name, problems);
+        if (!seen.insert(one.name).second)
+            problems.add(owner + ": names subgroup " + gpusched::quoted(one.name) + " twice");
+        check_fields(problems, one, PartOwner(owner, "subgroup", one.name));
+        needed = std::min(largest_quantity,
+                          needed + std::clamp(one.min_members, std::int64_t{0}, largest_quantity));
+    }
+    if (job.min_members < needed)
+        problems.add(bad_value("min_members", std::to_string(job.min_members),
+                               "at least " + std::to_string(needed) + ", the sum of its subgroups",
+                               owner.text()));
+}
+
+/// The one that a task names: its job, which is written, must list it.
+inline void check_subgroup(const Inventory& inventory, const TaskSpec& task, Problems& problems) {
+    if (task.subgroup.empty()) return;
+    const auto job = inventory.job_names.find(task.job);
+    if (job && inventory.find_subgroup(make_id<JobId>(*job), task.subgroup) != none<SubgroupId>) return;
+    problems.add(bad_value("subgroup", gpusched::quoted(task.subgroup),
+                           task.job.empty() ? "none, for a task without a job"
+                                            : "one that job " + gpusched::quoted(task.job) + " lists",
+                           Owner("task", task.name).text()));
+}
+
+/// Subgroups that tasks are in, where the job changes: they stay.
+inline void check_subgroups_stay(const Inventory& inventory, JobId job, const JobSpec& to,
+                                 Problems& problems) {
+    for (const auto id : inventory.subgroups_of(job)) {
+        const auto& old = inventory.subgroups[index(id)];
+        const bool stays = std::any_of(to.subgroups.begin(), to.subgroups.end(),
+                                       [&](const SubgroupSpec& one) { return one.name == old.name; });
+        if (!stays && old.size > 0)
+            problems.add(Owner("job", to.name) + ": subgroup " + gpusched::quoted(old.name) + " has " +
+                         std::to_string(old.size) + (old.size == 1 ? " task" : " tasks") +
+                         "; take them out first");
+    }
+}
+
+/// @param number its place in the input, for a budget without a name
+/// @param tasks  the names that there are
+inline void check_budget(const BudgetSpec& budget, std::size_t number, const NameTable& tasks,
+                         Problems& problems) {
+    const Owner owner("budget", budget.name);
+    if (budget.name.empty()) problems.add(Owner("budget", number) + ": name is empty");
+    if (budget.name.find('\0') != std::string::npos)
+        problems.add(
+            bad_value("name", "text with a NUL character", "text without", Owner("budget", number).text()));
+    check_fields(problems, budget, owner);
+    std::unordered_set<std::string_view> seen;
+    for (const auto& task : budget.tasks)
+        if (!seen.insert(task).second)
+            problems.add(owner + ": names task " + gpusched::quoted(task) + " twice");
+        else if (!tasks.find(task))
+            problems.add(owner + ": unknown task " + gpusched::quoted(task) +
+                         (problems.full() ? "" : did_you_mean(task, tasks)));
+    seen.clear();
+    for (const auto& group : budget.groups) {
+        check_name(owner, "groups", group, problems);
+        if (!seen.insert(group).second)
+            problems.add(owner + ": names group " + gpusched::quoted(group) + " twice");
+    }
+}
+
+inline void check_core_list(const Owner& owner, std::vector<int> cores, Problems& problems) {
+    std::sort(cores.begin(), cores.end());
+    for (std::size_t i = 0; i < cores.size(); ++i) {
+        if (cores[i] < 0) problems.add(owner + ": cores names core " + std::to_string(cores[i]));
+        if (i > 0 && cores[i] == cores[i - 1])
+            problems.add(owner + ": cores names core " + std::to_string(cores[i]) + " twice");
+    }
+}
+
+/// Cores of `cpu_local` tasks, which stay where they are: they exist, and none is wholly used twice. Lists of other tasks
+/// say where they once ran; a core that nobody uses wholly may be shared, and one that a Standby task lends.
+inline void check_cores_in_use(const ClusterSpec& spec, const Inventory& inventory, Problems& problems) {
+    std::map<std::pair<std::uint32_t, int>, std::vector<const TaskSpec*>> users;  // by node and core
+    for (const auto& task : spec.tasks) {
+        if (!task.cpu_local || !task.cores || task.cores->empty() || !task.node) continue;
+        const auto node = inventory.nodes.names.find(*task.node);
+        if (!node) continue;
+        const Owner owner("task", task.name);
+        const auto hardware = inventory.nodes.hardware[*node];
+        if (hardware != NodeTable::no_hardware) {
+            const auto cores = inventory.hardware[hardware].description.cores();
+            for (const int core : *task.cores)
+                if (core >= cores)
+                    problems.add(owner + ": cores names core " + std::to_string(core) + "; node " +
+                                 gpusched::quoted(*task.node) + " has " + std::to_string(cores));
+        }
+        auto distinct = *task.cores;
+        std::sort(distinct.begin(), distinct.end());
+        distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+        if (task.cpu_milli < 1000 * static_cast<std::int64_t>(distinct.size())) continue;
+        for (const int core : distinct) users[{*node, core}].push_back(&task);
+    }
+    const auto lends = [](const TaskSpec& a, const TaskSpec& b) {
+        return a.standby && b.priority_class == PriorityClass::lp;
+    };
+    for (const auto& [where, tasks] : users)
+        for (std::size_t i = 1; i < tasks.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+                if (!lends(*tasks[i], *tasks[j]) && !lends(*tasks[j], *tasks[i]))
+                    problems.add(problems.full()
+                                     ? std::string()
+                                     : "node " + gpusched::quoted(*tasks[i]->node) + ": core " +
+                                           std::to_string(where.second) + " is used wholly by tasks " +
+                                           gpusched::quoted(tasks[j]->name) + " and " +
+                                           gpusched::quoted(tasks[i]->name));
+}
 
 inline constexpr int deepest_level = 15;
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/check_specs.hpp"
-#include "model/cores.hpp"
-#include "model/eligibility.hpp"
+#include "model/extras_editor.hpp"
 #include "model/group_counts.hpp"
 #include "model/held_gpus.hpp"
 #include "model/inventory_editor.hpp"
 #include "model/name_order.hpp"
-#include "model/resource_columns.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <iterator>

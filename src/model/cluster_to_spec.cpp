@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/eligibility.hpp"
+#include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstddef>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/eligibility.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>

@@ -7,9 +7,7 @@
 #include "model/domain_editor.hpp"
 #include "model/extras_editor.hpp"
 #include "model/group_editor.hpp"
-#include "model/label_domains.hpp"
 #include "model/shared_values.hpp"
-#include "model/subgroup_editor.hpp"
 #include "model/table_rows.hpp"
 
 #include <gpusched/model/inventory.hpp>

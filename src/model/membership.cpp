@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes of membership: nodes, tasks, jobs and budgets are added, updated and removed.
 #include "model/check_specs.hpp"
-#include "model/cores.hpp"
 #include "model/group_counts.hpp"
 #include "model/held_gpus.hpp"
 #include "model/inventory_editor.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -566,6 +567,40 @@ GPUSCHED_EXPORT void Cluster::set_now(std::int64_t now) {
     inventory.now = now;
     inventory.serial = Inventory::next_serial();
     if (events_) events_->publish({.kind = EventKind::time});
+}
+
+GPUSCHED_EXPORT void Cluster::add_budget(const BudgetSpec& budget) {
+    require_no_what_if();
+    Problems problems;
+    detail::check_budget(budget, inventory_->budgets.size(), inventory_->tasks.names, problems);
+    if (inventory_->budget_names.find(budget.name))
+        problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
+    problems.throw_if_any();
+    editor().add_budget(budget);
+    if (events_) events_->publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT void Cluster::update_budget(const BudgetSpec& to) {
+    require_no_what_if();
+    const auto found = find_budget(to.name);
+    Problems problems;
+    detail::check_budget(to, found, inventory_->tasks.names, problems);
+    problems.throw_if_any();
+    editor().update_budget(found, to);
+    if (events_) events_->publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT void Cluster::remove_budget(std::string_view name) {
+    require_no_what_if();
+    const auto found = find_budget(name);
+    editor().remove_budget(found);
+    if (events_) events_->publish({.kind = EventKind::budgets});
+}
+
+GPUSCHED_EXPORT std::uint32_t Cluster::find_budget(std::string_view name) const {
+    if (const auto found = inventory_->budget_names.find(name)) return *found;
+    throw InvalidInput("unknown budget " + gpusched::quoted(name) +
+                       did_you_mean(name, inventory_->budget_names));
 }
 
 }  // namespace gpusched

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/core/name_table.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 

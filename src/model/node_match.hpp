@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a node satisfies a task's node affinity, as kube-scheduler evaluates it.
+// Whether a node satisfies the selector, affinity and tolerations of a task, as kube-scheduler evaluates them.
 #pragma once
 
 #include <gpusched/core/text.hpp>
+#include <gpusched/model/inventory.hpp>
 #include <gpusched/model/spec.hpp>
 
 #include <algorithm>
@@ -13,6 +14,9 @@
 #include <vector>
 
 namespace gpusched::detail {
+
+/// With the effect NoSchedule.
+inline constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable";
 
 /// An integer as Kubernetes reads it: a sign is allowed, white space is not.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
@@ -69,6 +73,25 @@ inline bool holds(const Labels& selector, const Labels& labels) {
     return std::all_of(selector.begin(), selector.end(), [&](const auto& label) {
         const auto found = labels.find(label.first);
         return found != labels.end() && found->second == label.second;
+    });
+}
+
+inline bool accepts_model(const Requirement& requirement, const NodeClass& node_class) {
+    const auto& models = requirement.gpu_models;
+    return models.empty() || std::binary_search(models.begin(), models.end(), node_class.gpu_model);
+}
+
+inline bool finds_labels(const Requirement& requirement, const NodeClass& node_class) {
+    return std::all_of(requirement.node_selector.begin(), requirement.node_selector.end(),
+                       [&](const auto& label) {
+                           const auto found = node_class.labels.find(label.first);
+                           return found != node_class.labels.end() && found->second == label.second;
+                       });
+}
+
+inline bool tolerates_taints(const Requirement& requirement, const NodeClass& node_class) {
+    return std::all_of(node_class.taints.begin(), node_class.taints.end(), [&](const Taint& taint) {
+        return Inventory::tolerates(requirement.tolerations, taint);
     });
 }
 

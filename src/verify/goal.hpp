@@ -5,7 +5,7 @@
 #include "verify/books.hpp"
 #include "verify/constraints.hpp"
 
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,9 +7,10 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
-#include <gpusched/core/clock.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <gpusched/consolidation/detail/policy_checks.hpp>
 #include <gpusched/consolidation/policies.hpp>
-#include <gpusched/core/function_ref.hpp>
+#include <gpusched/core/executor.hpp>
 
 #include <concepts>
 #include <cstddef>

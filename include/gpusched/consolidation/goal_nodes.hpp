@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 
 #include <gpusched/consolidation/plan_statistics.hpp>
 #include <gpusched/consolidation/refusals.hpp>
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/model/plan.hpp>
 
 #include <cstdint>

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget: one cheap question, "may I go on?", for time limits, cancellation and progress.
+// Budget: time limit, cancellation and progress of one call; StopReason: why an algorithm returned.
 #pragma once
 
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/enum_names.hpp>
 
 #include <atomic>
 #include <optional>
 
 namespace gpusched {
+
+/// Why an algorithm returned. Everything but `completed` means that more might have been found.
+enum class StopReason {
+    completed,    ///< it did all that its options ask for
+    time_limit,   ///< the deadline struck; the result is valid, but may differ between runs
+    cancelled,    ///< the caller asked it to stop; the result is valid
+    move_budget,  ///< the migration budget was used up
+};
+constexpr auto enum_names(StopReason) {
+    return name_table<StopReason>({
+        {StopReason::completed, "completed"},
+        {StopReason::time_limit, "time_limit"},
+        {StopReason::cancelled, "cancelled"},
+        {StopReason::move_budget, "move_budget"},
+    });
+}
 
 /// Watches a time limit and a stop token for one call of an algorithm, and reports progress on the way.
 ///

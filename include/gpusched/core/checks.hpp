@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks: values of options and data against their ranges, in one form of words: `depth: 0; expected 1 to 16`.
+// Checks of options and data against their ranges, with messages of one form: `depth: 0; expected 1 to 16`.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
 
+#include <array>
+#include <bit>
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -72,6 +76,79 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
     Problems problems;
     check_range(problems, field, value, low, high);
     problems.throw_if_any();
+}
+
+/// Likeness of names to one that is not known: the part of both names that their longest common subsequence makes up, between
+/// 0 and 1 (without regard to case; `-` is `_`). Names of more than 64 letters are compared by their last 64.
+///
+/// Complexity: O(length) per name (bit-parallel, Hyyrö: Bit-parallel LCS-length computation revisited, 2004).
+class NameLikeness {
+  public:
+    explicit NameLikeness(std::string_view name) : size_(tail(name).size()) {
+        std::uint64_t bit = 1;
+        for (const char c : tail(name)) where_[folded(c)] |= bit, bit <<= 1;
+    }
+    [[nodiscard]] double operator()(std::string_view other) const {
+        other = tail(other);
+        std::uint64_t unmatched = ~std::uint64_t{0};
+        for (const char c : other) {
+            const auto matched = unmatched & where_[folded(c)];
+            unmatched = (unmatched + matched) | (unmatched - matched);
+        }
+        if (size_ < 64) unmatched |= ~std::uint64_t{0} << size_;
+        const auto total = size_ + other.size();
+        return total == 0 ? 1.0 : 2.0 * std::popcount(~unmatched) / static_cast<double>(total);
+    }
+
+  private:
+    static std::string_view tail(std::string_view name) {
+        return name.substr(name.size() > 64 ? name.size() - 64 : 0);
+    }
+    static std::uint8_t folded(char c) {
+        if (c >= 'A' && c <= 'Z') return static_cast<std::uint8_t>(c - 'A' + 'a');
+        return static_cast<std::uint8_t>(c == '-' ? '_' : c);
+    }
+    std::size_t size_;
+    std::array<std::uint64_t, 256> where_{};  // the positions of every letter in the name
+};
+
+/// What is added to a message about an unknown name: `; did you mean 'best' or 'fast'?` with up to three names whose likeness
+/// is at least 0.6, the nearest first, or nothing.
+/// @param known names with `size()` and `[]`, such as a `NameTable` or a vector of strings
+template <class Names>
+[[nodiscard]] std::string did_you_mean(std::string_view name, const Names& known) {
+    constexpr double near = 0.6;
+    const NameLikeness likeness(name);
+    std::array<double, 3> best{};
+    std::array<std::size_t, 3> at{};
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        const auto value = likeness(known[i]);
+        if (value < near || (found == best.size() && value <= best.back())) continue;
+        std::size_t place = found < best.size() ? found++ : found - 1;
+        for (; place > 0 && value > best[place - 1]; --place) {
+            best[place] = best[place - 1];
+            at[place] = at[place - 1];
+        }
+        best[place] = value;
+        at[place] = i;
+    }
+    std::string text;
+    for (std::size_t i = 0; i < found; ++i) {
+        text += i == 0 ? "; did you mean " : i + 1 == found ? " or " : ", ";
+        text.append("'").append(known[at[i]]).append("'");
+    }
+    return text.empty() ? text : text + "?";
+}
+
+/// What is said of a name that is none of a short list: `ranker: 'pack'; expected one of packing, random; did you mean 'packing'?`
+/// @param known as for `did_you_mean`
+template <class Names>
+[[nodiscard]] std::string bad_name(std::string_view field, std::string_view name, const Names& known) {
+    std::string expected;
+    for (std::size_t i = 0; i < known.size(); ++i)
+        expected.append(i == 0 ? "one of " : ", ").append(known[i]);
+    return bad_value(field, gpusched::quoted(name), expected) + did_you_mean(name, known);
 }
 
 }  // namespace gpusched

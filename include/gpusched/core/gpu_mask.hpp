@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of GPUs on one node, as a bit mask (GPU i is bit i; a node has at most 64).
+// GpuMask: a set of GPUs of one node as a bit mask, its list of indices, and the choice of subsets.
 #pragma once
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace gpusched {
 
@@ -56,6 +59,73 @@ inline constexpr auto bits_of_byte = [] {
 template <class Visit>
 constexpr void for_each_gpu(GpuMask mask, Visit&& visit) {
     for (; mask != 0; mask &= mask - 1) visit(std::countr_zero(mask));
+}
+
+/// The GPUs of the mask, ascending.
+[[nodiscard]] inline std::vector<int> gpu_list(GpuMask mask) {
+    std::vector<int> list;
+    for_each_gpu(mask, [&](int gpu) { list.push_back(gpu); });
+    return list;
+}
+
+/// The mask of the listed GPUs of a node that has `count` of them. What does not belong there is left out and told:
+/// `lacking(gpu)` for indices outside 0 .. count - 1, `repeated(gpu)` for those that were listed before.
+template <class Lacking, class Repeated>
+[[nodiscard]] GpuMask gpu_mask(std::span<const int> list, int count, Lacking&& lacking, Repeated&& repeated) {
+    GpuMask mask = 0;
+    for (const int gpu : list) {
+        if (gpu < 0 || gpu >= count)
+            lacking(gpu);
+        else if ((mask & gpu_bit(gpu)) != 0)
+            repeated(gpu);
+        else
+            mask = static_cast<GpuMask>(mask | gpu_bit(gpu));
+    }
+    return mask;
+}
+
+/// Up to so many candidates all sets are compared: 12,870 at most (8 of 16).
+inline constexpr int most_compared_gpus = 16;
+
+/// Calls `visit(GpuMask set)` for every set of `count` (at least 1) GPUs of the mask, which holds at most
+/// `most_compared_gpus`, in ascending order.
+template <class Visit>
+constexpr void for_each_gpu_set(GpuMask mask, int count, Visit&& visit) {
+    std::array<GpuMask, most_compared_gpus> bits{};
+    std::size_t size = 0;
+    for_each_gpu(mask, [&](int gpu) { bits[size++] = gpu_bit(gpu); });
+    // Which of them are chosen, as a number with `count` ones.
+    for (std::uint32_t ranks = (1u << count) - 1; ranks < (1u << size);) {
+        GpuMask set = 0;
+        for (auto rest = ranks; rest != 0; rest &= rest - 1)
+            set |= bits[static_cast<std::size_t>(std::countr_zero(rest))];
+        visit(set);
+        const auto low = ranks & (0 - ranks), carried = ranks + low;  // the next number with as many ones
+        ranks = carried | (((ranks ^ carried) >> 2) / low);
+    }
+}
+
+/// Calls `visit(GpuMask set)` for sets of `count` (at least 1) GPUs of the mask: all of them in ascending order where the
+/// mask holds at most `most_compared_gpus`. Of a larger mask it visits one set for each of its GPUs, grown from that GPU
+/// by whichever next GPU gives the least `key(GpuMask)` (the lowest of equal ones): at most 64 sets and 64^3 keys.
+template <class Key, class Visit>
+constexpr void for_each_promising_gpu_set(GpuMask mask, int count, Key&& key, Visit&& visit) {
+    if (gpu_count(mask) < count) return;
+    if (gpu_count(mask) <= most_compared_gpus) return for_each_gpu_set(mask, count, visit);
+    for_each_gpu(mask, [&](int first) {
+        GpuMask set = gpu_bit(first);
+        while (gpu_count(set) < count) {
+            const GpuMask rest = mask & ~set;
+            GpuMask next = lowest_gpus(rest, 1);
+            auto least = key(set | next);
+            for_each_gpu(rest & ~next, [&](int gpu) {
+                const auto now = key(set | gpu_bit(gpu));
+                if (now < least) least = now, next = gpu_bit(gpu);
+            });
+            set |= next;
+        }
+        visit(set);
+    });
 }
 
 }  // namespace gpusched

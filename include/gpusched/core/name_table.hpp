@@ -2,8 +2,6 @@
 // NameTable: interned names, dense ids by name and names by id.
 #pragma once
 
-#include <gpusched/core/detail/hash_index.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +9,67 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace gpusched::detail {
+
+/// A hash table with linear probing, whose slots hold ids and hashes, so that few of the values, which live elsewhere, are read.
+/// Nothing is allocated while the number of ids does not grow.
+class HashIndex {
+  public:
+    static constexpr std::uint32_t nothing = 0xFFFFFFFFu;
+
+    /// The id with that hash of which `is(id)` holds, or `nothing`.
+    template <class Is>
+    [[nodiscard]] std::uint32_t find(std::uint32_t hash, Is&& is) const {
+        if (slots_.empty()) return nothing;
+        auto at = home(hash);
+        while (slots_[at].id != nothing && (slots_[at].hash != hash || !is(slots_[at].id))) at = next(at);
+        return slots_[at].id;
+    }
+
+    /// Adds an id that is not there.
+    void insert(std::uint32_t hash, std::uint32_t id) {
+        if (4 * slots_.size() < 5 * (used_ + 1)) grow();
+        put({id, hash});
+        ++used_;
+    }
+
+    /// Takes out an id that is there.
+    void erase(std::uint32_t hash, std::uint32_t id) {
+        auto hole = home(hash);
+        while (slots_[hole].id != id) hole = next(hole);
+        slots_[hole] = {};
+        --used_;
+        // Later ids of the run move up, so that a search never stops before them.
+        const auto mask = slots_.size() - 1;
+        for (auto at = next(hole); slots_[at].id != nothing; at = next(at)) {
+            if (((at - home(slots_[at].hash)) & mask) < ((at - hole) & mask)) continue;
+            slots_[hole] = std::exchange(slots_[at], {});
+            hole = at;
+        }
+    }
+
+  private:
+    struct Slot {
+        std::uint32_t id = nothing, hash = 0;
+    };
+    [[nodiscard]] std::size_t home(std::uint32_t hash) const noexcept { return hash & (slots_.size() - 1); }
+    [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
+    void put(Slot slot) {
+        auto at = home(slot.hash);
+        while (slots_[at].id != nothing) at = next(at);
+        slots_[at] = slot;
+    }
+    void grow() {
+        const auto old = std::exchange(slots_, std::vector<Slot>(slots_.empty() ? 16 : 2 * slots_.size()));
+        for (const auto& slot : old)
+            if (slot.id != nothing) put(slot);
+    }
+    std::vector<Slot> slots_;  // a power of two of them, at most four fifths taken
+    std::size_t used_ = 0;
+};
+
+}  // namespace gpusched::detail
 
 namespace gpusched {
 

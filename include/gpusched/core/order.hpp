@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order: indices sorted by a key, equal ones in their old order, with the same result everywhere.
+// Orders: indices sorted by a key, and names in natural order.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,5 +23,45 @@ template <class Key>
     });
     return order;
 }
+
+namespace detail {
+
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// The digits that `text` goes on with from `at`, without leading zeros; `at` moves behind them.
+[[nodiscard]] constexpr std::string_view next_number(std::string_view text, std::size_t& at) noexcept {
+    while (at < text.size() && text[at] == '0') ++at;
+    const auto first = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return text.substr(first, at - first);
+}
+
+}  // namespace detail
+
+/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), everything
+/// else byte by byte. Names that differ in leading zeros alone compare as plain text, so that different names never tie.
+[[nodiscard]] constexpr bool comes_before(std::string_view a, std::string_view b) noexcept {
+    std::size_t same = 0;  // most names begin alike: these bytes need no look at numbers
+    while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
+    while (same > 0 && detail::is_digit(a[same - 1])) --same;  // but a number is one from its first digit on
+    std::size_t i = same, j = same;
+    while (i < a.size() && j < b.size()) {
+        if (detail::is_digit(a[i]) && detail::is_digit(b[j])) {
+            const auto x = detail::next_number(a, i), y = detail::next_number(b, j);
+            if (x.size() != y.size()) return x.size() < y.size();
+            if (const auto order = x.compare(y); order != 0) return order < 0;
+        } else {
+            if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+            ++i;
+            ++j;
+        }
+    }
+    if (i < a.size() || j < b.size()) return i == a.size();
+    return a < b;
+}
+
+/// The indices of `names` in natural order, equal names in their old order. Takes a fraction of the time of a sort by `comes_before`,
+/// because the numbers in which most names differ are read once.
+[[nodiscard]] std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
 
 }  // namespace gpusched

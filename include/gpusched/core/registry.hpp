@@ -2,9 +2,9 @@
 // Registry: policies of one kind, each under a name, for options, files and other languages.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -2,7 +2,7 @@
 // How nodes, tasks and what they consist of appear in `gpusched.cluster` documents.
 #pragma once
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 #include <gpusched/model/spec.hpp>

@@ -2,9 +2,9 @@
 // Reader: from a parsed document to structs, with every mismatch reported.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/json/forms.hpp>

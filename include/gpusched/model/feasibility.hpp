@@ -1,14 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feasibility: may this task run on this node now, with which GPUs, and if not, why not.
+// Feasibility: whether a task can run on a node now, on which GPUs, and if not, why.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/detail/device_sets.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <cstdint>
 #include <span>
+#include <string>
+
+namespace gpusched::detail {
+
+/// The node's devices of a class.
+[[nodiscard]] inline GpuMask devices_of_class(const Inventory& inventory, NodeId node,
+                                              std::uint32_t device_class) noexcept {
+    for (const auto& one : inventory.node_devices[inventory.nodes.devices[index(node)]].classes)
+        if (one.device_class == device_class) return one.devices;
+    return 0;
+}
+/// As many as the task asks for of `free`, devices of the node: the lowest of the first class it accepts that has enough; 0
+/// where none has.
+[[nodiscard]] inline GpuMask choose_devices(const Inventory& inventory, const Extras& extras, NodeId node,
+                                            GpuMask free) noexcept {
+    if (extras.device_count == 0) return 0;
+    for (const auto device_class : extras.device_classes) {
+        const auto here = free & devices_of_class(inventory, node, device_class);
+        if (gpu_count(here) >= extras.device_count) return lowest_gpus(here, extras.device_count);
+    }
+    return 0;
+}
+/// True for as many devices as the task asks for, all of one class that it accepts.
+[[nodiscard]] inline bool are_of_one_class(const Inventory& inventory, const Extras& extras, NodeId node,
+                                           GpuMask devices) noexcept {
+    return gpu_count(devices) == extras.device_count &&
+           (devices == 0 || choose_devices(inventory, extras, node, devices) == devices);
+}
+
+}  // namespace gpusched::detail
 
 namespace gpusched {
 
@@ -123,5 +153,14 @@ inline GpuMask free_devices_for(const Cluster& cluster, TaskId task, NodeId node
                                         cluster.free_devices(node))
                : GpuMask{0};
 }
+
+/// The first constraint that keeps `task` off `node` (see `find_obstacle`), with what it asks for and what there is:
+/// which GPU model, label or taint, how much of a resource is missing, which group has how many members.
+///
+/// @return words that go on after "does not fit: ", such as `the node's GPU model is 'B'; the task accepts 'A'`; empty
+///     where nothing is in the way
+///
+/// Only for messages: it costs far more than `find_obstacle`.
+[[nodiscard]] std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
 }  // namespace gpusched

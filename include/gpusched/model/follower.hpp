@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inventory: the part of a snapshot that placements leave alone, as structures of arrays with interned names.
+// Inventory: the part of a snapshot that placements do not change, as structures of arrays with interned names.
 #pragma once
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/ids.hpp>
 #include <gpusched/core/name_table.hpp>
-#include <gpusched/model/detail/free_slots.hpp>
-#include <gpusched/model/extras.hpp>
-#include <gpusched/model/group_rules.hpp>
 #include <gpusched/model/spec.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,7 +18,116 @@
 #include <string_view>
 #include <vector>
 
+namespace gpusched::detail {
+
+/// A queue in one array; amortised O(1) per call.
+class FreeSlots {
+  public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == slots_.size(); }
+    [[nodiscard]] std::size_t size() const noexcept { return slots_.size() - first_; }
+    void give(std::size_t slot) { slots_.push_back(static_cast<std::uint32_t>(slot)); }
+    /// Takes the slot that has been free longest; there must be one.
+    std::size_t take() {
+        const std::size_t slot = slots_[first_++];
+        if (2 * first_ > slots_.size()) {
+            slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(first_));
+            first_ = 0;
+        }
+        return slot;
+    }
+
+  private:
+    std::vector<std::uint32_t> slots_;
+    std::size_t first_ = 0;
+};
+
+}  // namespace gpusched::detail
+
 namespace gpusched {
+
+/// The devices that a node has beside its whole GPUs, shared by all nodes alike in it.
+struct NodeDevices {
+    struct OfClass {
+        std::uint32_t device_class = 0;  ///< index into Inventory::device_classes
+        GpuMask devices = 0;
+    };
+    int first = 0;  ///< how many whole GPUs come before them
+    std::vector<DeviceSpec> written;
+    GpuMask all = 0;
+    std::vector<OfClass> classes;
+};
+
+/// The nodes that a task singles out by name or by the label kubernetes.io/hostname. A kind of node of its own for each would
+/// make as many kinds as there are nodes.
+struct NodeSet {
+    struct Named {
+        NodeId node;
+        bool allowed;
+    };
+    std::uint32_t requirement =
+        no_node;  ///< the task's own: what any node must satisfy, as far as kinds of nodes go
+    /// As written, of which `requirement` holds what does not single out nodes.
+    Labels node_selector;
+    std::vector<NodeTerm> node_affinity;
+    std::vector<Named> named;        ///< by node
+    std::uint32_t others = no_node;  ///< the requirement that all other nodes must satisfy
+    static constexpr std::uint32_t no_node = 0xFFFFFFFFu;
+};
+
+/// Shared by all tasks alike in it.
+struct Extras {
+    struct Amount {
+        std::uint32_t resource;  ///< index into Inventory::resource_names
+        std::int64_t amount;     ///< more than 0
+        bool operator==(const Amount&) const = default;
+    };
+    std::vector<Amount> resources;
+    int device_count = 0;
+    std::vector<std::uint32_t>
+        device_classes;                    ///< index into Inventory::device_classes, in order of preference
+    std::uint32_t node_set = no_node_set;  ///< index into Inventory::node_sets
+    static constexpr std::uint32_t no_node_set = 0xFFFFFFFFu;
+    bool operator==(const Extras&) const = default;
+};
+
+/// As written, shared by all tasks that wrote the same.
+struct GroupTerms {
+    std::vector<std::string> groups;
+    std::vector<Avoid> avoid;
+    std::vector<Near> near;
+    std::vector<Spread> spread;
+    bool operator==(const GroupTerms&) const = default;
+};
+
+/// A label key whose values are domains.
+struct LabelLevel {
+    std::string key;
+    std::vector<DomainId> domain_of;  ///< by node; none = it lacks the label
+    std::vector<std::string> values;  ///< by domain; of those that no node has any more an empty text
+};
+
+/// The groups that a task must be a member of to be wanted near.
+struct NearRule {
+    std::vector<std::string> groups;  ///< sorted, each once
+    bool operator==(const NearRule&) const = default;
+};
+
+/// How evenly members are to be spread, and over which nodes; shared by all sets of groups alike in it.
+struct SpreadRule {
+    Level level = node_level;
+    int max_skew = 0;  ///< 0 = nobody has the rule
+    int min_domains = 1;
+    // An eligible node has these labels, satisfies selector and affinity, and its taints are tolerated.
+    std::vector<Level> label_levels;  ///< sorted, each once
+    Labels node_selector;
+    std::vector<NodeTerm> node_affinity;
+    bool honors_taints = false;
+    std::vector<Toleration> tolerations;  ///< only with `honors_taints`
+
+    std::vector<bool> eligible;           ///< by node
+    std::vector<std::uint32_t> nodes_in;  ///< eligible nodes, by domain of `level`
+    std::uint32_t domains = 0;            ///< with an eligible node
+};
 
 class Inventory;
 namespace detail {
@@ -483,5 +592,11 @@ class Inventory {
     std::vector<Membership> memberships_;  // of all profiles
     std::vector<Profile> profiles_;
 };
+
+/// The most GPUs that any node has; 0 without nodes. O(nodes).
+[[nodiscard]] inline int largest_gpu_count(const Inventory& inventory) noexcept {
+    const auto& counts = inventory.nodes.gpu_count;
+    return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+}
 
 }  // namespace gpusched

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster as data: nodes, tasks and jobs with names, as files and callers describe them.
+// The cluster as data: nodes, tasks, jobs and budgets with names, as files and callers describe them.
 #pragma once
 
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/hardware.hpp>
 
 #include <cstdint>
@@ -474,5 +473,21 @@ constexpr void visit_fields(std::type_identity<ClusterSpec>, F&& field) {
     field("jobs", &ClusterSpec::jobs);
     field("budgets", &ClusterSpec::budgets, UnlessDefault{}, Since{2});
 }
+
+/// One task of a trace. Its `TaskSpec` is pending.
+struct TraceTask {
+    TaskSpec task{};
+    std::int64_t creation_time = 0;                ///< seconds
+    std::optional<std::int64_t> deletion_time{};   ///< absent = runs on after the trace ends
+    std::optional<std::int64_t> scheduled_time{};  ///< when the recorded scheduler placed it; absent = never
+    bool operator==(const TraceTask&) const = default;
+};
+
+/// Nodes and the tasks that arrive on them, in the order of the source.
+struct Trace {
+    std::vector<NodeSpec> nodes{};
+    std::vector<TraceTask> tasks{};
+    bool operator==(const Trace&) const = default;
+};
 
 }  // namespace gpusched

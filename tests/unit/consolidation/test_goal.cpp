@@ -8,7 +8,8 @@
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/goal_nodes.hpp>
 #include <gpusched/consolidation/presets.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 using namespace testing_support;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// EventLog, and how a cluster publishes its changes.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Natural order of many names.
 #include <gpusched/config.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 
 #include <algorithm>
 #include <cstdint>
