@@ -17,7 +17,7 @@
 
 namespace gpusched {
 
-/// A number as it appears in messages: integers in full, others with up to six significant digits.
+/// A number for messages: all digits of an integer, up to six significant digits otherwise.
 template <class T>
     requires std::integral<T> || std::floating_point<T>
 [[nodiscard]] std::string number_text(T value) {
@@ -30,7 +30,7 @@ template <class T>
     }
 }
 
-/// What is said of a bad value: `[owner: ]field: value; expected expectation`.
+/// The message about a bad value: `[owner: ]field: value; expected expectation`.
 [[nodiscard]] inline std::string bad_value(std::string_view field, std::string_view value,
                                            std::string_view expectation, std::string_view owner = {}) {
     std::string text;
@@ -38,8 +38,7 @@ template <class T>
     return text.append(field).append(": ").append(value).append("; expected ").append(expectation);
 }
 
-/// A range as it appears in messages. The ends of what a floating-point type holds are no limits that anybody set: they appear as
-/// "a finite number".
+/// A range for messages. The limits of a floating-point type are not limits of the field: they read "a finite number".
 template <class T>
 [[nodiscard]] std::string range_text(T low, T high) {
     if constexpr (std::floating_point<T>)
@@ -50,7 +49,7 @@ template <class T>
 }
 
 /// Adds a problem unless `low <= value <= high`. NaN is out of every range.
-/// @param owner what the field belongs to, such as a node; empty for options
+/// @param owner the object that has the field, such as a node; empty for options
 /// @return true if the value is in range
 template <class T>
 bool check_range(Problems& problems, std::string_view field, T value, std::type_identity_t<T> low,
@@ -60,7 +59,7 @@ bool check_range(Problems& problems, std::string_view field, T value, std::type_
     return false;
 }
 
-/// The same with no upper end.
+/// The same without an upper limit.
 template <class T>
 bool check_at_least(Problems& problems, std::string_view field, T value, std::type_identity_t<T> low,
                     std::string_view owner = {}) {
@@ -69,7 +68,7 @@ bool check_at_least(Problems& problems, std::string_view field, T value, std::ty
     return false;
 }
 
-/// For a single value: @throws InvalidInput unless `low <= value <= high`
+/// Checks a single value. @throws InvalidInput unless `low <= value <= high`
 template <class T>
 void require_range(std::string_view field, T value, std::type_identity_t<T> low,
                    std::type_identity_t<T> high) {
@@ -78,8 +77,8 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
     problems.throw_if_any();
 }
 
-/// Likeness of names to one that is not known: the part of both names that their longest common subsequence makes up, between
-/// 0 and 1 (without regard to case; `-` is `_`). Names of more than 64 letters are compared by their last 64.
+/// Similarity of other names to a given one, from 0 to 1: the share of both names that their longest common
+/// subsequence covers. Ignores case and treats `-` as `_`. Only the last 64 characters of a name count.
 ///
 /// Complexity: O(length) per name (bit-parallel, Hyyrö: Bit-parallel LCS-length computation revisited, 2004).
 class NameLikeness {
@@ -112,8 +111,8 @@ class NameLikeness {
     std::array<std::uint64_t, 256> where_{};  // the positions of every letter in the name
 };
 
-/// What is added to a message about an unknown name: `; did you mean 'best' or 'fast'?` with up to three names whose likeness
-/// is at least 0.6, the nearest first, or nothing.
+/// The end of a message about an unknown name, such as `; did you mean 'best' or 'fast'?`. Lists up to three names with
+/// a similarity of at least 0.6, the nearest first. Empty if there is none.
 /// @param known names with `size()` and `[]`, such as a `NameTable` or a vector of strings
 template <class Names>
 [[nodiscard]] std::string did_you_mean(std::string_view name, const Names& known) {
@@ -141,7 +140,8 @@ template <class Names>
     return text.empty() ? text : text + "?";
 }
 
-/// What is said of a name that is none of a short list: `ranker: 'pack'; expected one of packing, random; did you mean 'packing'?`
+/// The message about a name that is not in a short list:
+/// `ranker: 'pack'; expected one of packing, random; did you mean 'packing'?`
 /// @param known as for `did_you_mean`
 template <class Names>
 [[nodiscard]] std::string bad_name(std::string_view field, std::string_view name, const Names& known) {

@@ -32,14 +32,14 @@ class GPUSCHED_EXPORT SteadyClock final : public Clock {
         clock_gettime(CLOCK_MONOTONIC, &t);
         return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
     }
-    /// The one instance that is used when a context names no clock.
+    /// The instance that is used if a context has no clock.
     [[nodiscard]] static const SteadyClock& instance() noexcept {
         static const SteadyClock clock;
         return clock;
     }
 };
 
-/// A clock that moves only when told to, or by a fixed step at every reading.
+/// A clock that moves only by `advance`, or by a fixed step at every reading.
 class GPUSCHED_EXPORT ManualClock final : public Clock {
   public:
     explicit ManualClock(std::int64_t step_ns = 0) : step_ns_(step_ns) {}
@@ -51,26 +51,26 @@ class GPUSCHED_EXPORT ManualClock final : public Clock {
     std::int64_t step_ns_;
 };
 
-/// How far an algorithm has come. Phases run one after another; within one, `done` goes up to `total`.
+/// The progress of an algorithm. Phases run one after another; within a phase, `done` rises to `total`.
 struct Progress {
     const char* phase = "";
     std::int64_t done = 0;
-    std::int64_t total = 0;  ///< 0 where nobody knows it
+    std::int64_t total = 0;  ///< 0 = unknown
 };
 
 class LpSolver;
 
-/// Everything an algorithm takes from its surroundings. The default runs to the end on one thread.
+/// The environment of an algorithm. The default runs to the end on one thread.
 struct Context {
     /// Cancellation; the algorithm returns its best valid result soon after.
     std::stop_token stop{};
     /// Time source for time limits; nullptr means the machine's monotonic clock.
     const Clock* clock = nullptr;
-    /// Where independent parts of the work run; the default runs them one by one on the calling thread.
+    /// Runs independent parts of the work; the default runs them one by one on the calling thread.
     ExecutorRef executor{};
     /// Called on the calling thread only, at most about every 50 ms. May request a stop; must not throw.
     std::function<void(const Progress&)> progress{};
-    /// Solver of linear programs, for the algorithms that ask for one; nullptr = none. See `milp::clp()`.
+    /// Solver of linear programs for the algorithms that need one; nullptr = none. See `milp::clp()`.
     const LpSolver* lp = nullptr;
 };
 

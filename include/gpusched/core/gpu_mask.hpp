@@ -42,7 +42,7 @@ inline constexpr auto bits_of_byte = [] {
     return mask < detail::bits_of_byte.size() ? detail::bits_of_byte[mask] : std::popcount(mask);
 }
 
-/// Does the mask hold `count` GPUs or more? Quicker than counting all of them: most tasks ask for few.
+/// Does the mask hold at least `count` GPUs? Faster than counting all of them, because most tasks need few.
 [[nodiscard]] constexpr bool holds_at_least(GpuMask mask, int count) noexcept {
     for (; count > 1; --count) mask &= mask - 1;
     return count <= 0 || mask != 0;
@@ -68,8 +68,8 @@ constexpr void for_each_gpu(GpuMask mask, Visit&& visit) {
     return list;
 }
 
-/// The mask of the listed GPUs of a node that has `count` of them. What does not belong there is left out and told:
-/// `lacking(gpu)` for indices outside 0 .. count - 1, `repeated(gpu)` for those that were listed before.
+/// The mask of the listed GPUs of a node with `count` GPUs. Wrong entries are skipped and reported: `lacking(gpu)` for an
+/// index outside 0 .. count - 1, `repeated(gpu)` for an index that is listed twice.
 template <class Lacking, class Repeated>
 [[nodiscard]] GpuMask gpu_mask(std::span<const int> list, int count, Lacking&& lacking, Repeated&& repeated) {
     GpuMask mask = 0;
@@ -84,7 +84,7 @@ template <class Lacking, class Repeated>
     return mask;
 }
 
-/// Up to so many candidates all sets are compared: 12,870 at most (8 of 16).
+/// Largest number of candidates of which all sets are compared: at most 12,870 sets (8 of 16).
 inline constexpr int most_compared_gpus = 16;
 
 /// Calls `visit(GpuMask set)` for every set of `count` (at least 1) GPUs of the mask, which holds at most
@@ -105,9 +105,10 @@ constexpr void for_each_gpu_set(GpuMask mask, int count, Visit&& visit) {
     }
 }
 
-/// Calls `visit(GpuMask set)` for sets of `count` (at least 1) GPUs of the mask: all of them in ascending order where the
-/// mask holds at most `most_compared_gpus`. Of a larger mask it visits one set for each of its GPUs, grown from that GPU
-/// by whichever next GPU gives the least `key(GpuMask)` (the lowest of equal ones): at most 64 sets and 64^3 keys.
+/// Calls `visit(GpuMask set)` for sets of `count` (at least 1) GPUs of the mask. If the mask holds at most
+/// `most_compared_gpus`, it visits all sets in ascending order. Otherwise it visits one set per GPU of the mask: the set
+/// grows from that GPU by the GPU with the least `key(GpuMask)`, the lowest of equal ones. That is at most 64 sets and
+/// 64^3 keys.
 template <class Key, class Visit>
 constexpr void for_each_promising_gpu_set(GpuMask mask, int count, Key&& key, Visit&& visit) {
     if (gpu_count(mask) < count) return;

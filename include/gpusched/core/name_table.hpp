@@ -12,13 +12,13 @@
 
 namespace gpusched::detail {
 
-/// A hash table with linear probing, whose slots hold ids and hashes, so that few of the values, which live elsewhere, are read.
-/// Nothing is allocated while the number of ids does not grow.
+/// A hash table of ids with linear probing. The values are stored elsewhere; slots also hold their hashes, so that few
+/// values are read. Allocates nothing while the number of ids does not grow.
 class HashIndex {
   public:
     static constexpr std::uint32_t nothing = 0xFFFFFFFFu;
 
-    /// The id with that hash of which `is(id)` holds, or `nothing`.
+    /// The id with that hash for which `is(id)` is true, or `nothing`.
     template <class Is>
     [[nodiscard]] std::uint32_t find(std::uint32_t hash, Is&& is) const {
         if (slots_.empty()) return nothing;
@@ -34,13 +34,13 @@ class HashIndex {
         ++used_;
     }
 
-    /// Takes out an id that is there.
+    /// Removes an id that is there.
     void erase(std::uint32_t hash, std::uint32_t id) {
         auto hole = home(hash);
         while (slots_[hole].id != id) hole = next(hole);
         slots_[hole] = {};
         --used_;
-        // Later ids of the run move up, so that a search never stops before them.
+        // Moves later ids of the run up, so that a search does not stop before them.
         const auto mask = slots_.size() - 1;
         for (auto at = next(hole); slots_[at].id != nothing; at = next(at)) {
             if (((at - home(slots_[at].hash)) & mask) < ((at - hole) & mask)) continue;
@@ -65,7 +65,7 @@ class HashIndex {
         for (const auto& slot : old)
             if (slot.id != nothing) put(slot);
     }
-    std::vector<Slot> slots_;  // a power of two of them, at most four fifths taken
+    std::vector<Slot> slots_;  // their number is a power of two, and at most four fifths are used
     std::size_t used_ = 0;
 };
 
@@ -76,11 +76,11 @@ namespace gpusched {
 /// Names in id order with look-up by name. An id without a name has the empty text.
 class NameTable {
   public:
-    /// The id of `name`, adding it if new; `second` tells whether it was new.
+    /// The id of `name`, which is added if it is new; `second` is true in that case.
     std::pair<std::uint32_t, bool> intern(std::string_view name);
-    /// Takes the id's name away; nothing finds it any more.
+    /// Removes the name of an id.
     void erase(std::size_t id);
-    /// Names an id that has no name. No other id may have that name.
+    /// Gives a name to an id without one. No other id may have that name.
     void assign(std::size_t id, std::string_view name);
     [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
     [[nodiscard]] const std::string& operator[](std::size_t i) const noexcept { return names_[i]; }

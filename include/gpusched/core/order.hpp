@@ -12,7 +12,7 @@
 
 namespace gpusched {
 
-/// The indices 0 .. count - 1 by ascending (key(index), index). O(count log count) calls of `key`.
+/// The indices 0 .. count - 1 by ascending (key(index), index). Calls `key` O(count log count) times.
 template <class Key>
 [[nodiscard]] std::vector<std::size_t> order_by(std::size_t count, Key&& key) {
     std::vector<std::size_t> order(count);
@@ -28,7 +28,7 @@ namespace detail {
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// The digits that `text` goes on with from `at`, without leading zeros; `at` moves behind them.
+/// The digits of `text` from position `at` on, without leading zeros. Moves `at` behind them.
 [[nodiscard]] constexpr std::string_view next_number(std::string_view text, std::size_t& at) noexcept {
     while (at < text.size() && text[at] == '0') ++at;
     const auto first = at;
@@ -38,12 +38,12 @@ namespace detail {
 
 }  // namespace detail
 
-/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), everything
-/// else byte by byte. Names that differ in leading zeros alone compare as plain text, so that different names never tie.
+/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), all
+/// other characters as bytes. Names that differ only in leading zeros compare as text, so different names never tie.
 [[nodiscard]] constexpr bool comes_before(std::string_view a, std::string_view b) noexcept {
-    std::size_t same = 0;  // most names begin alike: these bytes need no look at numbers
+    std::size_t same = 0;  // length of the common prefix: most names have one
     while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
-    while (same > 0 && detail::is_digit(a[same - 1])) --same;  // but a number is one from its first digit on
+    while (same > 0 && detail::is_digit(a[same - 1])) --same;  // back to the first digit of a number
     std::size_t i = same, j = same;
     while (i < a.size() && j < b.size()) {
         if (detail::is_digit(a[i]) && detail::is_digit(b[j])) {
@@ -60,8 +60,8 @@ namespace detail {
     return a < b;
 }
 
-/// The indices of `names` in natural order, equal names in their old order. Takes a fraction of the time of a sort by `comes_before`,
-/// because the numbers in which most names differ are read once.
+/// The indices of `names` in natural order; equal names keep their order. Faster than a sort by `comes_before`, because
+/// it reads the numbers in names once.
 [[nodiscard]] std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
 
 }  // namespace gpusched
