@@ -216,18 +216,11 @@ static void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::
     const auto& t = inventory.tasks;
     std::map<Level, std::pair<std::size_t, std::size_t>> named;  // first task, how many
     for (std::size_t i = 0; i < t.names.size(); ++i) {
-        const auto& wishes = inventory.task_affinities[t.affinities[i]];
+        const auto& asked = inventory.task_affinities[t.affinities[i]];
         std::set<Level> levels;
-        const auto& terms = inventory.group_terms[wishes.group_terms];
-        const auto name = [&](Level level) {
+        for_each_level(asked, inventory.group_terms[asked.group_terms], [&](const char*, Level level) {
             if (level < first_label_level) levels.insert(level);
-        };
-        for (const auto& term : wishes.anti_affinity) name(term.level);
-        for (const auto& term : wishes.affinity) name(term.level);
-        for (const auto& term : terms.avoid) name(term.level);
-        for (const auto& term : terms.near) name(term.level);
-        for (const auto& term : terms.spread) name(term.level);
-        if (wishes.network_affinity) levels.insert(wishes.network_affinity->level);
+        });
         for (const auto level : levels)
             if (level > inventory.deepest_level()) ++named.try_emplace(level, i, 0).first->second.second;
     }

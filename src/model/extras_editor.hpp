@@ -274,7 +274,7 @@ class ExtrasEditor {
         const auto gpus = static_cast<int>(std::clamp<std::int64_t>(node.gpu_count, 0, max_gpus_per_node));
         if (node.devices.empty()) return gpus;
         Problems problems;
-        const int all = check_devices(Owner("node", node.name), node.devices, gpus, problems);
+        const int all = SpecChecks(problems).devices(Owner("node", node.name), node.devices, gpus);
         if (!problems.empty()) return gpus;
         out_.nodes.devices[i] = devices(node.devices, gpus);
         return all;

@@ -35,7 +35,7 @@ struct InventoryBuilder {
     const SpecChecks check{problems};
     ExtrasEditor extras{out};
 
-    // Keeps ids aligned with the input after a duplicate name.
+    // Gives every row an id, even after a duplicate name.
     static void intern_anyway(NameTable& names, std::string name) {
         while (!names.intern(name).second) name += '\n' + std::to_string(names.size());
     }
@@ -49,9 +49,9 @@ struct InventoryBuilder {
         jobs();
         tasks();
         budgets();
-        // With problems the inventory is never used, but placements are still looked at: one empty profile will do.
-        if (problems.count() == 0) {
-            GroupBuilder(out).build();
+        // After a problem the inventory is not used, but placements are still checked. They need only one empty profile.
+        if (problems.empty()) {
+            GroupEditor::build(out);
             BudgetEditor(out).build(spec.budgets);
             out.eligible_.build(out);
         } else {
@@ -61,7 +61,7 @@ struct InventoryBuilder {
 
     void nodes() {
         auto& t = out.nodes;
-        // Columns first, so that a node's amounts can be written as a row.
+        // All columns exist before the first row is written.
         for (const auto& node : spec.nodes) (void)extras.add_columns(node.resources);
         for (const auto& task : spec.tasks) (void)extras.add_columns(task.resources);
         LabelKeys selected;
@@ -113,7 +113,7 @@ struct InventoryBuilder {
         if (problems.count() == 0)
             for (const auto& task : spec.tasks)
                 levels = std::max(levels, static_cast<std::size_t>(deepest_level_named(task) + 1));
-        // Domains first, then nodes of unknown position, each a domain of its own.
+        // Domains come first, then nodes of unknown position, each as its own domain.
         std::vector<NameTable> tables(levels);
         std::vector<std::vector<std::uint32_t>> parent(levels);
         std::map<std::string, std::size_t, std::less<>> level_of;
@@ -166,27 +166,18 @@ struct InventoryBuilder {
             domains.attach(make_id<NodeId>(i), spec.nodes[i].labels);
     }
 
-    void add_job(const JobSpec& job, bool listed) {
-        if (!out.job_names.intern(job.name).second) {
-            problems.add("job " + gpusched::quoted(job.name) + ": duplicate job name");
-            return;
-        }
-        out.job_min_members.push_back(job.min_members);
-        out.job_max_disrupted.push_back(job.max_disrupted.value_or(INT64_MAX));
-        out.job_size.push_back(0);
-        out.job_listed.push_back(listed);
-        SubgroupEditor(out).write_job(make_id<JobId>(out.job_names.size() - 1), job.subgroups);
-    }
-
     void jobs() {
         for (const auto& job : spec.jobs) {
             check.job(job, out.job_names.size());
-            add_job(job, true);
+            if (out.job_names.find(job.name))
+                problems.add(Owner("job", job.name) + ": duplicate job name");
+            else
+                write_row(out, append_job(out, job.name, true), job);
         }
         for (const auto& task : spec.tasks) {
             if (task.job.empty()) continue;
-            if (!out.job_names.find(task.job)) add_job({.name = task.job}, false);
-            ++out.job_size[*out.job_names.find(task.job)];
+            const auto found = out.job_names.find(task.job);
+            ++out.job_size[found ? *found : index(append_job(out, task.job, false))];
         }
     }
 
@@ -220,7 +211,7 @@ struct InventoryBuilder {
     void budgets() {
         std::set<std::string_view> names;
         for (std::size_t i = 0; i < spec.budgets.size(); ++i) {
-            check_budget(spec.budgets[i], i, out.tasks.names, problems);
+            check.budget(spec.budgets[i], i, out.tasks.names);
             if (!names.insert(spec.budgets[i].name).second)
                 problems.add(Owner("budget", spec.budgets[i].name) + ": duplicate budget name");
         }
@@ -233,9 +224,9 @@ namespace gpusched {
 
 GPUSCHED_EXPORT std::optional<HardwareLevel> TaskAffinities::guaranteed_level() const {
     std::optional<HardwareLevel> strictest;
-    for (const auto& wish : hardware_affinity)
-        if (wish.qos == HardwareQos::guaranteed && (!strictest || wish.level == HardwareLevel::numa))
-            strictest = wish.level;
+    for (const auto& term : hardware_affinity)
+        if (term.qos == HardwareQos::guaranteed && (!strictest || term.level == HardwareLevel::numa))
+            strictest = term.level;
     return strictest;
 }
 
@@ -248,7 +239,8 @@ GPUSCHED_EXPORT bool Inventory::tolerates(const std::vector<Toleration>& tolerat
 }
 
 GPUSCHED_EXPORT bool Inventory::matches(const Requirement& requirement, const NodeClass& node_class) {
-    return detail::accepts_model(requirement, node_class) && detail::finds_labels(requirement, node_class) &&
+    return detail::accepts_model(requirement, node_class) &&
+           detail::holds(requirement.node_selector, node_class.labels) &&
            detail::holds(requirement.node_affinity, node_class.labels, {}) &&
            detail::tolerates_taints(requirement, node_class);
 }
@@ -270,9 +262,9 @@ GPUSCHED_EXPORT void EligibilityTable::write(const Inventory& inventory, std::si
                                              std::size_t node_class) {
     auto& word = words_[requirement * row_ + node_class / 64];
     const auto bit = std::uint64_t{1} << (node_class % 64);
-    const bool may =
+    const bool eligible =
         Inventory::matches(inventory.requirements[requirement], inventory.node_classes[node_class]);
-    word = may ? word | bit : word & ~bit;
+    word = eligible ? word | bit : word & ~bit;
 }
 
 GPUSCHED_EXPORT void EligibilityTable::build(const Inventory& inventory) {

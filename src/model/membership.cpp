@@ -572,7 +572,7 @@ GPUSCHED_EXPORT void Cluster::set_now(std::int64_t now) {
 GPUSCHED_EXPORT void Cluster::add_budget(const BudgetSpec& budget) {
     require_no_what_if();
     Problems problems;
-    detail::check_budget(budget, inventory_->budgets.size(), inventory_->tasks.names, problems);
+    detail::SpecChecks(problems).budget(budget, inventory_->budgets.size(), inventory_->tasks.names);
     if (inventory_->budget_names.find(budget.name))
         problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
     problems.throw_if_any();
@@ -584,7 +584,7 @@ GPUSCHED_EXPORT void Cluster::update_budget(const BudgetSpec& to) {
     require_no_what_if();
     const auto found = find_budget(to.name);
     Problems problems;
-    detail::check_budget(to, found, inventory_->tasks.names, problems);
+    detail::SpecChecks(problems).budget(to, found, inventory_->tasks.names);
     problems.throw_if_any();
     editor().update_budget(found, to);
     if (events_) events_->publish({.kind = EventKind::budgets});

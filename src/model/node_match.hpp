@@ -15,10 +15,10 @@
 
 namespace gpusched::detail {
 
-/// With the effect NoSchedule.
+/// The taint of a cordoned node, with effect NoSchedule. Tasks that tolerate it can still be placed there.
 inline constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable";
 
-/// An integer as Kubernetes reads it: a sign is allowed, white space is not.
+/// Reads an integer as Kubernetes does: with an optional sign, without white space.
 inline std::optional<std::int64_t> label_integer(std::string_view text) {
     if (text.starts_with('+')) text = text.starts_with("+-") ? std::string_view{} : text.substr(1);
     std::int64_t value = 0;
@@ -26,7 +26,7 @@ inline std::optional<std::int64_t> label_integer(std::string_view text) {
     return value;
 }
 
-/// @param has the label's value; nullptr = the node lacks it
+/// @param has the label's value; nullptr = the node has no such label
 inline bool holds(const NodeMatch& match, const std::string* has) {
     const auto listed = [&] {
         return has != nullptr &&
@@ -79,14 +79,6 @@ inline bool holds(const Labels& selector, const Labels& labels) {
 inline bool accepts_model(const Requirement& requirement, const NodeClass& node_class) {
     const auto& models = requirement.gpu_models;
     return models.empty() || std::binary_search(models.begin(), models.end(), node_class.gpu_model);
-}
-
-inline bool finds_labels(const Requirement& requirement, const NodeClass& node_class) {
-    return std::all_of(requirement.node_selector.begin(), requirement.node_selector.end(),
-                       [&](const auto& label) {
-                           const auto found = node_class.labels.find(label.first);
-                           return found != node_class.labels.end() && found->second == label.second;
-                       });
 }
 
 inline bool tolerates_taints(const Requirement& requirement, const NodeClass& node_class) {

@@ -133,7 +133,6 @@ class Inventory;
 namespace detail {
 class DomainEditor;
 class ExtrasEditor;
-class GroupBuilder;
 class BudgetEditor;
 class GroupEditor;
 class GroupSelection;
@@ -569,7 +568,6 @@ class Inventory {
         return set != Extras::no_node_set ? &node_sets[set] : nullptr;
     }
 
-    friend class detail::GroupBuilder;
     friend struct detail::InventoryBuilder;
     friend class detail::GroupEditor;
     friend class detail::GroupSelection;

@@ -131,7 +131,7 @@ const std::vector<Fault>& faults() {
         {[](auto& s) {
              s.tasks[0].tolerations = {{"", "Equal", "v", ""}};
          },
-         "task 't0': toleration operator: 'Equal'; expected Exists where the key is empty"},
+         "task 't0': toleration operator: 'Equal'; expected Exists"},
         {[](ClusterSpec& s) {
              s.tasks[0].tolerations = {{"k", "Exists", "v", ""}};
          },
