@@ -117,9 +117,8 @@ class Reader {
     }
 
   private:
-    using Table = ::io::CSVReader<Columns, ::io::trim_chars<' ', '\t'>,
-                                            ::io::double_quote_escape<',', '"'>,
-                                            ::io::throw_on_overflow, SkippedLines>;
+    using Table = ::io::CSVReader<Columns, ::io::trim_chars<' ', '\t'>, ::io::double_quote_escape<',', '"'>,
+                                  ::io::throw_on_overflow, SkippedLines>;
 
     bool read_header(std::size_t required, Header header) {
         auto policy = ::io::ignore_missing_column;

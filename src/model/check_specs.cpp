@@ -67,16 +67,16 @@ int SpecChecks::devices(const Owner& owner, const std::vector<DeviceSpec>& devic
         all += std::clamp<std::int64_t>(group.count, 0, max_gpus_per_node + 1);
         if (!group.parents.empty() && static_cast<std::int64_t>(group.parents.size()) != group.count)
             problems_.add(bad_value("parents of " + name, std::to_string(group.parents.size()) + " entries",
-                                   "one for each of the " + std::to_string(group.count), owner.text()));
+                                    "one for each of the " + std::to_string(group.count), owner.text()));
         for (const int parent : group.parents)
             if (parent >= 0 && parent < gpus)
                 problems_.add(owner + ": " + name + ": their card " + std::to_string(parent) +
-                             " is one of its " + std::to_string(gpus) +
-                             " whole GPUs; a card is whole or split");
+                              " is one of its " + std::to_string(gpus) +
+                              " whole GPUs; a card is whole or split");
     }
     if (all > max_gpus_per_node && !devices.empty())
         problems_.add(owner + ": has " + std::to_string(all) + " GPUs and other devices; expected at most " +
-                     std::to_string(max_gpus_per_node) + " (count more as a resource)");
+                      std::to_string(max_gpus_per_node) + " (count more as a resource)");
     return static_cast<int>(std::min<std::int64_t>(all, max_gpus_per_node + 1));
 }
 

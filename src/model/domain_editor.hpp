@@ -165,8 +165,9 @@ class DomainEditor {
 
   private:
     struct LevelDomains : NumberedDomains {
-        std::map<std::string, std::uint32_t, std::less<>> ids;  // without the domains of nodes of unknown position
-        std::vector<std::uint32_t> parent;                      // by domain
+        std::map<std::string, std::uint32_t, std::less<>>
+            ids;                            // without the domains of nodes of unknown position
+        std::vector<std::uint32_t> parent;  // by domain
     };
 
     // The domain of that name, if it has a node other than `self`.

@@ -23,7 +23,7 @@
 
 namespace gpusched::detail {
 
-/// Gives `table`, of `before` columns, the columns before .. after - 1, all 0.
+/// Widens a table from `before` to `after` columns. The new columns are 0.
 inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std::size_t after,
                        std::size_t rows) {
     std::vector<std::int64_t> wider(rows * after, 0);
@@ -33,7 +33,7 @@ inline void widen_rows(std::vector<std::int64_t>& table, std::size_t before, std
     table = std::move(wider);
 }
 
-/// Labels that give each node a value of its own.
+/// Does the condition single out nodes by a label that differs for each node?
 inline bool singles_out(const NodeMatch& match) {
     return match.key == "kubernetes.io/hostname" &&
            (match.op == MatchOperator::in || match.op == MatchOperator::not_in);
@@ -54,7 +54,7 @@ inline bool singles_out_nodes(const TaskSpec& task) {
                        [](const NodeTerm& term) { return singles_out(term); });
 }
 
-/// Adds the label keys that tell kinds of nodes apart for the task.
+/// Adds the label keys that distinguish classes of nodes for the task.
 template <class Keys>
 void add_class_keys(const TaskSpec& task, Keys& keys) {
     for (const auto& [key, value] : task.node_selector)
@@ -64,12 +64,13 @@ void add_class_keys(const TaskSpec& task, Keys& keys) {
             if (!singles_out(match)) keys.insert(match.key);
 }
 
-/// The affinity without conditions that single out nodes, each replaced by what `stands_for(positive)` says of it: true, or
-/// false, which drops its term. No term left: nothing satisfies it, and `possible` is false. Empty: everything does.
+/// An affinity without the conditions that single out nodes. `possible` is false if no node satisfies it; every node
+/// satisfies an empty affinity.
 struct Reduced {
     bool possible = true;
     std::vector<NodeTerm> affinity{};
 };
+/// Replaces each condition that singles out nodes by `stands_for(positive)`: true, or false, which drops its term.
 template <class StandsFor>
 Reduced reduce(const std::vector<NodeTerm>& affinity, StandsFor&& stands_for) {
     Reduced out;
@@ -95,8 +96,8 @@ inline Labels without_hostname(Labels selector) {
     return selector;
 }
 
-/// Which nodes the sets of an inventory name, kept while nodes and sets come and go. Made of the nodes when there is the first
-/// set: most inventories have none.
+/// Which nodes the node sets of an inventory name, kept in step as nodes and sets are added and removed. Its index is
+/// made with the first set, because most inventories have none.
 class NamedNodes {
   public:
     explicit NamedNodes(Inventory& inventory) : inventory_(inventory) {
@@ -104,7 +105,7 @@ class NamedNodes {
             if (inventory.node_sets[set].requirement != NodeSet::no_node) remember(set);
     }
 
-    /// Finds the nodes of a set that is new.
+    /// Finds the nodes of a new set.
     void add_set(std::uint32_t which) {
         remember(which);
         auto& set = inventory_.node_sets[which];
@@ -120,7 +121,7 @@ class NamedNodes {
             });
         for (const auto node : nodes) set.named.push_back({node, admits(set, node)});
     }
-    /// The set is about to go.
+    /// Call before the set is removed.
     void remove_set(std::uint32_t which) {
         const auto drop = [which](auto& sets_of, const std::string& value) {
             const auto found = sets_of.find(value);
@@ -132,7 +133,7 @@ class NamedNodes {
             [&](const std::string& name) { drop(by_name_, name); });
     }
 
-    /// The node has its name and labels.
+    /// Call after the node has got its name and labels.
     void add_node(NodeId node) {
         if (!indexed_) return;
         if (const auto* const hostname = hostname_of(node)) with_hostname_[*hostname].insert(node);
@@ -140,7 +141,7 @@ class NamedNodes {
             set.named.insert(place_of(set, node), {node, admits(set, node)});
         });
     }
-    /// The node is about to lose them.
+    /// Call before the node loses its name and labels.
     void remove_node(NodeId node) {
         if (!indexed_) return;
         for_each_set_of(node, [&](NodeSet& set) { set.named.erase(place_of(set, node)); });
@@ -215,7 +216,7 @@ class NamedNodes {
     std::map<std::string, Sets> by_hostname_, by_name_;  // sets that name it
 };
 
-/// What the task asks for beyond CPU, memory and whole GPUs, but for single nodes. Names that the inventory has not are left out.
+/// The named resources and devices that the task requests. Skips names that the inventory does not have.
 [[nodiscard]] inline Extras extras_of(const TaskSpec& task, const Inventory& inventory) {
     Extras extras;
     for (const auto& [name, amount] : task.resources)
@@ -229,12 +230,13 @@ class NamedNodes {
     return extras;
 }
 
-/// Works on a new inventory as well as on one that changes. What nobody refers to any more is forgotten, but for names.
+/// Writes the extras of nodes and tasks, of new and of changing inventories. Removes values without references, but not
+/// names.
 class ExtrasEditor {
   public:
     explicit ExtrasEditor(Inventory& out)
         : out_(out), devices_(out.node_devices), sets_(out.node_sets), extras_(out.extras), named_(out) {
-        // Entry 0 of both tables is for those that have nothing of the kind, and stays.
+        // Entry 0 of both tables is empty and permanent.
         if (out.extras.empty()) {
             (void)devices_.acquire({});
             (void)extras_.acquire({});
@@ -254,7 +256,7 @@ class ExtrasEditor {
     ExtrasEditor(const ExtrasEditor&) = delete;
     ExtrasEditor& operator=(const ExtrasEditor&) = delete;
 
-    /// Gives each of these names a column of node_resources, and the nodes that are there 0 of what is new; true if some was.
+    /// Gives each of these names a column of node_resources, 0 for all nodes; true if a name is new.
     bool add_columns(const Resources& resources) {
         const auto before = out_.resource_names.size();
         for (const auto& [name, amount] : resources) (void)out_.resource_names.intern(name);
@@ -263,7 +265,7 @@ class ExtrasEditor {
         return true;
     }
 
-    /// @return how many devices the node has in all; where the checks find problems with them, its whole GPUs
+    /// @return its number of GPUs and other devices; after a problem, its number of GPUs
     int write_node(const NodeSpec& node, std::size_t i) {
         if (const auto columns = out_.resource_names.size(); columns > 0) {
             out_.node_resources.resize(std::max(out_.node_resources.size(), (i + 1) * columns));
@@ -279,10 +281,10 @@ class ExtrasEditor {
         out_.nodes.devices[i] = devices(node.devices, gpus);
         return all;
     }
-    /// The node has its name and labels, or is about to lose them: tasks may single it out.
+    /// Call after the node has got its name and labels, and before it loses them.
     void attach_node(NodeId node) { named_.add_node(node); }
     void detach_node(NodeId node) { named_.remove_node(node); }
-    /// @return how many devices the node had in all
+    /// @return the number of GPUs and other devices that the node had
     int clear_node(std::size_t i) {
         const auto columns = out_.resource_names.size();
         std::fill_n(out_.node_resources.begin() + static_cast<std::ptrdiff_t>(i * columns), columns, 0);
@@ -293,8 +295,8 @@ class ExtrasEditor {
     }
 
     /// Writes the task's requirement and extras.
-    /// @param requirement has the task's selector and affinity as written
-    /// @param acquire gives a requirement its index
+    /// @param requirement contains the task's selector and affinity as written
+    /// @param acquire returns the index of a requirement
     template <class Acquire>
     void write_task(const TaskSpec& task, std::size_t i, Requirement&& requirement, Acquire&& acquire) {
         if (task.resources.empty() && task.device_count == 0 && task.device_classes.empty() &&
@@ -321,7 +323,7 @@ class ExtrasEditor {
         }
         write_extras(out_.tasks, i, id);
     }
-    /// @param release takes back an index that `acquire` gave
+    /// @param release releases an index that `acquire` returned
     template <class Release>
     void clear_task(std::size_t i, Release&& release) {
         const auto id = std::exchange(out_.tasks.extras[i], 0);

@@ -18,6 +18,7 @@
 
 namespace gpusched::detail {
 
+/// The request of a task, which need not be in a cluster yet.
 struct Demand {
     const std::string& name;
     std::int64_t cpu_milli, memory_mib, gpu_share_milli, gpu_memory_mib;
@@ -40,9 +41,9 @@ struct Demand {
           extras(inventory.extras[t.extras[i]]) {}
 };
 
-/// The GPUs and other devices that the task says it holds on the node; nothing after a problem.
-inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
-                                        NodeId node, Problems& problems) {
+/// The GPUs and other devices that the task lists; nothing after a problem.
+inline std::optional<GpuMask> listed_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
+                                          NodeId node, Problems& problems) {
     const Owner owner("task", task.name);
     const auto on_node = [&] { return " on node " + gpusched::quoted(cluster.name(node)); };
     const int all = cluster.gpu_count(node) + gpu_count(cluster.devices(node));
@@ -74,18 +75,18 @@ inline std::optional<GpuMask> said_gpus(const Cluster& cluster, const Demand& de
     return good ? std::optional(mask) : std::nullopt;
 }
 
-/// The healthy GPUs with enough left for the task, and enough memory where the node models it.
-inline GpuMask roomy_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
-    GpuMask roomy = 0;
+/// The healthy GPUs with enough free capacity for the task, and enough free memory if the node models it.
+inline GpuMask fitting_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
+    GpuMask fitting = 0;
     for (int g = 0; g < cluster.gpu_count(node); ++g)
         if (cluster.gpu_free_milli(node, g, task.lp ? Lent::yes : Lent::no) >= task.gpu_share_milli &&
             (task.gpu_memory_mib == 0 || cluster.inventory().nodes.gpu_memory_mib[index(node)] < 0 ||
              cluster.gpu_memory_free_mib(node, g) >= task.gpu_memory_mib))
-            roomy |= gpu_bit(g);
-    return roomy;
+            fitting |= gpu_bit(g);
+    return fitting;
 }
 
-/// GPUs and other devices for a task that runs on the node on such that nobody knows; nothing where not enough are left.
+/// Assigns GPUs and other devices to a task that runs on unknown ones of the node; nothing if too few are left.
 inline std::optional<GpuMask> assigned_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
     const auto& inv = cluster.inventory();
     GpuMask held = 0;
@@ -97,7 +98,7 @@ inline std::optional<GpuMask> assigned_gpus(const Cluster& cluster, const Demand
         return lowest_gpus(healthy, sound) | lowest_gpus(failed, count - sound);
     };
     const auto whole =
-        take(roomy_gpus(cluster, task, node), spare & first_gpus(cluster.gpu_count(node)), task.gpu_count);
+        take(fitting_gpus(cluster, task, node), spare & first_gpus(cluster.gpu_count(node)), task.gpu_count);
     if (!whole || task.extras.device_count == 0) return whole;
     for (const auto device_class : task.extras.device_classes) {
         const auto devices = devices_of_class(inv, node, device_class);
@@ -108,10 +109,10 @@ inline std::optional<GpuMask> assigned_gpus(const Cluster& cluster, const Demand
     return std::nullopt;
 }
 
-/// The GPUs and other devices that a task which runs on the node holds, as said or assigned; nothing after a problem.
+/// The GPUs and other devices of a task that runs on the node, listed or assigned; nothing after a problem.
 inline std::optional<GpuMask> held_gpus(const Cluster& cluster, const Demand& demand, const TaskSpec& task,
                                         NodeId node, Problems& problems) {
-    if (!task.assign_gpus) return said_gpus(cluster, demand, task, node, problems);
+    if (!task.assign_gpus) return listed_gpus(cluster, demand, task, node, problems);
     const Owner owner("task", task.name);
     if (!task.gpus.empty()) problems.add(owner + ": lists GPUs, and is to be assigned some");
     const auto assigned = assigned_gpus(cluster, demand, node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many copies of a pod fit on a node, by arithmetic.
+// Computes how many copies of a pod fit on a node.
 #pragma once
 
 #include <gpusched/model/feasibility.hpp>
@@ -9,7 +9,7 @@
 
 namespace gpusched::detail {
 
-/// For how many pods with these extras the node has named resources, at most `most`.
+/// The number of pods with these extras for which the node has named resources, at most `most`.
 inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, NodeId node,
                                   std::int64_t most) {
     for (const auto& [resource, amount] : extras.resources)
@@ -17,7 +17,7 @@ inline std::int64_t resource_room(const Cluster& cluster, const Extras& extras, 
     return most;
 }
 
-/// For how many it has devices beside whole GPUs, at most `most`.
+/// The number of pods for which the node has devices besides whole GPUs, at most `most`.
 inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, NodeId node,
                                 std::int64_t most) {
     if (extras.device_count == 0) return most;
@@ -29,7 +29,7 @@ inline std::int64_t device_room(const Cluster& cluster, const Extras& extras, No
     return std::min(most, room);
 }
 
-/// How many pods like `task` the node could take one after the other, at most `most`; group constraints apart.
+/// The number of pods like `task` that fit on the node together, at most `most`. Ignores group constraints.
 inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, std::int64_t most) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;
@@ -67,7 +67,8 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     return std::max<std::int64_t>(most, 0);
 }
 
-/// The pod has group constraints other than its gang's own network level: `pod_room` does not know them, and copies must be tried.
+/// True if the pod has group constraints other than the network level of its own gang. `pod_room` ignores them, so
+/// copies must be placed one by one.
 inline bool needs_trial(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     const auto groups = inv.affinity_memberships(task);

@@ -18,23 +18,8 @@
 
 namespace gpusched::detail {
 
-// The members that count. Of `NodeDevices`, `NodeSet` and `SpreadRule` the others are derived from them.
-inline auto identity(const Taint& x) { return std::tie(x.key, x.value, x.effect); }
-inline auto identity(const Toleration& x) { return std::tie(x.key, x.op, x.value, x.effect); }
-inline auto identity(const NodeMatch& x) { return std::tie(x.key, x.op, x.values); }
-inline auto identity(const NodeTerm& x) { return std::tie(x.match_expressions, x.match_fields); }
-inline auto identity(const DeviceSpec& x) {
-    return std::tie(x.device_class, x.count, x.parents, x.memory_mib);
-}
-inline auto identity(const AntiAffinity& x) { return std::tie(x.group, x.level, x.limit); }
-inline auto identity(const Affinity& x) { return std::tie(x.group, x.level); }
-inline auto identity(const NetworkAffinity& x) { return std::tie(x.level, x.mode); }
-inline auto identity(const HardwareAffinity& x) { return std::tie(x.level, x.qos); }
-inline auto identity(const Avoid& x) { return std::tie(x.group, x.level); }
-inline auto identity(const Near& x) { return std::tie(x.group, x.level); }
-inline auto identity(const Spread& x) {
-    return std::tie(x.group, x.level, x.max_skew, x.min_domains, x.honor_node_affinity, x.honor_taints);
-}
+// The members that make a value equal to another one, for values without a table of fields. Those of `NodeDevices`,
+// `NodeSet` and `SpreadRule` that are left out are derived from the others.
 inline auto identity(const GroupTerms& x) { return std::tie(x.groups, x.avoid, x.near, x.spread); }
 inline auto identity(const NearRule& x) { return std::tie(x.groups); }
 inline auto identity(const SpreadRule& x) {
@@ -58,19 +43,22 @@ inline auto identity(const TaskAffinities& x) {
 }
 inline auto identity(const std::vector<std::uint32_t>& x) { return std::tie(x); }
 
-/// Are they one and the same when values are interned?
+/// Are the values equal when they are interned?
 template <class T>
 [[nodiscard]] bool same(const T& a, const T& b) {
     return identity(a) == identity(b);
 }
 
-/// Takes in one value after another.
+/// A hash of a sequence of values.
 class StructuralHash {
   public:
     template <class T>
     StructuralHash& operator()(const T& value) {
         if constexpr (std::integral<T> || std::is_enum_v<T>)
             mix(static_cast<std::uint64_t>(value));
+        else if constexpr (Described<T>)
+            visit_fields(std::type_identity<T>{},
+                         [&](const char*, auto member, const auto&...) { (*this)(value.*member); });
         else
             std::apply([this](const auto&... member) { ((*this)(member), ...); }, identity(value));
         return *this;
@@ -105,10 +93,10 @@ class StructuralHash {
     std::uint64_t state_ = 0x2545F4914F6CDD1Du;
 };
 
-/// Looks up and counts references to the values of a table that lives elsewhere. The table only grows; what nobody refers
-/// to is emptied and its index given away again, first in, first out. O(size of the value) expected per call; values that come and go
-/// at a steady number allocate nothing but what they hold themselves.
-/// @tparam keeps_storage values that nobody refers to stay, and the next one is assigned to them: where nobody looks at such indices
+/// Looks up values in a table and counts the references to them. The table belongs to the caller and never shrinks. A
+/// value without references is emptied, and its index is reused, the oldest first. O(size of the value) expected per
+/// call. While the number of values is steady, only the values themselves allocate memory.
+/// @tparam keeps_storage does not empty values without references, so that the next value reuses their storage
 template <class T, bool keeps_storage = false>
 class SharedValues {
   public:
@@ -118,8 +106,8 @@ class SharedValues {
     SharedValues(const SharedValues&) = delete;
     SharedValues& operator=(const SharedValues&) = delete;
 
-    /// Takes over a table that exists, with the references that its users hold.
-    /// @param users one index per user; `nothing` for a user that refers to none
+    /// Takes over a table with the references of its users.
+    /// @param users one index per user; `nothing` for a user without a reference
     void adopt(const std::vector<std::uint32_t>& users) {
         uses_.assign(values_->size(), {});
         for (const auto id : users)
@@ -131,7 +119,7 @@ class SharedValues {
                 free_.give(id);
     }
 
-    /// The index of `value`, one reference more; `second` tells whether it was new.
+    /// Adds a reference to `value` and returns its index; `second` is true if the value is new.
     template <class Value = T>
     std::pair<std::uint32_t, bool> acquire(Value&& value) {
         const auto hash = hash_of(value);
@@ -152,7 +140,7 @@ class SharedValues {
         return {id, true};
     }
 
-    /// One reference more to a value that has some.
+    /// Adds a reference to a value that has some.
     std::uint32_t share(std::uint32_t id) {
         ++uses_[id].references;
         return id;
@@ -160,7 +148,7 @@ class SharedValues {
 
     [[nodiscard]] bool is_shared(std::uint32_t id) const { return uses_[id].references > 1; }
 
-    /// One reference less; true if that was the last, and the value is gone.
+    /// Removes a reference; true if it was the last, and the value is removed.
     bool release(std::uint32_t id) {
         if (--uses_[id].references > 0) return false;
         ids_.erase(uses_[id].hash, id);

@@ -470,6 +470,7 @@ class Cluster {
         return inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(gpu);
     }
     void publish_open_changes();
+    void publish(const Event& event);
     void publish(EventKind kind, TaskHandle task, NodeId node);
     void use(TaskId task, NodeId node, GpuMask gpus, int sign);
     [[gnu::always_inline]] void count_groups(TaskId task, NodeId node, int sign);
@@ -499,7 +500,8 @@ class Cluster {
     void drop_tables();
     void join_groups(TaskId task);
     void recount_groups(TaskId except);
-    void check_room(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
+    void check_not_reserved(TaskId task, Problems& problems) const;
+    void check_capacity(const detail::Demand& task, NodeId node, GpuMask gpus, Problems& problems) const;
     void check_devices(const NodeSpec& to, NodeId node, Problems& problems) const;
     void check_cores(TaskSpec task, NodeId node, Problems& problems) const;
     void place_initially(const ClusterSpec& spec, Problems& problems);
