@@ -41,9 +41,9 @@ enum class Header : std::uint8_t {
 using BlankLines = ::io::empty_line_comment;
 using BlankLinesAndComments = ::io::single_and_empty_line_comment<'#'>;
 
-/// Reads a table of UTF-8 text, with or without a byte order mark. Cells are trimmed and may be in double quotes.
-/// The first `required` columns must be present; the others may be missing.
-/// Problems read `source:line: column: expected ..., found ...`.
+/// Reads a table of UTF-8 text, with or without a byte order mark. Cells are trimmed and may be in double
+/// quotes. The first `required` columns must be present; the others may be missing. Problems read
+/// `source:line: column: expected ..., found ...`.
 template <std::size_t Columns, class SkippedLines = BlankLines>
 class Reader {
   public:

@@ -16,7 +16,8 @@ struct NaturalEntry {
     std::size_t at;  // in the list
 };
 
-/// Length of the common prefix of all names, without digits at its end, so that the rest compares like the names.
+/// Length of the common prefix of all names, without digits at its end, so that the rest compares like the
+/// names.
 static std::size_t common_prefix(std::span<const NaturalEntry> entries) {
     auto same = entries.front().name;
     for (const auto& entry : entries) {
@@ -27,8 +28,8 @@ static std::size_t common_prefix(std::span<const NaturalEntry> entries) {
     return same.size();
 }
 
-/// A key of a text: if the keys of two texts differ, their order is the order of the texts. A number at the start is
-/// complete in the key; otherwise the key ends with the first digit.
+/// A key of a text: if the keys of two texts differ, their order is the order of the texts. A number at the
+/// start is complete in the key; otherwise the key ends with the first digit.
 static std::uint64_t natural_key(std::string_view text) {
     constexpr auto digit = std::uint64_t{'0'};
     if (!text.empty() && is_digit(text.front())) {
@@ -48,8 +49,8 @@ static std::uint64_t natural_key(std::string_view text) {
     return key;
 }
 
-/// Sorts by the key of the text after the common prefix. Entries with equal keys have a longer common prefix and are
-/// sorted again; if their prefix is not longer, they are compared.
+/// Sorts by the key of the text after the common prefix. Entries with equal keys have a longer common prefix
+/// and are sorted again; if their prefix is not longer, they are compared.
 /// @param known_prefix common prefix of the caller's entries; npos at the start
 static void sort_naturally(std::span<NaturalEntry> entries,
                            std::size_t known_prefix = std::string_view::npos) {

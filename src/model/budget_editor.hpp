@@ -16,8 +16,9 @@
 
 namespace gpusched::detail {
 
-/// Tasks with the same budgets share one list of them. The caller has checked the data. A change of a budget costs
-/// O(tasks that it names), or O(all tasks) if it has groups, because groups have no index of their tasks.
+/// Tasks with the same budgets share one list of them. The caller has checked the data. A change of a budget
+/// costs O(tasks that it names), or O(all tasks) if it has groups, because groups have no index of their
+/// tasks.
 class BudgetEditor {
   public:
     /// Takes over the budgets of `inventory`.

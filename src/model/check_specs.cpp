@@ -26,7 +26,8 @@ static bool is_repeated(const std::vector<std::string>& list, std::size_t i) {
     return std::find(list.begin(), end, list[i]) != end;
 }
 
-// Many formats and tools treat NUL as the end of a text. For that reason the text is not repeated in the message.
+// Many formats and tools treat NUL as the end of a text. For that reason the text is not repeated in the
+// message.
 void SpecChecks::no_nul(const Owner& owner, const char* field, const std::string& text) const {
     if (text.find('\0') != std::string::npos)
         problems_.add(bad_value(field, "text with a NUL character", "text without", owner.text()));

@@ -19,8 +19,8 @@
 
 namespace gpusched::detail {
 
-/// The object that has a value, for messages: a node, task or job, or a named part of it. Its text is made only for a
-/// problem, because millions of values are checked. The names must outlive it.
+/// The object that has a value, for messages: a node, task or job, or a named part of it. Its text is made
+/// only for a problem, because millions of values are checked. The names must outlive it.
 class Owner {
   public:
     explicit Owner(std::string_view kind) : kind_(kind) {}
@@ -49,12 +49,14 @@ class Owner {
 
 inline constexpr int deepest_level = 15;
 
-/// The nearest value in the range: tables hold no value that could overflow, even while problems are collected.
+/// The nearest value in the range: tables hold no value that could overflow, even while problems are
+/// collected.
 constexpr std::int64_t legal(std::int64_t value, std::int64_t low = 0, std::int64_t high = largest_quantity) {
     return std::clamp(value, low, high);
 }
 
-/// Calls `visit(field, level)` for every level that a task names. For a task as data, `task` and `terms` are the same.
+/// Calls `visit(field, level)` for every level that a task names. For a task as data, `task` and `terms` are
+/// the same.
 template <class Task, class Terms, class Visit>
 void for_each_level(const Task& task, const Terms& terms, Visit&& visit) {
     for (const auto& term : task.anti_affinity) visit("anti_affinity", term.level);
@@ -72,8 +74,8 @@ class SpecChecks {
 
     /// @param number its position in the input, for a node without a name
     void node(const NodeSpec& node, std::size_t number) const;
-    /// The length and the names of the node's path in the network. Whether it fits the paths of other nodes is checked
-    /// elsewhere.
+    /// The length and the names of the node's path in the network. Whether it fits the paths of other nodes
+    /// is checked elsewhere.
     void network(const NodeSpec& node) const;
     /// The devices of a node besides its `gpus` whole GPUs.
     /// @return the number of GPUs and other devices, at most 64 unless there is a problem
@@ -114,8 +116,8 @@ void check_subgroup(const Inventory& inventory, const TaskSpec& task, Problems& 
 /// Checks that an update of a job keeps all subgroups that have tasks.
 void check_subgroups_stay(const Inventory& inventory, JobId job, const JobSpec& to, Problems& problems);
 
-/// Checks that the cores of `cpu_local` tasks exist, and that no two tasks use all of a core. Other tasks may list the
-/// cores of an earlier node. Cores that a Standby task lends may be shared.
+/// Checks that the cores of `cpu_local` tasks exist, and that no two tasks use all of a core. Other tasks may
+/// list the cores of an earlier node. Cores that a Standby task lends may be shared.
 void check_cores_in_use(const ClusterSpec& spec, const Inventory& inventory, Problems& problems);
 
 }  // namespace gpusched::detail

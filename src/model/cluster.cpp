@@ -326,7 +326,8 @@ GPUSCHED_EXPORT void Cluster::use(TaskId task, NodeId node, GpuMask gpus, int si
     GPUSCHED_ASSERT((gpus & ~first_gpus(gpu_count(node))) == 0);
     GPUSCHED_ASSERT(gpusched::gpu_count(gpus) == t.gpu_count[i]);
     auto& u = usage_[index(node)];
-    // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a claim.
+    // A Standby task claims GPUs and CPU without consuming them; an LP task consumes them without needing a
+    // claim.
     const bool consumes = !t.is(TaskTrait::lends, task);
     const bool claims = !consumes || !may_borrow(task);
     const auto cpu = sign * t.cpu_milli[i];

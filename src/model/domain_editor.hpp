@@ -18,7 +18,8 @@
 
 namespace gpusched::detail {
 
-/// The domains of one level by number. A domain disappears with its last node, and its number is reused, the oldest first.
+/// The domains of one level by number. A domain disappears with its last node, and its number is reused, the
+/// oldest first.
 struct NumberedDomains {
     std::vector<std::uint32_t> nodes;  // by domain
     std::deque<std::uint32_t> free;

@@ -64,13 +64,14 @@ void add_class_keys(const TaskSpec& task, Keys& keys) {
             if (!singles_out(match)) keys.insert(match.key);
 }
 
-/// An affinity without the conditions that single out nodes. `possible` is false if no node satisfies it; every node
-/// satisfies an empty affinity.
+/// An affinity without the conditions that single out nodes. `possible` is false if no node satisfies it;
+/// every node satisfies an empty affinity.
 struct Reduced {
     bool possible = true;
     std::vector<NodeTerm> affinity{};
 };
-/// Replaces each condition that singles out nodes by `stands_for(positive)`: true, or false, which drops its term.
+/// Replaces each condition that singles out nodes by `stands_for(positive)`: true, or false, which drops its
+/// term.
 template <class StandsFor>
 Reduced reduce(const std::vector<NodeTerm>& affinity, StandsFor&& stands_for) {
     Reduced out;
@@ -96,8 +97,8 @@ inline Labels without_hostname(Labels selector) {
     return selector;
 }
 
-/// Which nodes the node sets of an inventory name, kept in step as nodes and sets are added and removed. Its index is
-/// made with the first set, because most inventories have none.
+/// Which nodes the node sets of an inventory name, kept in step as nodes and sets are added and removed. Its
+/// index is made with the first set, because most inventories have none.
 class NamedNodes {
   public:
     explicit NamedNodes(Inventory& inventory) : inventory_(inventory) {
@@ -230,8 +231,8 @@ class NamedNodes {
     return extras;
 }
 
-/// Writes the extras of nodes and tasks, of new and of changing inventories. Removes values without references, but not
-/// names.
+/// Writes the extras of nodes and tasks, of new and of changing inventories. Removes values without
+/// references, but not names.
 class ExtrasEditor {
   public:
     explicit ExtrasEditor(Inventory& out)

@@ -14,7 +14,7 @@ namespace gpusched::detail {
 struct SelectionView {
     const Cluster& cluster;
     const Membership& m;
-    NodeId node, own;  ///< own: where the old copy is
+    NodeId node, own;  ///< own: the node of the old copy
     const GroupSet& set = cluster.inventory().group_sets[m.set];
     DomainId domain = cluster.inventory().domain_at(set.level, node);
     DomainId own_domain =
@@ -61,13 +61,14 @@ struct SelectionView {
     }
 };
 
-/// The first of the groups that the task avoids, wants near or spreads, or that avoid it, that keeps it off the node.
-/// @param ignored avoid, near or spread: as if nobody had asked for it
+/// The first of the groups that the task avoids, wants near or spreads, or that avoid it, that keeps it off
+/// the node.
+/// @param ignored avoid, near or spread: the constraint that is skipped
 [[gnu::noinline]] inline GroupConflict find_selection_conflict(const Cluster& cluster, TaskId task,
                                                                NodeId node, Obstacle ignored) noexcept {
     const auto own = cluster.node_of(task);
     GroupConflict lonely;       // the first near set without a neighbour
-    bool may_be_lonely = true;  // nobody wanted runs anywhere, and the task is wanted itself
+    bool may_be_lonely = true;  // no matching task runs anywhere, and the task itself matches
     for (const auto& m : cluster.inventory().selection_memberships(task)) {
         const SelectionView view{cluster, m, node, own};
         GroupConflict found;

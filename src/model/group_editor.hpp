@@ -23,9 +23,9 @@ namespace gpusched::detail {
 
 /// Keeps the sets of groups and the profiles of tasks in step with the tables of tasks and jobs.
 ///
-/// Which sets a group has depends on all its members: each member belongs to the sets of all levels that any member
-/// names. A task with a new group, or with levels and limits that its group already has, joins in O(its memberships).
-/// Any other task needs `build`.
+/// Which sets a group has depends on all its members: each member belongs to the sets of all levels that any
+/// member names. A task with a new group, or with levels and limits that its group already has, joins in
+/// O(its memberships). Any other task needs `build`.
 class GroupEditor {
   public:
     /// Takes over the sets and profiles of `inventory`.
@@ -41,8 +41,8 @@ class GroupEditor {
         GroupEditor(inventory, Empty{}).build_all();
     }
 
-    /// Makes the task, whose row is written, a member of its sets. Returns false and changes nothing if the task has a
-    /// level or limit that its group does not have yet.
+    /// Makes the task, whose row is written, a member of its sets. Returns false and changes nothing if the
+    /// task has a level or limit that its group does not have yet.
     [[nodiscard]] bool join(std::size_t task) {
         if (!fits(task)) return false;
         open_sets(task, [&](GroupSet& set, std::uint32_t limit, bool added) {
@@ -57,8 +57,8 @@ class GroupEditor {
         return true;
     }
 
-    /// Removes the task from its sets, and sets without members. Returns false if a set loses a level or limit, so that
-    /// `build` is needed; the task has left all the same.
+    /// Removes the task from its sets, and sets without members. Returns false if a set loses a level or
+    /// limit, so that `build` is needed; the task has left all the same.
     [[nodiscard]] bool leave(std::size_t task) {
         bool same = true;
         each_named(task, [&](std::uint32_t set) { --named_[set]; });
@@ -360,7 +360,8 @@ class GroupEditor {
         return hash.value();
     }
 
-    // The profile with the memberships `joined_`: affinity starts at `affinity`, avoid, near and spread at `selection`.
+    // The profile with the memberships `joined_`: affinity starts at `affinity`, avoid, near and spread at
+    // `selection`.
     std::uint32_t acquire_profile(std::uint32_t affinity, std::uint32_t selection) {
         const auto hash = hash_of(joined_);
         if (const auto found = profile_ids_.find(

@@ -68,8 +68,8 @@ inline void forget_node(const Inventory& inventory, SpreadRule& rule, NodeId nod
     if (--rule.nodes_in[index(inventory.domain_at(rule.level, node))] == 0) --rule.domains;
 }
 
-/// Finds sets by their terms. The members of a set are the tasks in its group. The set also lists the tasks with a term
-/// that names it.
+/// Finds sets by their terms. The members of a set are the tasks in its group. The set also lists the tasks
+/// with a term that names it.
 class GroupSelection {
   public:
     /// One constraint of a task.

@@ -86,7 +86,8 @@ inline GpuMask fitting_gpus(const Cluster& cluster, const Demand& task, NodeId n
     return fitting;
 }
 
-/// Assigns GPUs and other devices to a task that runs on unknown ones of the node; nothing if too few are left.
+/// Assigns GPUs and other devices to a task that runs on unknown ones of the node; nothing if too few are
+/// left.
 inline std::optional<GpuMask> assigned_gpus(const Cluster& cluster, const Demand& task, NodeId node) {
     const auto& inv = cluster.inventory();
     GpuMask held = 0;

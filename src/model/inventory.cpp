@@ -49,7 +49,8 @@ struct InventoryBuilder {
         jobs();
         tasks();
         budgets();
-        // After a problem the inventory is not used, but placements are still checked. They need only one empty profile.
+        // After a problem the inventory is not used, but placements are still checked. They need only one
+        // empty profile.
         if (problems.empty()) {
             GroupEditor::build(out);
             BudgetEditor(out).build(spec.budgets);

@@ -22,8 +22,8 @@
 
 namespace gpusched::detail {
 
-/// The look-ups and reference counts for changes of single objects. They are made from the tables of an inventory at its
-/// first change. The caller has checked the data.
+/// The look-ups and reference counts for changes of single objects. They are made from the tables of an
+/// inventory at its first change. The caller has checked the data.
 class InventoryEditor {
   public:
     explicit InventoryEditor(Inventory& inventory)
@@ -63,7 +63,7 @@ class InventoryEditor {
 
     [[nodiscard]] const DomainEditor& domains() const { return domains_; }
 
-    // Nodes --------------------------------------------------------------------------------------------------
+    // Nodes -------------------------------------------------------------------------------------------------
     NodeId add_node(const NodeSpec& node) {
         changed();
         const auto id = make_id<NodeId>(claim(out_.nodes, node.name));
@@ -100,7 +100,7 @@ class InventoryEditor {
         ++out_.changes.label_levels;
     }
 
-    // Jobs ---------------------------------------------------------------------------------------------------
+    // Jobs --------------------------------------------------------------------------------------------------
     JobId add_job(const JobSpec& job) {
         const auto id = add_job(job.name, true);
         update_job(id, job);
@@ -136,7 +136,7 @@ class InventoryEditor {
         out_.job_free.give(j);
     }
 
-    // Tasks --------------------------------------------------------------------------------------------------
+    // Tasks -------------------------------------------------------------------------------------------------
     TaskId add_task(const TaskSpec& task) {
         changed();
         const auto id = make_id<TaskId>(claim(out_.tasks, task.name));
@@ -168,7 +168,7 @@ class InventoryEditor {
         return named;
     }
 
-    // Budgets ------------------------------------------------------------------------------------------------
+    // Budgets -----------------------------------------------------------------------------------------------
     void add_budget(const BudgetSpec& budget) {
         changed();
         budgets_.add(budget);
@@ -182,8 +182,8 @@ class InventoryEditor {
         budgets_.remove(budget);
     }
 
-    /// Rebuilds the sets of groups if a change did not fit them. Then it returns true, and all sets and profiles have
-    /// new numbers.
+    /// Rebuilds the sets of groups if a change did not fit them. Then it returns true, and all sets and
+    /// profiles have new numbers.
     bool regroup() {
         if (!must_regroup_) return false;
         GroupEditor::build(out_);

@@ -23,7 +23,7 @@
 
 namespace gpusched {
 
-// Handles ----------------------------------------------------------------------------------------------------
+// Handles ---------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT bool Cluster::has(NodeHandle node) const noexcept {
     return contains(node.id) && handle(node.id) == node;
@@ -186,7 +186,8 @@ GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId 
     });
 }
 
-// Reports devices that tasks hold or reserve, and that the update removes or gives a class that the task does not accept.
+// Reports devices that tasks hold or reserve, and that the update removes or gives a class that the task does
+// not accept.
 GPUSCHED_EXPORT void Cluster::check_devices(const NodeSpec& to, NodeId node, Problems& problems) const {
     if (devices(node) == 0) return;         // GPUs are checked elsewhere
     std::vector<std::string_view> classes;  // of the devices after the whole GPUs
@@ -241,7 +242,7 @@ static void check_same_name(const char* kind, const std::string& name, const std
 
 }  // namespace detail
 
-// Nodes ------------------------------------------------------------------------------------------------------
+// Nodes -----------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT NodeHandle Cluster::add_node(const NodeSpec& node) {
     require_no_what_if();
@@ -376,7 +377,7 @@ GPUSCHED_EXPORT Level Cluster::add_label_level(const std::string& key) {
     return level;
 }
 
-// Jobs -------------------------------------------------------------------------------------------------------
+// Jobs ------------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT JobHandle Cluster::add_job(const JobSpec& job) {
     require_no_what_if();
@@ -416,7 +417,7 @@ GPUSCHED_EXPORT void Cluster::remove_job(JobHandle job) {
     publish({.kind = EventKind::job_removed, .job = job});
 }
 
-// Tasks ------------------------------------------------------------------------------------------------------
+// Tasks -----------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
     require_no_what_if();

@@ -33,8 +33,8 @@ template <class Named>
     return sorted;
 }
 
-/// True if ids by name equal positions in the lists. Also true if a name is missing, because the message about it
-/// contains the position.
+/// True if ids by name equal positions in the lists. Also true if a name is missing, because the message
+/// about it contains the position.
 [[nodiscard]] inline bool is_numbered_as_listed(const ClusterSpec& spec) {
     const auto nameless = [](const auto& list) {
         return std::any_of(list.begin(), list.end(), [](const auto& named) { return named.name.empty(); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a node satisfies the selector, affinity and tolerations of a task, as kube-scheduler evaluates them.
+// Whether a node satisfies the selector, affinity and tolerations of a task, as kube-scheduler evaluates
+// them.
 #pragma once
 
 #include <gpusched/core/text.hpp>

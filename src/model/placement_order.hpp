@@ -12,10 +12,12 @@
 
 namespace gpusched::detail {
 
-/// Can a task pass this obstacle after more placements? Only near and spread can: they depend on tasks placed later.
+/// Can a task pass this obstacle after more placements? Only near and spread can: they depend on tasks placed
+/// later.
 inline bool may_pass(Obstacle obstacle) { return obstacle == Obstacle::near || obstacle == Obstacle::spread; }
 
-/// Calls `place(i)` for all placements until no call succeeds any more. `place` returns true if it placed the task.
+/// Calls `place(i)` for all placements until no call succeeds any more. `place` returns true if it placed the
+/// task.
 /// @return the placements that remain, in their order
 template <class Place>
 std::vector<std::size_t> place_in_some_order(std::size_t count, Place&& place) {

@@ -46,7 +46,7 @@ GPUSCHED_EXPORT PlanSpec to_spec(const Plan& plan, const Cluster& cluster,
 
 namespace detail {
 
-// Turns names into ids; where that fails, notes the problem and gives none.
+// Converts names to ids. Reports unknown names and returns none for them.
 struct PlanResolver {
     const Cluster& cluster;
     Problems problems;
@@ -214,10 +214,10 @@ struct PlanExecutor {
                 refuse(text(cluster, m), "is a " + std::string(enum_name(m.how)) +
                                              ", but the task can move by " + std::string(enum_name(how)));
             if (cluster.node_of(m.task) != m.from)
-                refuse(text(cluster, m),
-                       "starts from node " + gpusched::quoted(cluster.name(m.from)) + ", where it is not");
-            if (m.from == m.to) refuse(text(cluster, m), "leads to where it is already");
-            // The books take no other number.
+                refuse(text(cluster, m), "starts from node " + gpusched::quoted(cluster.name(m.from)) +
+                                             ", but the task is not there");
+            if (m.from == m.to) refuse(text(cluster, m), "leads to the node on which it is already");
+            // `reserve` requires exactly this number.
             const auto devices =
                 t.is(TaskTrait::extras, m.task) ? m.gpus & cluster.devices(m.to) : GpuMask{0};
             if (gpu_count(m.gpus & ~devices) != t.gpu_count[i])
@@ -230,7 +230,7 @@ struct PlanExecutor {
                    "moves task " + gpusched::quoted(cluster.name(*twice)) + " twice");
         for (const auto& m : moves)
             if (m.how == MoveMode::restart) cluster.remove(m.task);
-        // All destinations are taken together, so each is judged with all others in place.
+        // All moves of a wave happen together, so each destination is checked with all others in place.
         for (const auto& m : moves) cluster.reserve(m.task, m.to, m.gpus);
         for (const auto& m : moves) {
             cluster.unreserve(m.task, m.to, m.gpus);
@@ -243,7 +243,7 @@ struct PlanExecutor {
         }
     }
 
-    /// @param last false = one that may be possible later waits, and the answer is false
+    /// @param last false = returns false if the placement may become possible later
     bool place(const Placement& p, bool last) {
         const auto owner = "placement of task " + gpusched::quoted(cluster.name(p.task)) + " on node " +
                            gpusched::quoted(cluster.name(p.node));

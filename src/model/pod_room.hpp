@@ -67,8 +67,8 @@ inline std::int64_t pod_room(const Cluster& cluster, TaskId task, NodeId node, s
     return std::max<std::int64_t>(most, 0);
 }
 
-/// True if the pod has group constraints other than the network level of its own gang. `pod_room` ignores them, so
-/// copies must be placed one by one.
+/// True if the pod has group constraints other than the network level of its own gang. `pod_room` ignores
+/// them, so copies must be placed one by one.
 inline bool needs_trial(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     const auto groups = inv.affinity_memberships(task);

@@ -18,8 +18,8 @@
 
 namespace gpusched::detail {
 
-// The members that make a value equal to another one, for values without a table of fields. Those of `NodeDevices`,
-// `NodeSet` and `SpreadRule` that are left out are derived from the others.
+// The members that make a value equal to another one, for values without a table of fields. Those of
+// `NodeDevices`, `NodeSet` and `SpreadRule` that are left out are derived from the others.
 inline auto identity(const GroupTerms& x) { return std::tie(x.groups, x.avoid, x.near, x.spread); }
 inline auto identity(const NearRule& x) { return std::tie(x.groups); }
 inline auto identity(const SpreadRule& x) {
@@ -93,10 +93,12 @@ class StructuralHash {
     std::uint64_t state_ = 0x2545F4914F6CDD1Du;
 };
 
-/// Looks up values in a table and counts the references to them. The table belongs to the caller and never shrinks. A
-/// value without references is emptied, and its index is reused, the oldest first. O(size of the value) expected per
-/// call. While the number of values is steady, only the values themselves allocate memory.
-/// @tparam keeps_storage does not empty values without references, so that the next value reuses their storage
+/// Looks up values in a table and counts the references to them. The table belongs to the caller and never
+/// shrinks. A value without references is emptied, and its index is reused, the oldest first. O(size of the
+/// value) expected per call. While the number of values is steady, only the values themselves allocate
+/// memory.
+/// @tparam keeps_storage does not empty values without references, so that the next value reuses their
+///     storage
 template <class T, bool keeps_storage = false>
 class SharedValues {
   public:

@@ -194,8 +194,8 @@ inline void write_extras(TaskTable& t, std::size_t i, std::uint32_t extras) {
     if (extras != 0) t.traits[i] |= static_cast<std::uint8_t>(TaskTrait::extras);
 }
 
-/// Keeps the subgroups of jobs and their tasks. Ids of subgroups are slots: a subgroup that a job keeps keeps its id.
-/// The caller has checked the data.
+/// Keeps the subgroups of jobs and their tasks. Ids of subgroups are slots: a subgroup that a job keeps keeps
+/// its id. The caller has checked the data.
 class SubgroupEditor {
   public:
     explicit SubgroupEditor(Inventory& inventory) : out_(inventory) {}

@@ -35,19 +35,21 @@ class Budget {
     /// @param time_limit_s seconds from now, >= 0; none means no limit
     explicit Budget(const Context& context, std::optional<double> time_limit_s = std::nullopt);
 
-    /// True if the algorithm must stop. Costs at most one clock reading; call it every few microseconds of work.
+    /// True if the algorithm must stop. Costs at most one clock reading; call it every few microseconds of
+    /// work.
     [[nodiscard]] bool exhausted() noexcept;
 
     /// `completed` unless the budget was exhausted.
     [[nodiscard]] StopReason reason() const noexcept { return reason_.load(std::memory_order_relaxed); }
 
-    /// Ends the search `seconds` earlier, so that time is left for the work after it. May be called from any thread.
+    /// Ends the search `seconds` earlier, so that time is left for the work after it. May be called from any
+    /// thread.
     void reserve(double seconds) noexcept;
     /// Releases all reserved time.
     void release_reserve() noexcept { reserved_ns_ = 0; }
 
-    /// Reports the progress of the algorithm. The hook is called on the calling thread: at the first poll after the
-    /// first report, then about every 50 ms.
+    /// Reports the progress of the algorithm. The hook is called on the calling thread: at the first poll
+    /// after the first report, then about every 50 ms.
     void report(const char* phase, std::int64_t done, std::int64_t total) noexcept;
 
     /// Seconds since construction.

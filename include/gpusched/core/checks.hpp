@@ -38,7 +38,8 @@ template <class T>
     return text.append(field).append(": ").append(value).append("; expected ").append(expectation);
 }
 
-/// A range for messages. The limits of a floating-point type are not limits of the field: they read "a finite number".
+/// A range for messages. The limits of a floating-point type are not limits of the field: they read "a finite
+/// number".
 template <class T>
 [[nodiscard]] std::string range_text(T low, T high) {
     if constexpr (std::floating_point<T>)
@@ -80,7 +81,7 @@ void require_range(std::string_view field, T value, std::type_identity_t<T> low,
 /// Similarity of other names to a given one, from 0 to 1: the share of both names that their longest common
 /// subsequence covers. Ignores case and treats `-` as `_`. Only the last 64 characters of a name count.
 ///
-/// Complexity: O(length) per name (bit-parallel, Hyyrö: Bit-parallel LCS-length computation revisited, 2004).
+/// Complexity: O(length) per name (Hyyrö: Bit-parallel LCS-length computation revisited, 2004).
 class NameLikeness {
   public:
     explicit NameLikeness(std::string_view name) : size_(tail(name).size()) {
@@ -111,8 +112,8 @@ class NameLikeness {
     std::array<std::uint64_t, 256> where_{};  // the positions of every letter in the name
 };
 
-/// The end of a message about an unknown name, such as `; did you mean 'best' or 'fast'?`. Lists up to three names with
-/// a similarity of at least 0.6, the nearest first. Empty if there is none.
+/// The end of a message about an unknown name, such as `; did you mean 'best' or 'fast'?`. Lists up to three
+/// names with a similarity of at least 0.6, the nearest first. Empty if there is none.
 /// @param known names with `size()` and `[]`, such as a `NameTable` or a vector of strings
 template <class Names>
 [[nodiscard]] std::string did_you_mean(std::string_view name, const Names& known) {

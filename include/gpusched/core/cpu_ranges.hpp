@@ -23,13 +23,13 @@ struct CpuRanges {
     void add(const std::vector<std::pair<int, int>>& more);
 };
 
-/// Reads a list as in `cpuset.cpus`, such as "0-31,64-95", in any order. An empty text is the empty set. Ignores blanks
-/// around the list and a final end of line.
+/// Reads a list as in `cpuset.cpus`, such as "0-31,64-95", in any order. An empty text is the empty set.
+/// Ignores blanks around the list and a final end of line.
 /// @return nothing if the text is not a list, has a number above `largest_cpu`, or more than 4096 parts
 [[nodiscard]] std::optional<CpuRanges> parse_cpu_list(std::string_view text);
 
-/// Reads a mask as in `/proc/irq/*/smp_affinity`: 32-bit words in hexadecimal digits, separated by commas, the most
-/// significant first, with or without 0x. An empty word is 0.
+/// Reads a mask as in `/proc/irq/*/smp_affinity`: 32-bit words in hexadecimal digits, separated by commas,
+/// the most significant first, with or without 0x. An empty word is 0.
 /// @return nothing if the text is not a mask, or contains a CPU above `largest_cpu`
 [[nodiscard]] std::optional<CpuRanges> parse_cpu_mask(std::string_view text);
 

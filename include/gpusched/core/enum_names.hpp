@@ -16,8 +16,8 @@ struct EnumName {
     const char* name = nullptr;
 };
 
-/// A table of names. The names of an enumeration come from a function `enum_names` next to it, which is found by
-/// argument-dependent lookup. Its argument only selects the enumeration:
+/// A table of names. The names of an enumeration come from a function `enum_names` next to it, which is found
+/// by argument-dependent lookup. Its argument only selects the enumeration:
 ///
 ///     enum class Colour : std::uint8_t { red, green };
 ///     constexpr auto enum_names(Colour) {

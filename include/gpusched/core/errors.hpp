@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: a mistake of the caller (InvalidInput), of the environment (BackendError) or of this library (InternalError).
-// Expected outcomes are values, not errors.
+// Errors: a mistake of the caller (InvalidInput), of the environment (BackendError) or of this library
+// (InternalError). Expected outcomes are values, not errors.
 #pragma once
 
 #include <gpusched/config.hpp>
@@ -13,8 +13,8 @@
 
 namespace gpusched {
 
-/// A mistake of the caller. Contains every problem found, each with the field, the value and the expectation. The inputs
-/// are unchanged. `ValueError` in Python.
+/// A mistake of the caller. Contains every problem found, each with the field, the value and the expectation.
+/// The inputs are unchanged. `ValueError` in Python.
 class GPUSCHED_EXPORT InvalidInput : public std::invalid_argument {
   public:
     explicit InvalidInput(const std::string& problem);
@@ -33,7 +33,8 @@ class GPUSCHED_EXPORT BackendError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A bug in this library: a result failed its final check and was discarded. Please report it. `RuntimeError` in Python.
+/// A bug in this library: a result failed its final check and was discarded. Please report it. `RuntimeError`
+/// in Python.
 class GPUSCHED_EXPORT InternalError : public std::logic_error {
   public:
     using std::logic_error::logic_error;

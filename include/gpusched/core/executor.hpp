@@ -13,8 +13,8 @@ namespace gpusched {
 template <class Signature>
 class FunctionRef;
 
-/// A non-owning reference to a callable of the given signature, like `std::function_ref` of C++26. The callable must
-/// outlive it.
+/// A non-owning reference to a callable of the given signature, like `std::function_ref` of C++26. The
+/// callable must outlive it.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
   public:
@@ -38,11 +38,12 @@ using IndexTask = FunctionRef<void(std::size_t)>;
 /// Work of the calling thread while it waits.
 using WaitTask = FunctionRef<void()>;
 
-/// Runs `task(0)` to `task(count - 1)`, each exactly once, in any order, and returns when all are done. The first
-/// exception is rethrown on the calling thread.
+/// Runs `task(0)` to `task(count - 1)`, each exactly once, in any order, and returns when all are done. The
+/// first exception is rethrown on the calling thread.
 ///
-/// If the calling thread may wait for others, `run` should also accept a `WaitTask` as its third argument. It then calls
-/// that task on the calling thread a few times per 100 ms, without locks, so that progress and Ctrl-C are handled.
+/// If the calling thread may wait for others, `run` should also accept a `WaitTask` as its third argument. It
+/// then calls that task on the calling thread a few times per 100 ms, without locks, so that progress and
+/// Ctrl-C are handled.
 template <class E>
 concept Executor = requires(E& executor, std::size_t count, IndexTask task) { executor.run(count, task); };
 
@@ -59,14 +60,14 @@ class SerialExecutor {
     }
 };
 
-/// A pool of threads. The calling thread works too, so a pool of n starts at most n - 1 threads. They start when a run
-/// needs them, and never more than it has indices.
+/// A pool of threads. The calling thread works too, so a pool of n starts at most n - 1 threads. They start
+/// when a run needs them, and never more than it has indices.
 ///
-/// The parallel algorithms of the standard library are not used: with g++ they require TBB, and they do not let a
-/// waiting thread report progress. Any other pool can be used through the concept `Executor`.
+/// The parallel algorithms of the standard library are not used: with g++ they require TBB, and they do not
+/// let a waiting thread report progress. Any other pool can be used through the concept `Executor`.
 ///
-/// Indices are started one by one, in order, and none after an exception. Only one thread at a time may call `run`. A
-/// call from inside a task of the same pool runs on that thread alone.
+/// Indices are started one by one, in order, and none after an exception. Only one thread at a time may call
+/// `run`. A call from inside a task of the same pool runs on that thread alone.
 class ThreadPool {
   public:
     /// @param threads how many indices may run at once; 0 means one per hardware thread.

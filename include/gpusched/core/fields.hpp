@@ -57,7 +57,8 @@ template <class T>
     return {low, high};
 }
 
-/// The mark of a field that is a described struct: its fields are listed next to the others, not under its name.
+/// The mark of a field that is a described struct: its fields are listed next to the others, not under its
+/// name.
 struct Inlined {};
 
 /// The mark of a field that a document must have.
@@ -83,7 +84,8 @@ struct Since {
     int version;
 };
 
-/// The mark of an integer, or list of integers, that may exceed `value` from `version` of a document format on.
+/// The mark of an integer, or list of integers, that may exceed `value` from `version` of a document format
+/// on.
 struct NewerAbove {
     std::int64_t value;
     int version;
@@ -108,8 +110,9 @@ template <class Rule>
 concept RangeRule = requires(const Rule& rule) { rule.low; } || requires(const Rule& rule) { rule.bound; };
 }  // namespace detail
 
-/// A struct with a table of fields. The table is a function `visit_fields` next to the struct, found by argument-dependent
-/// lookup. It calls `field(name, &T::member, rules...)` for each member, in their order of declaration:
+/// A struct with a table of fields. The table is a function `visit_fields` next to the struct, found by
+/// argument-dependent lookup. It calls `field(name, &T::member, rules...)` for each member, in their order of
+/// declaration:
 ///
 ///     struct Options {
 ///         int depth = 3;                     ///< nesting of moves, 1 .. 16
@@ -121,8 +124,9 @@ concept RangeRule = requires(const Rule& rule) { rule.low; } || requires(const R
 ///         field("time_limit", &Options::time_limit, at_least(0.0));
 ///     }
 ///
-/// The table drives range checks (`check_fields`), JSON documents, hashes, pickles, keyword arguments and stubs in Python,
-/// and the options of the console script. A struct with a base visits the fields of the base first.
+/// The table drives range checks (`check_fields`), JSON documents, hashes, pickles, keyword arguments and
+/// stubs in Python, and the options of the console script. A struct with a base visits the fields of the base
+/// first.
 template <class T>
 concept Described = requires { visit_fields(std::type_identity<T>{}, detail::FieldProbe{}); };
 
@@ -211,8 +215,8 @@ template <std::integral T, class... Rules>
     return range;
 }
 
-/// Checks every field against the rules of its table, and every enumeration against its names. Each violation adds one
-/// problem. Includes the fields of inlined structs.
+/// Checks every field against the rules of its table, and every enumeration against its names. Each violation
+/// adds one problem. Includes the fields of inlined structs.
 /// @param owner the object's name for messages, or an object with `text()`; empty for options
 template <Described T, class Owner = std::string_view>
 void check_fields(Problems& problems, const T& object, const Owner& owner = {}) {

@@ -37,7 +37,8 @@ inline constexpr auto bits_of_byte = [] {
 }();
 }  // namespace detail
 
-/// How many GPUs the mask holds. Without a processor flag std::popcount is a call; nodes of up to 8 GPUs get by without it.
+/// How many GPUs the mask holds. Without a processor flag std::popcount is a call; nodes of up to 8 GPUs get
+/// by without it.
 [[nodiscard, gnu::always_inline]] constexpr int gpu_count(GpuMask mask) noexcept {
     return mask < detail::bits_of_byte.size() ? detail::bits_of_byte[mask] : std::popcount(mask);
 }
@@ -68,8 +69,8 @@ constexpr void for_each_gpu(GpuMask mask, Visit&& visit) {
     return list;
 }
 
-/// The mask of the listed GPUs of a node with `count` GPUs. Wrong entries are skipped and reported: `lacking(gpu)` for an
-/// index outside 0 .. count - 1, `repeated(gpu)` for an index that is listed twice.
+/// The mask of the listed GPUs of a node with `count` GPUs. Wrong entries are skipped and reported:
+/// `lacking(gpu)` for an index outside 0 .. count - 1, `repeated(gpu)` for an index that is listed twice.
 template <class Lacking, class Repeated>
 [[nodiscard]] GpuMask gpu_mask(std::span<const int> list, int count, Lacking&& lacking, Repeated&& repeated) {
     GpuMask mask = 0;
@@ -106,9 +107,9 @@ constexpr void for_each_gpu_set(GpuMask mask, int count, Visit&& visit) {
 }
 
 /// Calls `visit(GpuMask set)` for sets of `count` (at least 1) GPUs of the mask. If the mask holds at most
-/// `most_compared_gpus`, it visits all sets in ascending order. Otherwise it visits one set per GPU of the mask: the set
-/// grows from that GPU by the GPU with the least `key(GpuMask)`, the lowest of equal ones. That is at most 64 sets and
-/// 64^3 keys.
+/// `most_compared_gpus`, it visits all sets in ascending order. Otherwise it visits one set per GPU of the
+/// mask: the set grows from that GPU by the GPU with the least `key(GpuMask)`, the lowest of equal ones. That
+/// is at most 64 sets and 64^3 keys.
 template <class Key, class Visit>
 constexpr void for_each_promising_gpu_set(GpuMask mask, int count, Key&& key, Visit&& visit) {
     if (gpu_count(mask) < count) return;

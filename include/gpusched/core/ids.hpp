@@ -20,8 +20,8 @@ enum class GpuModelId : std::uint32_t {};
 /// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.
 enum class DomainId : std::uint32_t {};
 
-/// The slot of a node, task or job, and how often that slot was freed before. A handle of an object that has left
-/// differs from the handle of the object that has the slot now.
+/// The slot of a node, task or job, and how often that slot was freed before. A handle of an object that has
+/// left differs from the handle of the object that has the slot now.
 template <class Id>
 struct Handle {
     Id id = static_cast<Id>(0xFFFFFFFFu);

@@ -12,8 +12,8 @@
 
 namespace gpusched::detail {
 
-/// A hash table of ids with linear probing. The values are stored elsewhere; slots also hold their hashes, so that few
-/// values are read. Allocates nothing while the number of ids does not grow.
+/// A hash table of ids with linear probing. The values are stored elsewhere; slots also hold their hashes, so
+/// that few values are read. Allocates nothing while the number of ids does not grow.
 class HashIndex {
   public:
     static constexpr std::uint32_t nothing = 0xFFFFFFFFu;

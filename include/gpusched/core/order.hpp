@@ -38,8 +38,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before "n10"), all
-/// other characters as bytes. Names that differ only in leading zeros compare as text, so different names never tie.
+/// Does `a` come before `b` in natural order? Runs of digits compare as numbers of any length ("n2" before
+/// "n10"), all other characters as bytes. Names that differ only in leading zeros compare as text, so
+/// different names never tie.
 [[nodiscard]] constexpr bool comes_before(std::string_view a, std::string_view b) noexcept {
     std::size_t same = 0;  // length of the common prefix: most names have one
     while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
@@ -60,8 +61,8 @@ namespace detail {
     return a < b;
 }
 
-/// The indices of `names` in natural order; equal names keep their order. Faster than a sort by `comes_before`, because
-/// it reads the numbers in names once.
+/// The indices of `names` in natural order; equal names keep their order. Faster than a sort by
+/// `comes_before`, because it reads the numbers in names once.
 [[nodiscard]] std::vector<std::size_t> natural_order(std::span<const std::string_view> names);
 
 }  // namespace gpusched

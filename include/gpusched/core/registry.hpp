@@ -18,14 +18,15 @@
 
 namespace gpusched {
 
-/// Makes policies of one kind by name. To choose your own policy by name, copy a registry of the library and add to the
-/// copy:
+/// Makes policies of one kind by name. To choose your own policy by name, copy a registry of the library and
+/// add to the copy:
 ///
 ///     auto orders = consolidation::node_orders();
 ///     orders.add<MyOrder>("mine");
 ///     auto order = orders.make(name_from_a_file);
 ///
-/// @tparam Policy the type-erased policy that is made; its `check<P>()`, if any, checks each policy that is added
+/// @tparam Policy the type-erased policy that is made; its `check<P>()`, if any, checks each policy that is
+///     added
 /// @tparam Arguments the arguments from which policies are made; most policies use none
 template <class Policy, class... Arguments>
 class Registry {

@@ -13,9 +13,10 @@ namespace gpusched {
 
 /// Random numbers that are the same bits for every compiler, standard library and thread count.
 ///
-/// The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through SplitMix64. The distributions are defined
-/// here because those of the standard library differ between implementations, and those of Boost.Random between
-/// versions. Pass a generator by reference; give each parallel unit of work its own `split(stream)`.
+/// The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through SplitMix64. The distributions are
+/// defined here because those of the standard library differ between implementations, and those of
+/// Boost.Random between versions. Pass a generator by reference; give each parallel unit of work its own
+/// `split(stream)`.
 class Rng {
   public:
     using result_type = std::uint64_t;

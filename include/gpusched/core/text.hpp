@@ -12,7 +12,8 @@
 
 namespace gpusched {
 
-/// Reads a number; true if the complete text is a number. Independent of the locale; no blanks, no leading plus sign.
+/// Reads a number; true if the complete text is a number. Independent of the locale; no blanks, no leading
+/// plus sign.
 template <std::integral T>
 [[nodiscard]] bool read_number(std::string_view text, T& value, int base = 10) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -24,7 +25,8 @@ template <std::floating_point T>
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// Removes a number with its sign from the start of `text`; false if there is none, or if it does not fit into T.
+/// Removes a number with its sign from the start of `text`; false if there is none, or if it does not fit
+/// into T.
 template <class T>
     requires std::is_arithmetic_v<T>
 [[nodiscard]] bool take_number(std::string_view& text, T& value) {
@@ -44,7 +46,8 @@ template <class T>
     return text;
 }
 
-/// Removes the part before the first `separator` from a text, and the separator. Without a separator, removes all.
+/// Removes the part before the first `separator` from a text, and the separator. Without a separator, removes
+/// all.
 [[nodiscard]] constexpr std::string_view take_until(std::string_view& text, char separator) noexcept {
     const auto end = text.find(separator);
     const auto part = text.substr(0, end);
@@ -78,8 +81,8 @@ template <class T>
 /// Position of the first byte that is not part of well-formed UTF-8 (RFC 3629); npos if there is none.
 [[nodiscard]] std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
-/// `text` for use in a message: control characters and invalid UTF-8 become \xNN; the part beyond `limit` bytes
-/// becomes "...".
+/// `text` for use in a message: control characters and invalid UTF-8 become \xNN; the part beyond `limit`
+/// bytes becomes "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 80);
 
 }  // namespace gpusched

@@ -127,8 +127,8 @@ TEST_CASE("a step that is not possible is refused by name") {
              p.evictions = {TaskId{2}, TaskId{2}};
          }},
         {"eviction #0: task: 9; expected an id below 4", [](auto& p) { p.evictions = {TaskId{9}}; }},
-        {"starts from node 'n2', where it is not", [](auto& p) { p.moves[0].from = NodeId{2}; }},
-        {"leads to where it is already", [](auto& p) { p.moves[0].to = NodeId{0}; }},
+        {"starts from node 'n2', but the task is not there", [](auto& p) { p.moves[0].from = NodeId{2}; }},
+        {"leads to the node on which it is already", [](auto& p) { p.moves[0].to = NodeId{0}; }},
         {"move #0: names GPUs that node 'n1' lacks; it has 4", [](auto& p) { p.moves[0].gpus = 0b10000; }},
         {"move #0: to: none; expected an id below 3", [](auto& p) { p.moves[0].to = none<NodeId>; }},
         {"move #0: task: none; expected an id below 4", [](auto& p) { p.moves[0].task = none<TaskId>; }},

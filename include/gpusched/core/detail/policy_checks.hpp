@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type traits for the checks of policies: whole numbers, types with floating-point parts, and policies with a check.
+// Type traits for the checks of policies: whole numbers, types with floating-point parts, and policies with a
+// check.
 #pragma once
 
 #include <concepts>
@@ -17,8 +18,8 @@ namespace gpusched::detail {
 template <class T>
 concept WholeNumber = std::convertible_to<T, std::int64_t> && !std::floating_point<std::remove_cvref_t<T>>;
 
-/// Whether `Is` holds for T, or for a part of it if T is a tuple, pair, array, list or optional. Ignores members of other
-/// classes.
+/// Whether `Is` holds for T, or for a part of it if T is a tuple, pair, array, list or optional. Ignores
+/// members of other classes.
 template <template <class> class Is, class T>
 inline constexpr bool has_part = [] {
     using V = std::remove_cvref_t<T>;
@@ -42,8 +43,8 @@ struct IsTextOrOptional : std::is_convertible<T, std::string_view> {};
 template <class T>
 struct IsTextOrOptional<std::optional<T>> : std::true_type {};
 
-/// A class that the type-erased `Policy` checks with static_asserts, so that the compiler reports the violated
-/// requirement and not only a failed conversion.
+/// A class that the type-erased `Policy` checks with static_asserts, so that the compiler reports the
+/// violated requirement and not only a failed conversion.
 template <class P, class Policy>
 concept CheckedAs =
     std::is_class_v<P> && !std::derived_from<P, Policy> && requires { Policy::template check<P>(); };
