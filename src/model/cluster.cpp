@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cluster: build, placement, what-if changes and their undoing.
 #include "model/check_specs.hpp"
 #include "model/extras_editor.hpp"
 #include "model/group_counts.hpp"
@@ -25,14 +26,12 @@ namespace gpusched {
 
 GPUSCHED_EXPORT NodeId Cluster::find_node(std::string_view name) const {
     if (const auto found = inventory_->nodes.names.find(name)) return make_id<NodeId>(*found);
-    throw InvalidInput("unknown node " + gpusched::quoted(name) +
-                       did_you_mean(name, inventory_->nodes.names));
+    throw InvalidInput(unknown_name("node", name, inventory_->nodes.names));
 }
 
 GPUSCHED_EXPORT TaskId Cluster::find_task(std::string_view name) const {
     if (const auto found = inventory_->tasks.names.find(name)) return make_id<TaskId>(*found);
-    throw InvalidInput("unknown task " + gpusched::quoted(name) +
-                       did_you_mean(name, inventory_->tasks.names));
+    throw InvalidInput(unknown_name("task", name, inventory_->tasks.names));
 }
 
 GPUSCHED_EXPORT bool Cluster::is_movable(TaskId task) const noexcept {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// describe_obstacle: one text per kind of obstacle.
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
@@ -50,8 +51,8 @@ static std::string describe_taint(const Cluster& cluster, TaskId task, NodeId no
     return {};
 }
 
-static std::string shortage(std::string_view what, std::int64_t needs, std::int64_t free) {
-    return std::string(what) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
+static std::string shortage(std::string_view resource, std::int64_t needs, std::int64_t free) {
+    return std::string(resource) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
            " is free (" + std::to_string(needs - free) + " short)";
 }
 
@@ -179,8 +180,8 @@ static std::string describe_selection(const Cluster& cluster, NodeId node, const
                                           ", of which the task is a member");
     if (conflict.obstacle == Obstacle::near) {
         std::string groups;
-        for (const auto& wanted : inv.near_rules[set.rule].groups)
-            groups += (groups.empty() ? "" : " and ") + gpusched::quoted(wanted);
+        for (const auto& name : inv.near_rules[set.rule].groups)
+            groups += (groups.empty() ? "" : " and ") + gpusched::quoted(name);
         return obstacle + place + " holds no task of group " + groups;
     }
     const auto& rule = inv.spread_rules[set.rule];

@@ -35,7 +35,7 @@ struct SelectionView {
         return {};
     }
 
-    /// Does a task of the kind that is wanted near run in the domain?
+    /// Does another task with the required groups run in the domain?
     [[nodiscard]] bool has_neighbour() const noexcept {
         return cluster.group_count(m.set, domain) > own_here(m.is_member());
     }

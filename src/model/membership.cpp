@@ -155,8 +155,8 @@ GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId 
                                              Problems& problems) const {
     const auto& u = usage(node);
     const bool consumes = !task.standby, claims = task.standby || !task.lp;
-    const auto lacks = [&](const std::string& what, std::int64_t by) {
-        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + what +
+    const auto lacks = [&](const std::string& resource, std::int64_t by) {
+        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + resource +
                      " more than node " + gpusched::quoted(name(node)) + " has left");
     };
     const auto cpu = std::min(u.cpu_lendable - (consumes ? task.cpu_milli : 0),
@@ -281,9 +281,9 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     // The update must keep everything that is in use.
     const auto& n = inventory_->nodes;
     const auto& u = usage_[i];
-    const auto exceeded = [&](std::string_view what, std::int64_t by) {
+    const auto exceeded = [&](std::string_view resource, std::int64_t by) {
         if (by > 0)
-            problems.add((owner + ": its tasks ask for " + std::to_string(by) + " ").append(what) +
+            problems.add((owner + ": its tasks ask for " + std::to_string(by) + " ").append(resource) +
                          " more than it has");
     };
     const auto cpu_used = n.cpu_milli[i] - std::min(u.cpu_lendable, u.cpu_firm);
@@ -457,7 +457,7 @@ GPUSCHED_EXPORT TaskHandle Cluster::add_task(const TaskSpec& task) {
 GPUSCHED_EXPORT void Cluster::check_not_reserved(TaskId task, Problems& problems) const {
     if (std::any_of(reservations_.begin(), reservations_.end(),
                     [&](const Reservation& r) { return r.task == task; }))
-        problems.add(detail::Owner("task", name(task)) + ": room is reserved for it; give that back first");
+        problems.add(detail::Owner("task", name(task)) + ": room is reserved for it; release it first");
 }
 
 GPUSCHED_EXPORT void Cluster::update_task(TaskHandle task, const TaskSpec& to) {
@@ -605,8 +605,7 @@ GPUSCHED_EXPORT void Cluster::remove_budget(std::string_view name) {
 
 GPUSCHED_EXPORT std::uint32_t Cluster::find_budget(std::string_view name) const {
     if (const auto found = inventory_->budget_names.find(name)) return *found;
-    throw InvalidInput("unknown budget " + gpusched::quoted(name) +
-                       did_you_mean(name, inventory_->budget_names));
+    throw InvalidInput(unknown_name("budget", name, inventory_->budget_names));
 }
 
 }  // namespace gpusched

@@ -51,17 +51,17 @@ struct PlanResolver {
     const Cluster& cluster;
     Problems problems;
 
+    template <class Id>
+    Id find(const std::string& owner, const char* kind, const std::string& name, const NameTable& names) {
+        if (const auto found = names.find(name)) return make_id<Id>(*found);
+        problems.add(owner + ": " + unknown_name(kind, name, names));
+        return none<Id>;
+    }
     TaskId task(const std::string& owner, const std::string& name) {
-        if (const auto found = cluster.inventory().tasks.names.find(name)) return make_id<TaskId>(*found);
-        problems.add(owner + ": unknown task " + gpusched::quoted(name) +
-                     did_you_mean(name, cluster.inventory().tasks.names));
-        return none<TaskId>;
+        return find<TaskId>(owner, "task", name, cluster.inventory().tasks.names);
     }
     NodeId node(const std::string& owner, const std::string& name) {
-        if (const auto found = cluster.inventory().nodes.names.find(name)) return make_id<NodeId>(*found);
-        problems.add(owner + ": unknown node " + gpusched::quoted(name) +
-                     did_you_mean(name, cluster.inventory().nodes.names));
-        return none<NodeId>;
+        return find<NodeId>(owner, "node", name, cluster.inventory().nodes.names);
     }
     GpuMask gpus(const std::string& owner, NodeId node, const std::vector<int>& list) {
         if (node == none<NodeId>) return 0;

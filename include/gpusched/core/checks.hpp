@@ -141,6 +141,13 @@ template <class Names>
     return text.empty() ? text : text + "?";
 }
 
+/// The message about an unknown name: `unknown node 'n0l'; did you mean 'n01'?`
+/// @param known as for `did_you_mean`
+template <class Names>
+[[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view name, const Names& known) {
+    return "unknown " + std::string(kind) + " " + gpusched::quoted(name) + did_you_mean(name, known);
+}
+
 /// The message about a name that is not in a short list:
 /// `ranker: 'pack'; expected one of packing, random; did you mean 'packing'?`
 /// @param known as for `did_you_mean`

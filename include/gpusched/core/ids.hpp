@@ -17,7 +17,7 @@ enum class JobId : std::uint32_t {};
 enum class SubgroupId : std::uint32_t {};
 /// Interned GPU model name.
 enum class GpuModelId : std::uint32_t {};
-/// A network domain (switch, rack, ...) or a node that stands for itself; dense within its level.
+/// A network domain (switch, rack, ...) or a node that is its own domain; dense within its level.
 enum class DomainId : std::uint32_t {};
 
 /// The slot of a node, task or job, and how often that slot was freed before. A handle of an object that has

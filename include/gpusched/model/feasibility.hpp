@@ -61,10 +61,10 @@ enum class Obstacle : std::uint8_t {
     anti_affinity,
     affinity,
     network,  ///< the job must stay within another domain
-    avoid,  ///< the domain holds members of a group that the task avoids, or tasks that avoid its groups
-    near,               ///< the domain holds no task that is a member of the required groups
-    spread,             ///< the domain would exceed another one by too many members
-    gang,               ///< of evictions: they would break a gang, some tasks of which cannot be evicted
+    avoid,    ///< the domain holds members of a group that the task avoids, or tasks that avoid its groups
+    near,     ///< the domain holds no task that is a member of the required groups
+    spread,   ///< the domain would exceed another one by too many members
+    gang,     ///< of evictions: they would break a gang, some tasks of which cannot be evicted
     disruption_budget,  ///< of evictions: more tasks of a budget would be down than it allows
 };
 constexpr auto enum_names(Obstacle) {

@@ -507,28 +507,23 @@ class Inventory {
 
     /// The memberships of the task in sets of groups, by ascending kind.
     [[nodiscard]] std::span<const Membership> memberships(TaskId task) const noexcept {
-        const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.first, memberships_.data() + p.end};
+        return memberships(task, &Profile::first, &Profile::end);
     }
     /// Those of kind `anti_affinity`.
     [[nodiscard]] std::span<const Membership> anti_affinity_memberships(TaskId task) const noexcept {
-        const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.first, memberships_.data() + p.affinity};
+        return memberships(task, &Profile::first, &Profile::affinity);
     }
     /// Those of kinds `affinity` and `network`.
     [[nodiscard]] std::span<const Membership> affinity_memberships(TaskId task) const noexcept {
-        const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.affinity, memberships_.data() + p.selection};
+        return memberships(task, &Profile::affinity, &Profile::selection);
     }
     /// Those of kinds `anti_affinity`, `affinity` and `network`.
     [[nodiscard]] std::span<const Membership> limit_memberships(TaskId task) const noexcept {
-        const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.first, memberships_.data() + p.selection};
+        return memberships(task, &Profile::first, &Profile::selection);
     }
     /// Those of kinds `avoid`, `near` and `spread`.
     [[nodiscard]] std::span<const Membership> selection_memberships(TaskId task) const noexcept {
-        const auto& p = profiles_[tasks.profile[index(task)]];
-        return {memberships_.data() + p.selection, memberships_.data() + p.end};
+        return memberships(task, &Profile::selection, &Profile::end);
     }
     /// The labels that the task's node must have, as written. Those that single out nodes are not in
     /// `requirements`.
@@ -584,6 +579,11 @@ class Inventory {
     struct Profile {
         std::uint32_t first = 0, affinity = 0, selection = 0, end = 0;
     };
+    [[nodiscard]] std::span<const Membership> memberships(TaskId task, std::uint32_t Profile::*first,
+                                                          std::uint32_t Profile::*end) const noexcept {
+        const auto& p = profiles_[tasks.profile[index(task)]];
+        return {memberships_.data() + p.*first, memberships_.data() + p.*end};
+    }
     std::vector<std::vector<DomainId>> domain_of_;        // [level][node]
     std::vector<std::vector<std::string>> domain_names_;  // [level][domain]
     std::vector<std::int8_t> network_depth_;              // [node]

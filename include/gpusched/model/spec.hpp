@@ -192,7 +192,7 @@ constexpr auto enum_names(HardwareQos) {
     });
 }
 
-/// The task's GPUs within one NUMA node or one socket: a must, or a wish.
+/// The task's GPUs within one NUMA node or one socket, guaranteed or best effort.
 struct HardwareAffinity {
     HardwareLevel level = HardwareLevel::numa;
     HardwareQos qos = HardwareQos::best_effort;
@@ -204,14 +204,14 @@ constexpr void visit_fields(std::type_identity<HardwareAffinity>, F&& field) {
     field("qos", &HardwareAffinity::qos);
 }
 
-/// Devices of one class that a node has beside its whole GPUs: MIG instances of a card, replicas of a shared
-/// card, other accelerators. They are numbered after the whole GPUs, in the order in which the node lists
-/// them; at most 64 in all.
+/// Devices of one class besides the whole GPUs of a node: MIG instances of a card, replicas of a shared card,
+/// other accelerators. They are numbered after the whole GPUs, in the order of the node's data. A node has at
+/// most 64 GPUs and devices.
 struct DeviceSpec {
     std::string device_class{};
-    std::int64_t count = 1;  ///< 1 .. 64
-    /// The card that each is a part of, -1 = unknown; empty = all unknown. None is a whole GPU of the node: a
-    /// card is whole or split.
+    std::int64_t count = 1;  ///< 1 to 64
+    /// The card of each device, -1 = unknown; empty = all unknown. Not the index of a whole GPU: a card is
+    /// whole or split.
     std::vector<int> parents{};
     std::int64_t memory_mib = 0;  ///< of each; 0 = not modelled
     bool operator==(const DeviceSpec&) const = default;
