@@ -25,15 +25,15 @@ gs_say "Python environment build/venv, meanwhile"
 gs_venv build/venv "$GS_NUMPY" "${requirements[@]}" >"$logs/venv.log" 2>&1 </dev/null &
 venv=$!
 
-gs_say "Configuring and building the library, the tests and the Python package (build/dev, $GS_JOBS jobs)"
+gs_say "Configuring and building the library, the tests and the Python package (build/ci, $GS_JOBS jobs)"
 # shellcheck disable=SC2086
-cmake --preset dev -DGPUSCHED_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$GS_ROOT/build/tools-venv/bin/python" \
+cmake --preset ci -DGPUSCHED_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$GS_ROOT/build/tools-venv/bin/python" \
   ${GPUSCHED_CMAKE_ARGS:-} >"$logs/configure.log" 2>&1 </dev/null || {
   cat "$logs/configure.log"
   gs_fail "cmake could not configure the project"
 }
 # The build tool prints every step; errors are shown as they come.
-cmake --build build/dev --parallel "$GS_JOBS" </dev/null || gs_fail "the build failed"
+cmake --build build/ci --parallel "$GS_JOBS" </dev/null || gs_fail "the build failed"
 
 wait "$venv" || {
   cat "$logs/venv.log"
@@ -41,14 +41,14 @@ wait "$venv" || {
 }
 
 gs_say "ctest"
-ctest --test-dir build/dev --output-on-failure --parallel "$GS_JOBS" --no-tests=error </dev/null 2>&1 |
+ctest --test-dir build/ci --output-on-failure --parallel "$GS_JOBS" --no-tests=error </dev/null 2>&1 |
   tee "$logs/ctest.log"
 ctest_status=${PIPESTATUS[0]}
 grep -E '^[0-9]+% tests passed' "$logs/ctest.log" >"$logs/ctest.summary" || echo "ctest: no summary" >"$logs/ctest.summary"
 
 gs_say "pytest"
 # The package that was just built, with the library's assertions on; .ci/run tests the wheel.
-PYTHONPATH="$GS_ROOT/build/dev/python" build/venv/bin/pytest --numprocesses "$GS_JOBS" </dev/null 2>&1 | tee "$logs/pytest.log"
+PYTHONPATH="$GS_ROOT/build/ci/python" build/venv/bin/pytest --numprocesses "$GS_JOBS" </dev/null 2>&1 | tee "$logs/pytest.log"
 pytest_status=${PIPESTATUS[0]}
 tail -n 1 "$logs/pytest.log" >"$logs/pytest.summary"
 

@@ -4,6 +4,8 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/ejection_rules.hpp>
 #include <gpusched/consolidation/explain_move.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/consolidation/value.hpp>
 
 #include <algorithm>

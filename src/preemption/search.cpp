@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preemption/search.hpp"
+#include "preemption/node_bind.hpp"
 #include "preemption/search_linear.hpp"
 
 #include <gpusched/core/budget.hpp>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "serving/instance.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/estimate.hpp>
@@ -133,9 +135,9 @@ class StageTimes {
 };
 
 /// Everything is valid.
-static ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
-                                   const Deployment& deployment, const RequestShape& shape,
-                                   const EstimateOptions& options) {
+ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
+                            const Deployment& deployment, const RequestShape& shape,
+                            const EstimateOptions& options) {
     ThroughputEstimate result;
     const auto room = kv_tokens(model, gpus, deployment, options.memory_fraction);
     const double least = *std::min_element(room.begin(), room.end());

@@ -5,6 +5,7 @@
 #include "serving/calibrator.hpp"
 
 #include <gpusched/core/checks.hpp>
+#include <gpusched/serving/estimate.hpp>
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
@@ -21,6 +22,14 @@
 #include <vector>
 
 namespace gpusched::serving::detail {
+
+/// estimate_throughput() without validation.
+[[nodiscard]] ThroughputEstimate estimate(const LanguageModel& model, std::span<const GpuType> gpus,
+                                          const Deployment& deployment, const RequestShape& shape,
+                                          const EstimateOptions& options);
+
+/// Validates the request together with the options. Throws InvalidInput with everything that is wrong.
+void check_together(const ServingRequest& request, const PlannerOptions& options);
 
 /// `name`, with strokes behind it where that is taken: names of models and types may read like ours.
 inline std::string unique_name(std::string name, std::set<std::string>& taken) {
