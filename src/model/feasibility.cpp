@@ -100,10 +100,7 @@ namespace gpusched {
 GPUSCHED_EXPORT Obstacle find_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& inv = cluster.inventory();
     if (!inv.nodes.receives(node)) return Obstacle::cordoned;
-    if (!inv.eligible(inv.tasks.requirement[index(task)], inv.nodes.node_class[index(node)]))
-        return Obstacle::not_eligible;
-    if (inv.tasks.is(TaskTrait::extras, task) && !inv.in_node_set(inv.tasks.extras[index(task)], node))
-        return Obstacle::not_eligible;
+    if (!inv.eligible(task, node)) return Obstacle::not_eligible;
     if (const auto found = find_resource_obstacle(cluster, task, node); found != Obstacle::none) return found;
     return find_group_obstacle(cluster, task, node);
 }

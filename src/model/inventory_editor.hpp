@@ -169,17 +169,10 @@ class InventoryEditor {
     }
 
     // Budgets -----------------------------------------------------------------------------------------------
-    void add_budget(const BudgetSpec& budget) {
+    /// The budgets, for a change.
+    BudgetEditor& budgets() {
         changed();
-        budgets_.add(budget);
-    }
-    void update_budget(std::uint32_t budget, const BudgetSpec& to) {
-        changed();
-        budgets_.update(budget, to);
-    }
-    void remove_budget(std::uint32_t budget) {
-        changed();
-        budgets_.remove(budget);
+        return budgets_;
     }
 
     /// Rebuilds the sets of groups if a change did not fit them. Then it returns true, and all sets and

@@ -582,7 +582,7 @@ GPUSCHED_EXPORT void Cluster::add_budget(const BudgetSpec& budget) {
     if (inventory_->budget_names.find(budget.name))
         problems.add(detail::Owner("budget", budget.name) + ": duplicate budget name");
     problems.throw_if_any();
-    editor().add_budget(budget);
+    editor().budgets().add(budget);
     publish({.kind = EventKind::budgets});
 }
 
@@ -592,14 +592,14 @@ GPUSCHED_EXPORT void Cluster::update_budget(const BudgetSpec& to) {
     Problems problems;
     detail::SpecChecks(problems).budget(to, found, inventory_->tasks.names);
     problems.throw_if_any();
-    editor().update_budget(found, to);
+    editor().budgets().update(found, to);
     publish({.kind = EventKind::budgets});
 }
 
 GPUSCHED_EXPORT void Cluster::remove_budget(std::string_view name) {
     require_no_what_if();
     const auto found = find_budget(name);
-    editor().remove_budget(found);
+    editor().budgets().remove(found);
     publish({.kind = EventKind::budgets});
 }
 
