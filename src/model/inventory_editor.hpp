@@ -213,8 +213,7 @@ class InventoryEditor {
         return slot;
     }
 
-    template <class Table>
-    static void give_up(Table& t, std::size_t slot) {
+    static void give_up(SlotTable& t, std::size_t slot) {
         t.names.erase(slot);
         t.dead[slot] = 1;
         ++t.generation[slot];

@@ -157,23 +157,17 @@ class Cluster {
     // Inventory: only changes of membership change it -------------------------------------------------------
     [[nodiscard]] const Inventory& inventory() const noexcept { return *inventory_; }
     /// Number of nodes (tasks).
-    [[nodiscard]] std::size_t node_count() const noexcept {
-        return node_slots() - inventory_->nodes.free.size();
-    }
-    [[nodiscard]] std::size_t task_count() const noexcept {
-        return task_slots() - inventory_->tasks.free.size();
-    }
+    [[nodiscard]] std::size_t node_count() const noexcept { return inventory_->nodes.count(); }
+    [[nodiscard]] std::size_t task_count() const noexcept { return inventory_->tasks.count(); }
     /// Length of arrays indexed by NodeId (TaskId), including free slots.
     [[nodiscard]] std::size_t node_slots() const noexcept { return inventory_->nodes.names.size(); }
     [[nodiscard]] std::size_t task_slots() const noexcept { return inventory_->tasks.names.size(); }
     /// True if the slot is occupied.
     [[nodiscard]] bool contains(NodeId node) const noexcept {
-        return index(node) < node_slots() &&
-               (inventory_->nodes.free.empty() || inventory_->nodes.dead[index(node)] == 0);
+        return inventory_->nodes.contains(index(node));
     }
     [[nodiscard]] bool contains(TaskId task) const noexcept {
-        return index(task) < task_slots() &&
-               (inventory_->tasks.free.empty() || inventory_->tasks.dead[index(task)] == 0);
+        return inventory_->tasks.contains(index(task));
     }
     [[nodiscard]] LiveIds<NodeId> nodes() const noexcept { return inventory_->living_nodes(); }
     [[nodiscard]] LiveIds<TaskId> tasks() const noexcept { return inventory_->living_tasks(); }
@@ -342,14 +336,8 @@ class Cluster {
     // problems and then changes nothing. No change is possible while changes can be undone: commit or roll
     // back first. Ids are slots: a removed object frees its slot, and the slot that has been free longest is
     // reused first. Outdated handles are rejected.
-    [[nodiscard]] NodeHandle handle(NodeId node) const noexcept {
-        const auto& g = inventory_->nodes.generation;
-        return {node, g.empty() ? 0 : g[index(node)]};
-    }
-    [[nodiscard]] TaskHandle handle(TaskId task) const noexcept {
-        const auto& g = inventory_->tasks.generation;
-        return {task, g.empty() ? 0 : g[index(task)]};
-    }
+    [[nodiscard]] NodeHandle handle(NodeId node) const noexcept { return inventory_->nodes.handle(node); }
+    [[nodiscard]] TaskHandle handle(TaskId task) const noexcept { return inventory_->tasks.handle(task); }
     [[nodiscard]] JobHandle handle(JobId job) const noexcept {
         const auto& g = inventory_->job_generation;
         return {job, g.empty() ? 0 : g[index(job)]};

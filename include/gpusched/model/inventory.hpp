@@ -149,9 +149,30 @@ enum class Cordon : std::uint8_t {
     closed,    ///< it accepts no tasks
 };
 
+/// The slots of a table of nodes or tasks.
+struct SlotTable {
+    NameTable names;                        ///< a free slot has none
+    std::vector<std::uint32_t> generation;  ///< how often the slot was freed; empty = no slot ever was
+    std::vector<std::uint8_t> dead;         ///< 1 = the slot is free; empty = no slot is
+    detail::FreeSlots free;                 ///< the free slots
+
+    /// Number of occupied slots.
+    [[nodiscard]] std::size_t count() const noexcept { return names.size() - free.size(); }
+    [[nodiscard]] bool contains(std::size_t slot) const noexcept {
+        return slot < names.size() && (free.empty() || dead[slot] == 0);
+    }
+    template <class Id>
+    [[nodiscard]] Handle<Id> handle(Id id) const noexcept {
+        return {id, generation.empty() ? 0 : generation[index(id)]};
+    }
+    template <class Id>
+    [[nodiscard]] LiveIds<Id> living() const noexcept {
+        return {free.empty() ? nullptr : dead.data(), names.size(), count()};
+    }
+};
+
 /// Indexed by NodeId.
-struct NodeTable {
-    NameTable names;
+struct NodeTable : SlotTable {
     std::vector<GpuModelId> gpu_model;  ///< none = no GPU model
     std::vector<std::uint8_t> gpu_count;
     std::vector<std::int64_t> cpu_milli;
@@ -165,9 +186,6 @@ struct NodeTable {
     std::vector<std::uint32_t> hardware;    ///< index into Inventory::hardware; `no_hardware` = unknown
     std::vector<std::uint32_t> attributes;  ///< index into Inventory::node_attributes
     std::vector<std::uint32_t> devices;     ///< index into Inventory::node_devices; 0 = whole GPUs only
-    std::vector<std::uint32_t> generation;  ///< how often the slot was freed; empty = no slot ever was
-    std::vector<std::uint8_t> dead;         ///< 1 = the slot is free; empty = no slot is
-    detail::FreeSlots free;                 ///< the free slots
     /// Unused parts of arrays over all GPUs, by length: their first index. Empty = there never were any.
     std::vector<std::vector<std::uint32_t>> free_gpus;
     static constexpr std::uint32_t no_hardware = 0xFFFFFFFFu;
@@ -256,8 +274,7 @@ enum class TaskTrait : std::uint8_t {
 };
 
 /// Indexed by TaskId.
-struct TaskTable {
-    NameTable names;
+struct TaskTable : SlotTable {
     std::vector<JobId> job;  ///< none = on its own
     std::vector<std::int64_t> cpu_milli;
     std::vector<std::int64_t> memory_mib;
@@ -279,9 +296,6 @@ struct TaskTable {
     std::vector<std::int64_t> last_checkpoint_time;  ///< `no_time` = absent
     std::vector<std::int64_t> checkpoint_interval;
     std::vector<std::int64_t> eviction_count;
-    std::vector<std::uint32_t> generation;  ///< how often the slot was freed; empty = no slot ever was
-    std::vector<std::uint8_t> dead;         ///< 1 = the slot is free; empty = no slot is
-    detail::FreeSlots free;                 ///< the free slots
     static constexpr std::int64_t no_time = INT64_MIN;
     [[nodiscard]] bool is(TaskTrait trait, TaskId task) const noexcept {
         return (traits[index(task)] & static_cast<std::uint8_t>(trait)) != 0;
@@ -428,8 +442,8 @@ class Inventory {
     std::vector<LabelLevel> label_levels;
 
     /// All nodes (tasks), without free slots.
-    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept { return living<NodeId>(nodes); }
-    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept { return living<TaskId>(tasks); }
+    [[nodiscard]] LiveIds<NodeId> living_nodes() const noexcept { return nodes.living<NodeId>(); }
+    [[nodiscard]] LiveIds<TaskId> living_tasks() const noexcept { return tasks.living<TaskId>(); }
 
     /// Levels of the network tree: the longest path of any node.
     [[nodiscard]] int network_levels() const noexcept { return network_levels_; }
@@ -570,11 +584,6 @@ class Inventory {
     friend class detail::GroupSelection;
     friend class detail::DomainEditor;
     friend class detail::InventoryEditor;
-    template <class Id, class Table>
-    [[nodiscard]] static LiveIds<Id> living(const Table& table) noexcept {
-        return {table.free.empty() ? nullptr : table.dead.data(), table.names.size(),
-                table.names.size() - table.free.size()};
-    }
     // The memberships of a profile: first index, first of kind `affinity`, first of kind `avoid`, and end.
     struct Profile {
         std::uint32_t first = 0, affinity = 0, selection = 0, end = 0;
