@@ -6,6 +6,7 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 
 #include <map>
 #include <unordered_set>
@@ -71,13 +72,12 @@ int SpecChecks::devices(const Owner& owner, const std::vector<DeviceSpec>& devic
                                     "one for each of the " + std::to_string(group.count), owner.text()));
         for (const int parent : group.parents)
             if (parent >= 0 && parent < gpus)
-                problems_.add(owner + ": " + name + ": their card " + std::to_string(parent) +
-                              " is one of its " + std::to_string(gpus) +
-                              " whole GPUs; a card is whole or split");
+                problems_.add(concat(owner, ": ", name, ": their card ", parent, " is one of its ", gpus,
+                                     " whole GPUs; a card is whole or split"));
     }
     if (all > max_gpus_per_node && !devices.empty())
-        problems_.add(owner + ": has " + std::to_string(all) + " GPUs and other devices; expected at most " +
-                      std::to_string(max_gpus_per_node) + " (count more as a resource)");
+        problems_.add(concat(owner, ": has ", all, " GPUs and other devices; expected at most ",
+                             max_gpus_per_node, " (count more as a resource)"));
     return static_cast<int>(std::min<std::int64_t>(all, max_gpus_per_node + 1));
 }
 
@@ -91,8 +91,7 @@ void SpecChecks::node(const NodeSpec& node, std::size_t number) const {
     const int all = std::min(devices(owner, node.devices, count), max_gpus_per_node);
     for (const int gpu : node.failed_gpus)  // a repeated one has no effect
         if (gpu < 0 || gpu >= all)
-            problems_.add(owner + ": failed_gpus names GPU " + std::to_string(gpu) + "; it has " +
-                          std::to_string(all));
+            problems_.add(concat(owner, ": failed_gpus names GPU ", gpu, "; it has ", all));
     for (const auto& taint : node.taints) {
         if (taint.key.empty()) problems_.add(owner + ": a taint has no key");
         if (taint.effect != "NoSchedule" && taint.effect != "NoExecute" && taint.effect != "PreferNoSchedule")
@@ -110,7 +109,7 @@ void SpecChecks::network(const NodeSpec& node) const {
                                 "at most " + std::to_string(deepest_level + 1), owner.text()));
     for (std::size_t l = 0; l < node.network.size(); ++l) {
         if (node.network[l].empty())
-            problems_.add(owner + ": network has an empty domain name at level " + std::to_string(l));
+            problems_.add(concat(owner, ": network has an empty domain name at level ", l));
         no_nul(owner, "network", node.network[l]);
     }
 }
@@ -130,7 +129,7 @@ void SpecChecks::hardware(const NodeSpec& node, const Owner& owner, int count) c
     std::int64_t cores = 0, with_gpus = 0;
     for (std::size_t i = 0; i < description.numa_nodes.size(); ++i) {
         const auto& numa = description.numa_nodes[i];
-        const auto name = owner + ": hardware NUMA node " + std::to_string(i);
+        const auto name = concat(owner, ": hardware NUMA node ", i);
         check_fields(problems_, numa, name);
         cores += legal(numa.cores, 0, 1'000'000);
         with_gpus += numa.gpus != 0;
@@ -141,13 +140,13 @@ void SpecChecks::hardware(const NodeSpec& node, const Owner& owner, int count) c
         problems_.add(bad_value("NUMA nodes with GPUs in hardware", std::to_string(with_gpus),
                                 "at most " + std::to_string(most_gpu_localities), owner.text()));
     if (seen != first_gpus(count))
-        problems_.add(owner + ": gpu_count is " + std::to_string(count) + " but its hardware" +
-                      (description.preset.empty() ? "" : " " + gpusched::quoted(description.preset)) +
-                      " has " + std::to_string(gpu_count(seen)) +
-                      (gpu_count(seen) == count ? " with other indices" : ""));
+        problems_.add(concat(owner, ": gpu_count is ", count, " but its hardware",
+                             (description.preset.empty() ? "" : " " + gpusched::quoted(description.preset)),
+                             " has ", gpu_count(seen),
+                             (gpu_count(seen) == count ? " with other indices" : "")));
     if (node.cpu_milli > 1000 * cores)
-        problems_.add(owner + ": cpu_milli is " + std::to_string(node.cpu_milli) + ", above the " +
-                      std::to_string(cores) + " cores of its hardware");
+        problems_.add(concat(owner, ": cpu_milli is ", node.cpu_milli, ", above the ", cores,
+                             " cores of its hardware"));
 }
 
 void SpecChecks::label_levels(const std::vector<std::string>& keys) const {
@@ -172,8 +171,8 @@ void SpecChecks::task(const TaskSpec& task, std::size_t number) const {
     no_nul(owner, "subgroup", task.subgroup);
     check_fields(problems_, task, owner);
     if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
-        problems_.add(owner + ": gpu_share_milli is " + std::to_string(task.gpu_share_milli) +
-                      ", a fraction; it goes with gpu_count 1, not " + std::to_string(task.gpu_count));
+        problems_.add(concat(owner, ": gpu_share_milli is ", task.gpu_share_milli,
+                             ", a fraction; it goes with gpu_count 1, not ", task.gpu_count));
     if (task.standby && task.priority_class != PriorityClass::hp)
         problems_.add(owner + ": standby is for HP tasks");
     if (task.cores) core_list(owner, *task.cores);
@@ -201,8 +200,8 @@ void SpecChecks::task(const TaskSpec& task, std::size_t number) const {
 
 void SpecChecks::device_request(const Owner& owner, const TaskSpec& task) const {
     if (task.device_count > 0 && task.device_classes.empty())
-        problems_.add(owner + ": device_count is " + std::to_string(task.device_count) +
-                      ", but device_classes names no class");
+        problems_.add(
+            concat(owner, ": device_count is ", task.device_count, ", but device_classes names no class"));
     if (task.device_count == 0 && !task.device_classes.empty())
         problems_.add(owner + ": device_classes goes with a device_count of at least 1");
     for (std::size_t i = 0; i < task.device_classes.size(); ++i) {
@@ -216,9 +215,9 @@ void SpecChecks::device_request(const Owner& owner, const TaskSpec& task) const 
 void SpecChecks::core_list(const Owner& owner, std::vector<int> cores) const {
     std::sort(cores.begin(), cores.end());
     for (std::size_t i = 0; i < cores.size(); ++i) {
-        if (cores[i] < 0) problems_.add(owner + ": cores names core " + std::to_string(cores[i]));
+        if (cores[i] < 0) problems_.add(concat(owner, ": cores names core ", cores[i]));
         if (i > 0 && cores[i] == cores[i - 1])
-            problems_.add(owner + ": cores names core " + std::to_string(cores[i]) + " twice");
+            problems_.add(concat(owner, ": cores names core ", cores[i], " twice"));
     }
 }
 
@@ -278,11 +277,11 @@ void SpecChecks::levels(const TaskSpec& task, std::size_t labels) const {
     for_each_level(task, task, [&](std::string_view field, Level level) {
         const auto label_levels = field == "network_affinity" ? 0 : labels;
         if (level >= node_level && level < first_label_level + static_cast<Level>(label_levels)) return;
-        problems_.add(bad_value(
-            std::string(field) + " level", std::to_string(level),
-            "\"node\" or 0 to " + std::to_string(deepest_level) +
-                (label_levels > 0 ? ", or one of " + std::to_string(label_levels) + " label levels" : ""),
-            owner.text()));
+        problems_.add(
+            bad_value(std::string(field) + " level", std::to_string(level),
+                      concat("\"node\" or 0 to ", deepest_level,
+                             (label_levels > 0 ? concat(", or one of ", label_levels, " label levels") : "")),
+                      owner.text()));
     });
 }
 
@@ -305,8 +304,8 @@ void check_cores_in_use(const ClusterSpec& spec, const Inventory& inventory, Pro
             const auto cores = inventory.hardware[hardware].description.cores();
             for (const int core : *task.cores)
                 if (core >= cores)
-                    problems.add(Owner("task", task.name) + ": cores names core " + std::to_string(core) +
-                                 "; node " + gpusched::quoted(*task.node) + " has " + std::to_string(cores));
+                    problems.add(concat(Owner("task", task.name), ": cores names core ", core, "; node ",
+                                        gpusched::quoted(*task.node), " has ", cores));
         }
         auto distinct = *task.cores;
         std::sort(distinct.begin(), distinct.end());
@@ -323,10 +322,10 @@ void check_cores_in_use(const ClusterSpec& spec, const Inventory& inventory, Pro
                 if (!lends(*tasks[i], *tasks[j]) && !lends(*tasks[j], *tasks[i]))
                     problems.add(problems.full()
                                      ? std::string()
-                                     : "node " + gpusched::quoted(*tasks[i]->node) + ": core " +
-                                           std::to_string(place.second) + " is used wholly by tasks " +
-                                           gpusched::quoted(tasks[j]->name) + " and " +
-                                           gpusched::quoted(tasks[i]->name));
+                                     : concat("node ", gpusched::quoted(*tasks[i]->node), ": core ",
+                                              place.second, " is used wholly by tasks ",
+                                              gpusched::quoted(tasks[j]->name), " and ",
+                                              gpusched::quoted(tasks[i]->name)));
 }
 
 // Jobs and budgets -----------------------------------------------------------------------------------------
@@ -350,8 +349,7 @@ void SpecChecks::subgroups(const JobSpec& job) const {
     }
     if (job.min_members < needed)
         problems_.add(bad_value("min_members", std::to_string(job.min_members),
-                                "at least " + std::to_string(needed) + ", the sum of its subgroups",
-                                owner.text()));
+                                concat("at least ", needed, ", the sum of its subgroups"), owner.text()));
 }
 
 void check_subgroup(const Inventory& inventory, const TaskSpec& task, Problems& problems) {
@@ -370,9 +368,8 @@ void check_subgroups_stay(const Inventory& inventory, JobId job, const JobSpec& 
         const bool stays = std::any_of(to.subgroups.begin(), to.subgroups.end(),
                                        [&](const SubgroupSpec& one) { return one.name == old.name; });
         if (!stays && old.size > 0)
-            problems.add(Owner("job", to.name) + ": subgroup " + gpusched::quoted(old.name) + " has " +
-                         std::to_string(old.size) + (old.size == 1 ? " task" : " tasks") +
-                         "; take them out first");
+            problems.add(concat(Owner("job", to.name), ": subgroup ", gpusched::quoted(old.name), " has ",
+                                old.size, (old.size == 1 ? " task" : " tasks"), "; take them out first"));
     }
 }
 

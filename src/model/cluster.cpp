@@ -11,6 +11,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/events.hpp>
 
@@ -164,8 +165,8 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
     }
     if (!unknown.empty()) assign_unknown({unknown.rbegin(), unknown.rend()}, spec, problems);
     const auto over = [&](NodeId node, const char* resource, std::int64_t by) {
-        problems.add("node " + gpusched::quoted(name(node)) + ": its tasks ask for " + std::to_string(by) +
-                     " " + resource + " more than it has");
+        problems.add(concat("node ", gpusched::quoted(name(node)), ": its tasks ask for ", by, " ", resource,
+                            " more than it has"));
     };
     const auto& n = inventory_->nodes;
     for (const auto node : nodes()) {
@@ -182,8 +183,8 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
                 for (const auto task : tasks_on(node))
                     if ((gpus_of(task) & gpu_bit(g)) != 0)
                         holders += (holders.empty() ? "" : ", ") + gpusched::quoted(name(task));
-                problems.add("node " + gpusched::quoted(name(node)) + ": GPU " + std::to_string(g) +
-                             " is held beyond its capacity by tasks " + holders);
+                problems.add(concat("node ", gpusched::quoted(name(node)), ": GPU ", g,
+                                    " is held beyond its capacity by tasks ", holders));
             }
             if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
                 over(node, ("gpu_memory_mib of GPU " + std::to_string(g)).c_str(), -gpu_memory_[at]);
@@ -225,10 +226,10 @@ static void warn_of_unknown_levels(const Inventory& inventory, std::vector<std::
     }
     for (const auto& [level, tasks] : named) {
         const auto others = tasks.second - 1;
-        found.push_back("network level " + std::to_string(level) + ": named by task " +
-                        gpusched::quoted(t.names[tasks.first]) +
-                        (others == 0 ? "" : " and " + std::to_string(others) + " more") +
-                        ", but no node's network is that deep: every node is a domain of its own there");
+        found.push_back(
+            concat("network level ", level, ": named by task ", gpusched::quoted(t.names[tasks.first]),
+                   (others == 0 ? "" : concat(" and ", others, " more")),
+                   ", but no node's network is that deep: every node is a domain of its own there"));
     }
 }
 
@@ -239,8 +240,8 @@ GPUSCHED_EXPORT std::vector<std::string> Cluster::warnings() const {
     for (const auto task : tasks())
         if (is_placed(task))
             for_each_gpu(gpus_of(task) & inventory_->nodes.failed_gpus[index(node_of(task))], [&](int g) {
-                found.push_back("task " + gpusched::quoted(name(task)) + ": holds failed GPU " +
-                                std::to_string(g) + " of node " + gpusched::quoted(name(node_of(task))));
+                found.push_back(concat("task ", gpusched::quoted(name(task)), ": holds failed GPU ", g,
+                                       " of node ", gpusched::quoted(name(node_of(task)))));
             });
     detail::warn_of_unknown_levels(*inventory_, found);
     return found;

@@ -3,6 +3,7 @@
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
@@ -52,8 +53,7 @@ static std::string describe_taint(const Cluster& cluster, TaskId task, NodeId no
 }
 
 static std::string shortage(std::string_view resource, std::int64_t needs, std::int64_t free) {
-    return std::string(resource) + ": needs " + std::to_string(needs) + ", but " + std::to_string(free) +
-           " is free (" + std::to_string(needs - free) + " short)";
+    return concat(resource, ": needs ", needs, ", but ", free, " is free (", needs - free, " short)");
 }
 
 static std::string describe_match(const NodeMatch& match) {
@@ -96,13 +96,12 @@ static std::string describe_resource(const Cluster& cluster, TaskId task, NodeId
 static std::string describe_devices(const Cluster& cluster, TaskId task, NodeId node) {
     const auto& inv = cluster.inventory();
     const auto& extras = inv.extras[inv.tasks.extras[index(task)]];
-    std::string text = "devices: needs " + std::to_string(extras.device_count) + " of one class";
+    std::string text = concat("devices: needs ", extras.device_count, " of one class");
     const char* separator = ", but ";
     for (const auto device_class : extras.device_classes) {
         const auto all = devices_of_class(inv, node, device_class);
-        text += separator + std::to_string(gpu_count(all & cluster.free_devices(node))) + " of " +
-                std::to_string(gpu_count(all)) + " of class " +
-                gpusched::quoted(inv.device_classes[device_class]);
+        text += concat(separator, gpu_count(all & cluster.free_devices(node)), " of ", gpu_count(all),
+                       " of class ", gpusched::quoted(inv.device_classes[device_class]));
         separator = ", ";
     }
     return text + " are free";
@@ -116,20 +115,19 @@ static std::string describe_gpus(const Cluster& cluster, TaskId task, NodeId nod
     if (!cluster.is_fraction(task)) {
         const auto idle = cluster.idle_gpus(node, lent);
         if (obstacle == Obstacle::gpu)
-            return "GPUs: needs " + std::to_string(t.gpu_count[i]) + " that are entirely free, but " +
-                   std::to_string(gpu_count(idle)) + " of " + std::to_string(cluster.gpu_count(node)) +
-                   " are";
-        return memory + " on each of " + std::to_string(t.gpu_count[i]) + " GPUs, but " +
-               std::to_string(gpu_count(candidate_gpus(cluster, task, node))) + " of " +
-               std::to_string(gpu_count(idle)) + " free GPUs have that much left";
+            return concat("GPUs: needs ", t.gpu_count[i], " that are entirely free, but ", gpu_count(idle),
+                          " of ", cluster.gpu_count(node), " are");
+        return concat(memory, " on each of ", t.gpu_count[i], " GPUs, but ",
+                      gpu_count(candidate_gpus(cluster, task, node)), " of ", gpu_count(idle),
+                      " free GPUs have that much left");
     }
     int most = 0;
     for (int g = 0; g < cluster.gpu_count(node); ++g)
         most = std::max(most, cluster.gpu_free_milli(node, g, lent));
     if (most < t.gpu_share_milli[i])
         return shortage("gpu_share_milli of one GPU", t.gpu_share_milli[i], most);
-    return memory + " on one GPU with " + std::to_string(t.gpu_share_milli[i]) +
-           " thousandths free, but none has that much left";
+    return concat(memory, " on one GPU with ", t.gpu_share_milli[i],
+                  " thousandths free, but none has that much left");
 }
 
 static std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId node) {
@@ -137,21 +135,20 @@ static std::string describe_hardware(const Cluster& cluster, TaskId task, NodeId
     const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
     const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
     const auto local = guaranteed_localities(cluster, task, node);
-    const auto text =
-        "hardware_affinity: needs " + std::to_string(inv.tasks.gpu_count[index(task)]) + " GPUs of " + one;
+    const auto text = concat("hardware_affinity: needs ", inv.tasks.gpu_count[index(task)], " GPUs of ", one);
     if (local.unknown) return text + ", but the node's hardware is not known";
     const auto candidates = candidate_gpus(cluster, task, node);
     int most = 0;
     for (const auto mask : local.masks)
         most = std::max(most, gpu_count(static_cast<GpuMask>(mask & candidates)));
-    return text + ", but at most " + std::to_string(most) + " are free there";
+    return concat(text, ", but at most ", most, " are free there");
 }
 
 static std::string describe_place(const Inventory& inv, Level level, NodeId node) {
     if (level == node_level) return "node " + gpusched::quoted(inv.nodes.names[index(node)]);
     if (level < first_label_level)
-        return "domain " + gpusched::quoted(inv.domain_name(level, inv.domain(level, node))) + " of level " +
-               std::to_string(level);
+        return concat("domain ", gpusched::quoted(inv.domain_name(level, inv.domain(level, node))),
+                      " of level ", level);
     const auto& label = inv.label_levels[static_cast<std::size_t>(level - first_label_level)];
     return "domain " + gpusched::quoted(label.values[index(label.domain_of[index(node)])]) + " of label " +
            gpusched::quoted(label.key);
@@ -187,13 +184,10 @@ static std::string describe_selection(const Cluster& cluster, NodeId node, const
     const auto& rule = inv.spread_rules[set.rule];
     const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
     const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
-    return obstacle + place + " would hold " + std::to_string(conflict.members) + " members of " + group +
-           "; at most " + std::to_string(conflict.limit) + " may be there: max_skew " +
-           std::to_string(rule.max_skew) + " above " +
-           (too_few ? "0, since of min_domains " + std::to_string(rule.min_domains) + " there are " +
-                          std::to_string(rule.domains)
-                    : std::to_string(fewest) + ", the fewest of " + std::to_string(rule.domains) +
-                          " eligible domains");
+    return concat(obstacle, place, " would hold ", conflict.members, " members of ", group, "; at most ",
+                  conflict.limit, " may be there: max_skew ", rule.max_skew, " above ",
+                  (too_few ? concat("0, since of min_domains ", rule.min_domains, " there are ", rule.domains)
+                           : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
 }
 
 static std::string describe_groups(const Cluster& cluster, TaskId task, NodeId node) {
@@ -203,9 +197,9 @@ static std::string describe_groups(const Cluster& cluster, TaskId task, NodeId n
     if (conflict.obstacle >= Obstacle::avoid) return describe_selection(cluster, node, conflict);
     if (conflict.obstacle == Obstacle::anti_affinity) {
         const auto& set = inv.group_sets[conflict.set];
-        return "anti_affinity: " + place(set.level) + " would hold " + std::to_string(conflict.members) +
-               " members of group " + gpusched::quoted(set.group) + "; at most " +
-               std::to_string(conflict.limit) + " may be together";
+        return concat("anti_affinity: ", place(set.level), " would hold ", conflict.members,
+                      " members of group ", gpusched::quoted(set.group), "; at most ", conflict.limit,
+                      " may be together");
     }
     const auto& set = inv.group_sets[conflict.set];
     if (inv.domain_at(set.level, node) == none<DomainId>)

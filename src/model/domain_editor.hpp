@@ -5,6 +5,7 @@
 #include "model/check_specs.hpp"
 
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -89,8 +90,8 @@ class DomainEditor {
         for (std::size_t l = 0; l < node.network.size(); ++l) {
             const auto& name = node.network[l];
             const auto appears_at = [&](std::size_t other) {
-                problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
-                             " appears at levels " + std::to_string(other) + " and " + std::to_string(l));
+                problems.add(concat(owner, ": inconsistent topology: domain ", gpusched::quoted(name),
+                                    " appears at levels ", other, " and ", l));
             };
             for (std::size_t other = 0; other < levels_.size(); ++other)
                 if (other != l && find(other, name, self)) appears_at(other);

@@ -5,6 +5,7 @@
 #include "model/check_specs.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/inventory.hpp>
@@ -51,25 +52,25 @@ inline std::optional<GpuMask> listed_gpus(const Cluster& cluster, const Demand& 
     const auto mask = gpu_mask(
         task.gpus, all,
         [&](int gpu) {
-            problems.add(owner + ": holds GPU " + std::to_string(gpu) + " of node " +
-                         gpusched::quoted(cluster.name(node)) + ", which has " + std::to_string(all));
+            problems.add(concat(owner, ": holds GPU ", gpu, " of node ", gpusched::quoted(cluster.name(node)),
+                                ", which has ", all));
             good = false;
         },
         [&](int gpu) {
-            problems.add(owner + ": lists GPU " + std::to_string(gpu) + " twice");
+            problems.add(concat(owner, ": lists GPU ", gpu, " twice"));
             good = false;
         });
     if (!good) return std::nullopt;
     const auto devices = mask & cluster.devices(node);
     if (const int whole = gpu_count(mask & ~devices); whole != demand.gpu_count) {
-        problems.add(owner + ": asks for " + std::to_string(task.gpu_count) + " GPUs, but holds " +
-                     std::to_string(whole) + on_node());
+        problems.add(concat(owner, ": asks for ", task.gpu_count, " GPUs, but holds ", whole, on_node()));
         good = false;
     }
     if (!are_of_one_class(cluster.inventory(), demand.extras, node, devices)) {
-        problems.add(owner + ": asks for " + std::to_string(demand.extras.device_count) + " devices" +
-                     (demand.extras.device_count == 0 ? "" : " of class " + either_of(task.device_classes)) +
-                     ", but holds " + (devices == 0 ? "none" : "others") + on_node());
+        problems.add(
+            concat(owner, ": asks for ", demand.extras.device_count, " devices",
+                   (demand.extras.device_count == 0 ? "" : " of class " + either_of(task.device_classes)),
+                   ", but holds ", (devices == 0 ? "none" : "others"), on_node()));
         good = false;
     }
     return good ? std::optional(mask) : std::nullopt;
@@ -136,8 +137,8 @@ inline void check_devices_held_once(const Cluster& cluster, NodeId node, Problem
         for (const auto task : cluster.tasks_on(node))
             if ((cluster.gpus_of(task) & gpu_bit(device)) != 0)
                 holders += (holders.empty() ? "" : ", ") + gpusched::quoted(cluster.name(task));
-        problems.add("node " + gpusched::quoted(cluster.name(node)) + ": device " + std::to_string(device) +
-                     " is held by several tasks: " + holders);
+        problems.add(concat("node ", gpusched::quoted(cluster.name(node)), ": device ", device,
+                            " is held by several tasks: ", holders));
     });
 }
 

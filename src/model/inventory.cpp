@@ -11,6 +11,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
@@ -128,9 +129,8 @@ struct InventoryBuilder {
                     parent[l].push_back(above);
                     const auto [at, first] = level_of.emplace(name, l);
                     if (!first)
-                        problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
-                                     " appears at levels " + std::to_string(at->second) + " and " +
-                                     std::to_string(l));
+                        problems.add(concat(owner, ": inconsistent topology: domain ", gpusched::quoted(name),
+                                            " appears at levels ", at->second, " and ", l));
                 } else if (l > 0 && parent[l][id] != above) {
                     problems.add(owner + ": inconsistent topology: domain " + gpusched::quoted(name) +
                                  " lies under " + gpusched::quoted(tables[l - 1][parent[l][id]]) +

@@ -8,6 +8,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/events.hpp>
 
@@ -47,15 +48,14 @@ static const char* kind_of(JobId) { return "job"; }
 template <class Id>
 void Cluster::require_current(Handle<Id> handle) const {
     if (has(handle)) return;
-    throw InvalidInput(std::string(detail::kind_of(handle.id)) + " in slot " +
-                       std::to_string(index(handle.id)) + ", generation " +
-                       std::to_string(handle.generation) + ": it has left the cluster");
+    throw InvalidInput(concat(detail::kind_of(handle.id), " in slot ", index(handle.id), ", generation ",
+                              handle.generation, ": it has left the cluster"));
 }
 
 GPUSCHED_EXPORT void Cluster::require_no_what_if() const {
     if (!log_.empty())
-        throw InvalidInput("membership cannot change while " + std::to_string(log_.size()) +
-                           " changes can be undone; commit or roll back first");
+        throw InvalidInput(concat("membership cannot change while ", log_.size(),
+                                  " changes can be undone; commit or roll back first"));
 }
 
 GPUSCHED_EXPORT void Cluster::publish(const Event& event) {
@@ -143,9 +143,9 @@ static void check_unknown_resources(const Inventory& inventory, const TaskSpec& 
                                     Problems& problems) {
     for (const auto& [resource, amount] : task.resources)
         if (amount > 0 && !inventory.resource_names.find(resource))
-            problems.add(Owner("task", task.name) + ": asks for " + std::to_string(amount) + " " +
-                         gpusched::quoted(resource) + " more than node " +
-                         gpusched::quoted(inventory.nodes.names[index(node)]) + " has left");
+            problems.add(concat(Owner("task", task.name), ": asks for ", amount, " ",
+                                gpusched::quoted(resource), " more than node ",
+                                gpusched::quoted(inventory.nodes.names[index(node)]), " has left"));
 }
 
 }  // namespace detail
@@ -156,8 +156,8 @@ GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId 
     const auto& u = usage(node);
     const bool consumes = !task.standby, claims = task.standby || !task.lp;
     const auto lacks = [&](const std::string& resource, std::int64_t by) {
-        problems.add(detail::Owner("task", task.name) + ": asks for " + std::to_string(by) + " " + resource +
-                     " more than node " + gpusched::quoted(name(node)) + " has left");
+        problems.add(concat(detail::Owner("task", task.name), ": asks for ", by, " ", resource,
+                            " more than node ", gpusched::quoted(name(node)), " has left"));
     };
     const auto cpu = std::min(u.cpu_lendable - (consumes ? task.cpu_milli : 0),
                               u.cpu_firm - (claims ? task.cpu_milli : 0));
@@ -168,8 +168,8 @@ GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId 
             lacks(gpusched::quoted(inventory_->resource_names[resource]), amount - free);
     for_each_gpu(gpus & devices(node), [&](int device) {
         if (gpu_[inventory_->nodes.first_gpu[index(node)] + static_cast<std::size_t>(device)].lendable > 0)
-            problems.add(detail::Owner("task", task.name) + ": device " + std::to_string(device) +
-                         " of node " + gpusched::quoted(name(node)) + " is held by another task");
+            problems.add(concat(detail::Owner("task", task.name), ": device ", device, " of node ",
+                                gpusched::quoted(name(node)), " is held by another task"));
     });
     for_each_gpu(gpus & ~devices(node), [&](int g) {
         const auto at = slot(node, g);
@@ -179,8 +179,8 @@ GPUSCHED_EXPORT void Cluster::check_capacity(const detail::Demand& task, NodeId 
                      gpu_[at].firm - (claims ? task.gpu_share_milli : 0)) +
                 spare <
             0)
-            problems.add(detail::Owner("task", task.name) + ": GPU " + std::to_string(g) + " of node " +
-                         gpusched::quoted(name(node)) + " would be held beyond its capacity");
+            problems.add(concat(detail::Owner("task", task.name), ": GPU ", g, " of node ",
+                                gpusched::quoted(name(node)), " would be held beyond its capacity"));
         if (inventory_->nodes.gpu_memory_mib[index(node)] >= 0 && gpu_memory_[at] < task.gpu_memory_mib)
             lacks("gpu_memory_mib of GPU " + std::to_string(g), task.gpu_memory_mib - gpu_memory_[at]);
     });
@@ -208,9 +208,9 @@ GPUSCHED_EXPORT void Cluster::check_devices(const NodeSpec& to, NodeId node, Pro
         });
         for_each_gpu(held, [&](int device) { good = good && class_of(device) == first; });
         if (!good)
-            problems.add(detail::Owner("node", to.name) + ": task " + gpusched::quoted(name(task)) + how +
-                         " its device " + std::to_string(std::countr_zero(held)) +
-                         ", which would not be of a class that the task accepts");
+            problems.add(concat(detail::Owner("node", to.name), ": task ", gpusched::quoted(name(task)), how,
+                                " its device ", std::countr_zero(held),
+                                ", which would not be of a class that the task accepts"));
     };
     for (const auto task : tasks_on(node)) check(task, gpus_of(task), " holds");
     for (const auto& r : reservations_)
@@ -283,8 +283,7 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
     const auto& u = usage_[i];
     const auto exceeded = [&](std::string_view resource, std::int64_t by) {
         if (by > 0)
-            problems.add((owner + ": its tasks ask for " + std::to_string(by) + " ").append(resource) +
-                         " more than it has");
+            problems.add(concat(owner, ": its tasks ask for ", by, " ", resource, " more than it has"));
     };
     const auto cpu_used = n.cpu_milli[i] - std::min(u.cpu_lendable, u.cpu_firm);
     const auto memory_used = n.memory_mib[i] - u.memory;
@@ -302,8 +301,7 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
         const auto at = slot(id, g);
         const auto capacity = (healthy_gpus(id) & gpu_bit(g)) != 0 ? whole_gpu_milli : 0;
         if (g >= to.gpu_count && std::min(gpu_[at].lendable, gpu_[at].firm) < capacity)
-            problems.add(owner + ": tasks hold its GPU " + std::to_string(g) + "; gpu_count is " +
-                         std::to_string(to.gpu_count));
+            problems.add(concat(owner, ": tasks hold its GPU ", g, "; gpu_count is ", to.gpu_count));
         else if (const auto used = std::max<std::int64_t>(0, n.gpu_memory_mib[i]) - gpu_memory_[at];
                  to.gpu_memory_mib && used > *to.gpu_memory_mib)
             exceeded("gpu_memory_mib of GPU " + std::to_string(g), used - *to.gpu_memory_mib);
@@ -315,8 +313,8 @@ GPUSCHED_EXPORT void Cluster::update_node(NodeHandle node, const NodeSpec& to) {
             if (!asked.cpu_local || !asked.cores) continue;
             for (const int core : *asked.cores)
                 if (core >= cores)
-                    problems.add(owner + ": task " + gpusched::quoted(name(task)) + " uses its core " +
-                                 std::to_string(core) + "; it has " + std::to_string(cores));
+                    problems.add(concat(owner, ": task ", gpusched::quoted(name(task)), " uses its core ",
+                                        core, "; it has ", cores));
         }
     }
     problems.throw_if_any();
@@ -411,8 +409,8 @@ GPUSCHED_EXPORT void Cluster::remove_job(JobHandle job) {
     require_no_what_if();
     require_current(job);
     if (const auto size = inventory_->job_size[index(job.id)]; size > 0)
-        throw InvalidInput("job " + gpusched::quoted(inventory_->job_names[index(job.id)]) + ": it has " +
-                           std::to_string(size) + " tasks; remove them first");
+        throw InvalidInput(concat("job ", gpusched::quoted(inventory_->job_names[index(job.id)]), ": it has ",
+                                  size, " tasks; remove them first"));
     editor().remove_job(job.id);
     publish({.kind = EventKind::job_removed, .job = job});
 }

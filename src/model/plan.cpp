@@ -7,6 +7,7 @@
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/order.hpp>
+#include <gpusched/core/text.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
@@ -69,10 +70,10 @@ struct PlanResolver {
         return gpu_mask(
             list, count,
             [&](int gpu) {
-                problems.add(owner + ": GPU " + std::to_string(gpu) + " of node " +
-                             gpusched::quoted(cluster.name(node)) + ", which has " + std::to_string(count));
+                problems.add(concat(owner, ": GPU ", gpu, " of node ", gpusched::quoted(cluster.name(node)),
+                                    ", which has ", count));
             },
-            [&](int gpu) { problems.add(owner + ": GPU " + std::to_string(gpu) + " is named twice"); });
+            [&](int gpu) { problems.add(concat(owner, ": GPU ", gpu, " is named twice")); });
     }
     std::uint32_t wave(const std::string& owner, const char* field, std::int64_t value) {
         return check_range(problems, field, value, 0, UINT32_MAX, owner) ? static_cast<std::uint32_t>(value)
@@ -103,8 +104,8 @@ GPUSCHED_EXPORT void validate(const Plan& plan, const Cluster& cluster) {
     const auto destination = [&](const std::string& owner, const char* field, NodeId node, GpuMask gpus) {
         if (known(owner, field, node, cluster.node_slots()) &&
             (gpus & ~first_gpus(cluster.gpu_count(node)) & ~cluster.devices(node)) != 0)
-            problems.add(owner + ": names GPUs that node " + gpusched::quoted(cluster.name(node)) +
-                         " lacks; it has " + std::to_string(cluster.gpu_count(node)));
+            problems.add(concat(owner, ": names GPUs that node ", gpusched::quoted(cluster.name(node)),
+                                " lacks; it has ", cluster.gpu_count(node)));
     };
     const auto nth = [](const char* what, std::size_t i) { return what + (" #" + std::to_string(i)); };
     for (std::size_t i = 0; i < plan.evictions.size() && !problems.full(); ++i)
@@ -197,8 +198,8 @@ struct PlanExecutor {
     }
 
     static std::string text(const Cluster& cluster, const Move& m) {
-        return "move of task " + gpusched::quoted(cluster.name(m.task)) + " to node " +
-               gpusched::quoted(cluster.name(m.to)) + " in wave " + std::to_string(m.wave);
+        return concat("move of task ", gpusched::quoted(cluster.name(m.task)), " to node ",
+                      gpusched::quoted(cluster.name(m.to)), " in wave ", m.wave);
     }
 
     void run_wave(std::span<const Move> moves) {
@@ -221,8 +222,8 @@ struct PlanExecutor {
             const auto devices =
                 t.is(TaskTrait::extras, m.task) ? m.gpus & cluster.devices(m.to) : GpuMask{0};
             if (gpu_count(m.gpus & ~devices) != t.gpu_count[i])
-                refuse(text(cluster, m), "names " + std::to_string(gpu_count(m.gpus & ~devices)) +
-                                             " GPUs, but the task takes " + std::to_string(t.gpu_count[i]));
+                refuse(text(cluster, m), concat("names ", gpu_count(m.gpus & ~devices),
+                                                " GPUs, but the task takes ", t.gpu_count[i]));
         }
         std::sort(moving.begin(), moving.end());
         if (const auto twice = std::adjacent_find(moving.begin(), moving.end()); twice != moving.end())

@@ -78,6 +78,22 @@ template <class T>
     return name.substr(first);
 }
 
+/// Joins texts, integers, and objects with `text()`, such as the parts of a message.
+template <class... Parts>
+[[nodiscard]] std::string concat(const Parts&... parts) {
+    std::string joined;
+    const auto add = [&](const auto& part) {
+        if constexpr (std::integral<std::remove_cvref_t<decltype(part)>>)
+            joined += std::to_string(part);
+        else if constexpr (requires { part.text(); })
+            joined += part.text();
+        else
+            joined += part;
+    };
+    (add(parts), ...);
+    return joined;
+}
+
 /// Position of the first byte that is not part of well-formed UTF-8 (RFC 3629); npos if there is none.
 [[nodiscard]] std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
