@@ -178,14 +178,10 @@ GPUSCHED_EXPORT void Cluster::place_initially(const ClusterSpec& spec, Problems&
             const auto at = n.first_gpu[i] + static_cast<std::uint32_t>(g);
             // A failed GPU has no capacity, but a task may still hold it.
             const auto spare = (healthy_gpus(node) & gpu_bit(g)) != 0 ? 0 : whole_gpu_milli;
-            if (std::min(gpu_[at].lendable, gpu_[at].firm) + spare < 0) {
-                std::string holders;
-                for (const auto task : tasks_on(node))
-                    if ((gpus_of(task) & gpu_bit(g)) != 0)
-                        holders += (holders.empty() ? "" : ", ") + gpusched::quoted(name(task));
+            if (std::min(gpu_[at].lendable, gpu_[at].firm) + spare < 0)
                 problems.add(concat("node ", gpusched::quoted(name(node)), ": GPU ", g,
-                                    " is held beyond its capacity by tasks ", holders));
-            }
+                                    " is held beyond its capacity by tasks ",
+                                    detail::holders_of(*this, node, g)));
             if (n.gpu_memory_mib[i] >= 0 && gpu_memory_[at] < 0)
                 over(node, ("gpu_memory_mib of GPU " + std::to_string(g)).c_str(), -gpu_memory_[at]);
         }

@@ -124,6 +124,15 @@ inline std::optional<GpuMask> held_gpus(const Cluster& cluster, const Demand& de
     return assigned;
 }
 
+/// The tasks that hold a GPU or device of the node, for messages.
+inline std::string holders_of(const Cluster& cluster, NodeId node, int gpu) {
+    std::string holders;
+    for (const auto task : cluster.tasks_on(node))
+        if ((cluster.gpus_of(task) & gpu_bit(gpu)) != 0)
+            holders += (holders.empty() ? "" : ", ") + gpusched::quoted(cluster.name(task));
+    return holders;
+}
+
 /// Reports devices that several tasks hold.
 inline void check_devices_held_once(const Cluster& cluster, NodeId node, Problems& problems) {
     GpuMask held = 0, twice = 0;
@@ -133,12 +142,8 @@ inline void check_devices_held_once(const Cluster& cluster, NodeId node, Problem
         held |= devices;
     }
     for_each_gpu(twice, [&](int device) {
-        std::string holders;
-        for (const auto task : cluster.tasks_on(node))
-            if ((cluster.gpus_of(task) & gpu_bit(device)) != 0)
-                holders += (holders.empty() ? "" : ", ") + gpusched::quoted(cluster.name(task));
         problems.add(concat("node ", gpusched::quoted(cluster.name(node)), ": device ", device,
-                            " is held by several tasks: ", holders));
+                            " is held by several tasks: ", holders_of(cluster, node, device)));
     });
 }
 
