@@ -48,10 +48,10 @@ struct ThreadPool::State {
         const auto needed = std::min(concurrency, indices);
         try {
             while (threads.size() + 1 < needed) threads.emplace_back([this] { work(); });
-        } catch (const std::system_error& error) {
+        } catch (const std::system_error& failure) {
             throw BackendError("threads: " + std::to_string(needed) +
                                " at once; the machine starts no more than " +
-                               std::to_string(threads.size() + 1) + " (" + error.code().message() + ")");
+                               std::to_string(threads.size() + 1) + " (" + failure.code().message() + ")");
         }
     }
 
