@@ -10,7 +10,7 @@
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <map>

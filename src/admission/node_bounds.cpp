@@ -2,7 +2,7 @@
 #include "admission/node_bounds.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/gpu_sets.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <boost/container/static_vector.hpp>

@@ -9,7 +9,8 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <array>

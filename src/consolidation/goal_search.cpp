@@ -9,7 +9,7 @@
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/consolidation/threads.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/fragmentation/occupancy.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <cstddef>
 #include <cstdio>

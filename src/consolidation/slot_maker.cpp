@@ -9,6 +9,7 @@
 #include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,6 @@
 #include <gpusched/config.hpp>
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <bit>

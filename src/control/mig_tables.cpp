@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/control/mig_tables.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <string_view>
 #include <vector>

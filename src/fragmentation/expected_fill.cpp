@@ -5,7 +5,7 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/fragmentation/expected_fill.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <Eigen/Core>
 

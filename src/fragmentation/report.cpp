@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/fragmentation/detail/node_groups.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
 #include <gpusched/fragmentation/own_shapes.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/fragmentation/workload.hpp>
 
 #include <algorithm>

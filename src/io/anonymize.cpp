@@ -4,7 +4,7 @@
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/io/anonymize.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <gpusched/milp/priority_packing.hpp>
 #include <gpusched/model/feasibility.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include "preemption/node_answer.hpp"
 
 #include <gpusched/config.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/preempt.hpp>
 
 #include <memory>

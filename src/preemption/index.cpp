@@ -5,7 +5,7 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/index.hpp>
 

@@ -4,7 +4,7 @@
 #include "preemption/node_bind.hpp"
 #include "preemption/node_read.hpp"
 
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>

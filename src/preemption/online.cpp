@@ -2,7 +2,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/detail/device_sets.hpp>
+#include <gpusched/model/feasibility.hpp>
 #include <gpusched/preemption/online.hpp>
 
 #include <algorithm>

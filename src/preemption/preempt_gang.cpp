@@ -10,7 +10,6 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/natural_order.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/preemption/preempt_gang.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
 #include <limits>

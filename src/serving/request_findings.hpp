@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/serving_request.hpp>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/serving/request_json.hpp>
 
 #include <algorithm>

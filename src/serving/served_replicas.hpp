@@ -6,7 +6,7 @@
 #include "serving/plan_document.hpp"
 #include "serving/report.hpp"
 
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,6 @@
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/sim/generator.hpp>
 

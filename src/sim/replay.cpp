@@ -5,12 +5,11 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/order.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/sim/replay.hpp>

@@ -4,7 +4,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/gpu_sets.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/topology/hardware_graph.hpp>
 
 #include <algorithm>

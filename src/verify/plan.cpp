@@ -6,7 +6,7 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/order.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 #include <algorithm>

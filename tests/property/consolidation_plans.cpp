@@ -7,8 +7,8 @@
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/waves.hpp>
-#include <gpusched/core/clock.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/core/context.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>

@@ -6,7 +6,6 @@
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/preemption/options.hpp>
 

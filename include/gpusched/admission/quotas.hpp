@@ -4,7 +4,6 @@
 
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 

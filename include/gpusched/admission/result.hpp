@@ -2,7 +2,7 @@
 // What admission returns: one plan, its cost by parts, what is proved about every other plan, and what binds where there is none.
 #pragma once
 
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>

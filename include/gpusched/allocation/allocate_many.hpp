@@ -3,9 +3,9 @@
 #pragma once
 
 #include <gpusched/allocation/allocate.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // What allocate takes and gives.
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>

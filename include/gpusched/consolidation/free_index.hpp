@@ -6,7 +6,7 @@
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/largest_gpu_count.hpp>
+#include <gpusched/model/inventory.hpp>
 
 #include <algorithm>
 #include <bit>

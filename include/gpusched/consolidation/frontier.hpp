@@ -4,8 +4,8 @@
 
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/stop_reason.hpp>
 
 #include <cstddef>
 #include <cstdint>

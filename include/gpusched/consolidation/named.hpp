@@ -7,7 +7,7 @@
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/function_ref.hpp>
+#include <gpusched/core/executor.hpp>
 #include <gpusched/core/registry.hpp>
 
 #include <concepts>

@@ -5,7 +5,7 @@
 #include <gpusched/consolidation/placement_rule.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/goal.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <cstddef>
 #include <cstdint>

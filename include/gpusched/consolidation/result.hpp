@@ -2,7 +2,7 @@
 // What consolidation returns: the plan, its value, and statistics of the plan and of the search.
 #pragma once
 
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/control/host_description.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/json/document.hpp>
 
 #include <cstdint>

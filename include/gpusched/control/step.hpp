@@ -4,7 +4,7 @@
 
 #include <gpusched/control/placement_score.hpp>
 #include <gpusched/control/state.hpp>
-#include <gpusched/core/function_ref.hpp>
+#include <gpusched/core/executor.hpp>
 
 namespace gpusched::control {
 

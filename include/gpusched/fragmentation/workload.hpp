@@ -5,7 +5,6 @@
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
-#include <gpusched/model/trace.hpp>
 
 #include <cstdint>
 #include <span>

@@ -2,7 +2,7 @@
 // The JSON forms of nodes, tasks and their parts in `gpusched.cluster` documents.
 #pragma once
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/json/reader.hpp>
 #include <gpusched/json/writer.hpp>
 #include <gpusched/model/spec.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/core/fields.hpp>
-#include <gpusched/model/trace.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <string>
 #include <string_view>

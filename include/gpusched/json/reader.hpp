@@ -2,9 +2,9 @@
 // Reader: reads structs from a parsed document and reports every mismatch.
 #pragma once
 
+#include <gpusched/core/checks.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/core/text.hpp>
 #include <gpusched/json/document.hpp>
 #include <gpusched/json/forms.hpp>

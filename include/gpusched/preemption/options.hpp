@@ -5,7 +5,6 @@
 #include <gpusched/allocation/any.hpp>
 #include <gpusched/core/detail/policy_checks.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/preemption/victim_policy.hpp>
 

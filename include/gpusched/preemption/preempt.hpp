@@ -2,10 +2,10 @@
 // preempt: whom to evict, and where, so that a task that finds no room can run.
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/options.hpp>

@@ -2,9 +2,9 @@
 // What spot tasks harvest from owners that sleep at night: a simulated population of Standby leases.
 #pragma once
 
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <array>

@@ -5,7 +5,6 @@
 #include <gpusched/control/options.hpp>
 #include <gpusched/core/enum_names.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/quantity.hpp>
 #include <gpusched/sim/llm_trace.hpp>
 
 #include <cstdint>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <gpusched/allocation/named.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/trace.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/trace.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <cstddef>
 #include <vector>

@@ -4,9 +4,9 @@
 
 #include <gpusched/allocation/named.hpp>
 #include <gpusched/consolidation/options.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/stop_reason.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/standby.hpp>

@@ -10,7 +10,7 @@
 #include <gpusched/consolidation/explain.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/waves.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 
 namespace gpusched::python {
 

@@ -6,7 +6,6 @@
 
 #include <gpusched/control/mig_layout.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/nearest_names.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include "support/arguments.hpp"
 #include "support/values.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <memory>

@@ -9,10 +9,11 @@
 
 #include <gpusched/consolidation/result.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/io/plan_json.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include "support/bindings.hpp"
 
-#include <gpusched/core/stop_reason.hpp>
+#include <gpusched/core/budget.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/model/spec.hpp>

@@ -3,7 +3,7 @@
 
 #include "support/bindings.hpp"
 
-#include <gpusched/model/trace.hpp>
+#include <gpusched/model/spec.hpp>
 
 #include <memory>
 #include <string>

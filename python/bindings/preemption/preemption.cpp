@@ -6,7 +6,7 @@
 #include "support/call.hpp"
 #include "support/python_function.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/online.hpp>
 
 #include <cmath>

@@ -4,7 +4,7 @@
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/preemption/standby.hpp>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include <gpusched/allocation/concepts.hpp>
 #include <gpusched/allocation/gpu_pickers.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/describe_obstacle.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 namespace gpusched::python {

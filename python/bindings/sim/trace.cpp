@@ -8,7 +8,7 @@
 #include "support/values.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/quantity.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 

@@ -5,7 +5,7 @@
 #include "support/named_objects.hpp"
 #include "support/option_types.hpp"
 
-#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/core/checks.hpp>
 
 #include <algorithm>
 #include <cstdlib>

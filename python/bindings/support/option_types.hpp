@@ -6,7 +6,6 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/core/fields.hpp>
-#include <gpusched/core/nearest_names.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/spec.hpp>
 

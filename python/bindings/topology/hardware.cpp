@@ -4,7 +4,7 @@
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 
-#include <gpusched/core/gpu_list.hpp>
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/io/cluster_forms.hpp>
 #include <gpusched/topology/hardware_dot.hpp>
 #include <gpusched/topology/racks.hpp>

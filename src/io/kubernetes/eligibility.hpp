@@ -4,7 +4,6 @@
 
 #include "io/kubernetes/pods.hpp"
 #include "io/report_builder.hpp"
-#include "model/cordon_taint.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/model/spec.hpp>

@@ -2,9 +2,10 @@
 #include "support/catch.hpp"
 
 #include <gpusched/admission/make_room.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 
 #include <algorithm>
 #include <stop_token>

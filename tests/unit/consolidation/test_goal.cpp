@@ -8,7 +8,7 @@
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/policies.hpp>
-#include <gpusched/model/apply.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/verify/plan.hpp>
 
 using namespace testing_support;

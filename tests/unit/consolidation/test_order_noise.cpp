@@ -5,7 +5,7 @@
 
 #include <gpusched/consolidation/chain_search.hpp>
 #include <gpusched/consolidation/named.hpp>
-#include <gpusched/core/clock.hpp>
+#include <gpusched/core/context.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// EventLog, and how a cluster publishes its changes.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/model/event_log.hpp>
+#include <gpusched/model/events.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -18,7 +19,7 @@ GPUSCHED_EXPORT EventLog::EventLog(std::size_t window) : id_(Inventory::next_ser
 
 GPUSCHED_EXPORT void Cluster::keep_events(std::size_t window) { events_.emplace(window); }
 
-// Publishes what the changes that can be undone come to.
+// Publishes the net effect of the changes that can be undone.
 GPUSCHED_EXPORT void Cluster::publish_open_changes() {
     const auto key = [&](std::uint32_t i) {
         const auto& c = log_[i];
@@ -40,7 +41,7 @@ GPUSCHED_EXPORT void Cluster::publish_open_changes() {
             held += log_[order[i]].kind == Change::Kind::reserve ? 1 : -1;
         const auto task = handle(first.task);
         if (first.kind == Change::Kind::assign) {
-            // The first change of the task knows where it was.
+            // The first change of the task has its original place.
             const auto node = node_of(first.task);
             if (node == first.node && gpus_of(first.task) == first.gpus) continue;
             if (node == none<NodeId>)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Natural order of many names.
 #include <gpusched/config.hpp>
-#include <gpusched/core/natural_order.hpp>
+#include <gpusched/core/order.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +16,9 @@ struct NaturalEntry {
     std::size_t at;  // in the list
 };
 
-/// How many bytes all names begin with, without digits at the end of these: what follows is compared as the names are.
-static std::size_t common_beginning(std::span<const NaturalEntry> entries) {
+/// Length of the common prefix of all names, without digits at its end, so that the rest compares like the
+/// names.
+static std::size_t common_prefix(std::span<const NaturalEntry> entries) {
     auto same = entries.front().name;
     for (const auto& entry : entries) {
         const auto end = std::mismatch(same.begin(), same.end(), entry.name.begin(), entry.name.end()).first;
@@ -26,8 +28,8 @@ static std::size_t common_beginning(std::span<const NaturalEntry> entries) {
     return same.size();
 }
 
-/// Of two texts with different keys, the one with the smaller key comes before the other. A number at the beginning is taken in
-/// whole; else the key ends with the first digit.
+/// A key of a text: if the keys of two texts differ, their order is the order of the texts. A number at the
+/// start is complete in the key; otherwise the key ends with the first digit.
 static std::uint64_t natural_key(std::string_view text) {
     constexpr auto digit = std::uint64_t{'0'};
     if (!text.empty() && is_digit(text.front())) {
@@ -47,24 +49,26 @@ static std::uint64_t natural_key(std::string_view text) {
     return key;
 }
 
-/// Entries with one key are told apart by what follows their longer common beginning; where that is no longer, by comparison.
+/// Sorts by the key of the text after the common prefix. Entries with equal keys have a longer common prefix
+/// and are sorted again; if their prefix is not longer, they are compared.
+/// @param known_prefix common prefix of the caller's entries; npos at the start
 static void sort_naturally(std::span<NaturalEntry> entries,
-                           std::size_t known_alike = std::string_view::npos) {
+                           std::size_t known_prefix = std::string_view::npos) {
     constexpr std::size_t few = 4;
-    const auto alike = entries.size() > few ? common_beginning(entries) : known_alike;
-    if (alike == known_alike) {
+    const auto prefix = entries.size() > few ? common_prefix(entries) : known_prefix;
+    if (prefix == known_prefix) {
         std::sort(entries.begin(), entries.end(), [](const NaturalEntry& a, const NaturalEntry& b) {
             return a.name == b.name ? a.at < b.at : comes_before(a.name, b.name);
         });
         return;
     }
-    for (auto& entry : entries) entry.key = natural_key(entry.name.substr(alike));
+    for (auto& entry : entries) entry.key = natural_key(entry.name.substr(prefix));
     std::sort(entries.begin(), entries.end(),
               [](const NaturalEntry& a, const NaturalEntry& b) { return a.key < b.key; });
     for (auto first = entries.begin(); first != entries.end();) {
         const auto end =
             std::find_if(first, entries.end(), [&](const auto& e) { return e.key != first->key; });
-        if (end - first > 1) sort_naturally({first, end}, alike);
+        if (end - first > 1) sort_naturally({first, end}, prefix);
         first = end;
     }
 }
