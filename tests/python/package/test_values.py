@@ -72,7 +72,8 @@ VALUES: list[tuple[Callable[[], Any], str]] = [
     (lambda: monitor(alpha="x"), "alpha 'x' 1e-300 1"),
     (lambda: monitor().observe("x", "code"), "time_s 'x'"),  # type: ignore[arg-type]
     (lambda: monitor().advance(float("nan")), "time_s nan"),
-    (lambda: monitor().observe(1.0, "cde chat"), "kind 'cde' 'chat' 'code'"),
+    (lambda: monitor().observe(1.0, "cde"), "kind 'cde' 'chat' 'code'"),
+    (lambda: monitor().observe(1.0, "chat"), "kind 'chat' 2 requests 'small'"),
     (lambda: monitor().observe(1.0, "code", "smaler"), "'small' 'smaller'"),
     (lambda: monitor().kind_of(1, "x"), "output 'x' 0"),  # type: ignore[arg-type]
     (lambda: monitor().kind_of(1, 1, "smal"), "model 'smal' 'small' 'smaller'"),
