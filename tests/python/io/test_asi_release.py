@@ -304,7 +304,7 @@ def test_a_snapshot(tmp_path: Path) -> None:
     assert not tasks["asleep"].standby and rows["Standby, not HP", "approximated"].examples == ["asleep"]
     assert rows["cores", "approximated"].examples == ["c"] == rows["access switch", "approximated"].examples
     assert rows["memory", "ignored"].count == len(tasks) and "tables" in str(reading)
-    with pytest.raises(gs.InvalidInput, match="asi_opensource_pod_hourly/day=109/hour=11: is missing"):
+    with pytest.raises(gs.InvalidInput, match=naming("asi_opensource_pod_hourly/day=109/hour=11 missing")):
         gs.io.read_asi_hour(tmp_path, 109, 11)
     with pytest.raises(gs.InvalidInput, match=naming("hour 24 0 23")):
         gs.io.read_asi_hour(tmp_path, 109, 24)

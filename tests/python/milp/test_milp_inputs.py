@@ -244,7 +244,7 @@ def test_every_mistake_in_a_problem_is_reported():
         told(milp.serving_plan, wrong, workloads, prices, availability, budget),
         [
             "configs /0 3",
-            "configs /1/naem unknown name gpus throughput model or 'name'",
+            "configs /1/naem unknown name gpus throughput model 'name'",
             "configs /1 'name' missing",
             "configs /2/gpus/t1 0.5",
             "configs /2/gpus/t2",
@@ -275,7 +275,7 @@ def test_every_mistake_in_tasks_and_jobs_is_reported():
             'tasks /0/arrival "x"',
             "tasks /0 'checkpoints' missing",
             "tasks /1 3",
-            "tasks /2/typo unknown name arrival pods gpus hp checkpoints max_delay or",
+            "tasks /2/typo unknown name arrival pods gpus hp checkpoints max_delay",
         ],
     )
     assert [problem.split(":")[0] for problem in problems[4:]] == ["nodes[1]", "horizon", "alpha", "mode"]

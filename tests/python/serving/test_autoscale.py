@@ -248,11 +248,7 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
 @pytest.mark.parametrize(
     ("words", "text", "told"),
     [
-        (
-            ["--policies", "forcast"],
-            None,
-            "expected some of static, forecast, utilization, token_rate; did you mean 'forecast'?",
-        ),
+        (["--policies", "forcast"], None, "static forecast utilization token_rate 'forecast'"),
         (["--days", "3"], None, "--days: only with --mean-rate"),
         (["--prefill", "H100 1x3"], None, "--prefill 'H100 1x3' Llama-3-70B H100 1x2"),
         (["--prefill", "H1OO 1x4"], None, "GPU type 'H1OO' V100 T4"),

@@ -226,15 +226,15 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     assert measured == serving.simulate_latency(request(), told, **options)
     for wrong, problem in (
         ("H100", 'plan replicas "H100"'),
-        ({}, "plan: field 'replicas' is missing"),
+        ({}, "plan 'replicas' missing"),
         ({**document, "version": 3}, "plan /version 1 2 3"),
-        ([{**mine, "model": "Llama-3-7B"}], "plan /0/model Llama-3-8B found 'Llama-3-7B'"),
+        ([{**mine, "model": "Llama-3-7B"}], "plan /0/model Llama-3-8B 'Llama-3-7B'"),
         ([mine, {**mine, "deployment": "H1OO 1x1"}], "deployment 'H1OO 1x1' 'TYPE SxD'"),
-        ([{**mine, "share": {"chatt": 1.0}}], "plan /0/share/chatt long chat found 'chatt' 'chat'"),
+        ([{**mine, "share": {"chatt": 1.0}}], "plan /0/share/chatt long chat 'chatt' 'chat'"),
         ([{**mine, "share": {"chat": "x"}}], 'plan /0/share/chat "x"'),
         (
             [{name: value for name, value in mine.items() if name != "share"}],
-            "plan: /0: field 'share' is missing",
+            "plan /0 'share' missing",
         ),
         ([{**mine, "share": {"chat": 0.5, "long": 1.0}}], "workload 'chat' 0.5 1"),
         ([{**mine, "count": -1}], "plan /0/count 0 2147483647 -1"),

@@ -133,9 +133,9 @@ def test_rates_given_twice_add_up_or_are_refused(console: Console) -> None:
         {("Llama-3-70B", "chat"): 10.0, ("Llama-3-70B", "code"): 2.0}
     )
     for words, told in (
-        (["--rate", "chat=10", "--rate", "code=2,chat=3"], "--rate 'chat' twice"),
-        (["--rate", "10", "--rate", "chat=3"], "--rate twice"),
-        (["--rate", "10", "--rate", "12"], "--rate twice"),
+        (["--rate", "chat=10", "--rate", "code=2,chat=3"], "--rate 'chat'"),
+        (["--rate", "10", "--rate", "chat=3"], "--rate"),
+        (["--rate", "10", "--rate", "12"], "--rate"),
         (["--rate", "x", "--rate", "12"], "--rate 'x'"),
     ):
         (line,) = console("plan-serving", asked, *words, code=2)
