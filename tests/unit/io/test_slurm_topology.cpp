@@ -77,7 +77,7 @@ TEST_CASE("texts that are no topology.conf are refused", "[io]") {
     refused("SwitchName=a Nodes=n\nSwitchName=b Nodes=n\n", "t:2 node 'n' 'a'");
     refused("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=n\n", "'c' 'a'");
     refused("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n\n", "switch");
-    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "SwitchName BlockName");
+    refused("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n", "t:2");
     refused("BlockName=b Nodes=m\nBlockSizes=2,3\n", "'3'");
     for (const auto* list : {"n[1-", "n]", "n[2-1]", "n[a]", "n,,m", "n[]", "n[0-99999999]", ","})
         refused(std::string("SwitchName=a Nodes=") + list + "\n", "Nodes");
