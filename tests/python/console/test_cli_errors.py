@@ -71,12 +71,7 @@ def test_all_problems_of_a_file_are_shown(tmp_path: Path, capsys: pytest.Capture
     [
         (
             ["consolidate", "c.json", "--depth", "x", "--preset", "y", "--time-limit", "z", "--wrong"],
-            [
-                "--depth",
-                "--preset",
-                "--time-limit",
-                "arguments",
-            ],
+            ["--depth", "--preset", "--time-limit", "arguments"],
         ),
         (
             ["report", "--shapes", "x", "--by", "y"],

@@ -421,7 +421,7 @@ def test_generated_tables_follow_from_their_seed(folder: Path, tmp_path: Path) -
     gs.sim.generate_asi_tables(tmp_path / "c", servers=30, seed=2)
     a, b, c = ([row for *_, row in asi_tables.read(tmp_path / name, "pod_hourly")] for name in "abc")
     assert a == b != c
-    with pytest.raises(gs.InvalidInput, match="has tables already"):
+    with pytest.raises(gs.InvalidInput, match="tables"):
         gs.sim.generate_asi_tables(folder)
     with pytest.raises(gs.InvalidInput, match=naming("servers 0 1 100000")):
         gs.sim.generate_asi_tables(tmp_path / "d", servers=0)

@@ -205,7 +205,7 @@ def test_kinds_whose_server_does_not_answer_are_named(
     api.broken = {path}
     with pytest.raises(
         gs.BackendError,
-        match=r"the server behind it for jobs\.batch does not answer .*--allow-missing.*connection refused",
+        match=naming("jobs.batch --allow-missing connection refused"),
     ):
         gs.kubernetes.snapshot(kubeconfig=config)
     taken = gs.kubernetes.snapshot(kubeconfig=config, allow_missing=True)
@@ -250,13 +250,13 @@ def test_an_unusable_server_is_reported(
     api: FakeApi, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.unauthorized = True
-    with pytest.raises(gs.BackendError, match="does not accept the credentials"):
+    with pytest.raises(gs.BackendError, match="credentials"):
         gs.kubernetes.snapshot(kubeconfig=config)
     with pytest.raises(gs.BackendError, match="kubeconfig .*nowhere"):
         gs.kubernetes.snapshot(kubeconfig=tmp_path / "nowhere")
     with pytest.raises(gs.BackendError, match="elsewhere"):
         gs.kubernetes.snapshot(kubeconfig=config, context="elsewhere")
-    with pytest.raises(gs.BackendError, match="in-cluster credentials: "):
+    with pytest.raises(gs.BackendError, match="in-cluster"):
         gs.kubernetes.snapshot(in_cluster=True)
     closed = api.kubeconfig()
     closed["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
@@ -269,7 +269,7 @@ def test_an_unusable_server_is_reported(
 @pytest.mark.parametrize("text", ["a: [b\n c: ", "[1, 2]", "words", ""])
 def test_an_invalid_kubeconfig_is_reported(text: str, config: Path) -> None:
     config.write_text(text)
-    with pytest.raises(gs.BackendError, match="^kubeconfig .*kubeconfig: "):
+    with pytest.raises(gs.BackendError, match="kubeconfig"):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -305,7 +305,7 @@ def test_a_moment_that_is_forgotten_twice_ends_it(
 
 def test_a_right_that_is_revoked_meanwhile_is_reported(api: FakeApi, config: Path) -> None:
     api.before = lambda fake, path, query: fake.forbidden.add(PODS) if path == PODS else None
-    with pytest.raises(gs.BackendError, match="/api/v1/pods: pods is forbidden"):
+    with pytest.raises(gs.BackendError, match=naming("/api/v1/pods forbidden")):
         gs.kubernetes.snapshot(kubeconfig=config)
 
 
@@ -360,9 +360,7 @@ def test_options_are_checked_together() -> None:
 
 def test_the_missing_client_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes.config", None)
-    with pytest.raises(
-        gs.BackendError, match=r"needs kubernetes: pip install kubernetes \(or the extra 'kubernetes'"
-    ):
+    with pytest.raises(gs.BackendError, match=naming("pip install kubernetes 'kubernetes'")):
         gs.kubernetes.snapshot()
 
 

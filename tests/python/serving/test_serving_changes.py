@@ -81,7 +81,7 @@ def test_a_plan_is_replanned_from_its_document() -> None:
             {**document, "format": "gpusched.plan"},
             'running /format "gpusched.serving-plan" "gpusched.plan"',
         ),
-        ({"format": "gpusched.serving-plan"}, "running: field 'replicas' is missing"),
+        ({"format": "gpusched.serving-plan"}, "running 'replicas' missing"),
         ({**document, "replicas": "H100"}, 'running /replicas array "H100"'),
         ("H100", 'running plan replicas "H100"'),
         (

@@ -203,5 +203,5 @@ def test_times_do_not_go_back() -> None:
     monitor = serving.WorkloadMonitor(request([1, 1, 1]), window_s=10)
     monitor.observe(100.0, "w0")
     monitor.observe(105.0, "w1")
-    with pytest.raises(gs.InvalidInput, match="time_s: 99.0"):
+    with pytest.raises(gs.InvalidInput, match=naming("time_s 99.0")):
         monitor.observe(99.0, "w0")
