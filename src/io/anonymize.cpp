@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces the names of a snapshot by numbered ones.
-#include "model/cordon_taint.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
