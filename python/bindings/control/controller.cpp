@@ -76,12 +76,11 @@ void bind_controller(py::module_& m) {
 
     py::class_<Controller>(m, "Controller",
                            "The decision core with its state and audit log: one window in, actions out.")
-        .def(py::init(
-                 [](const Typed<"Mapping[str, Any] | str | None">& options,
-                    const Typed<"MigLayout | None">& mig,
-                    const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
-                     return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
-                 }),
+        .def(py::init([](const Typed<"Mapping[str, Any] | str | None">& options,
+                         const Typed<"MigLayout | None">& mig,
+                         const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
+                 return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
+             }),
              py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
              py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
              documented(
@@ -133,9 +132,10 @@ void bind_controller(py::module_& m) {
                 if (std::exchange(self.options.release_on_disable, true)) return;
                 control::append_release_record(self.log);
             },
-            documented("end_leases(self)",
-                       "From here on leases end when the controller is disabled, whatever the options say. The "
-                       "log records it.")
+            documented(
+                "end_leases(self)",
+                "From here on leases end when the controller is disabled, whatever the options say. The "
+                "log records it.")
                 .c_str())
         .def_property_readonly(
             "audit_log", [](const Controller& self) { return self.log; },
@@ -158,9 +158,11 @@ void bind_controller(py::module_& m) {
     py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
         .def(py::init<>())
         .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
-             documented("update(self, activity, pressure)", "Takes a window. NaN is not known and changes nothing.")
+             documented("update(self, activity, pressure)",
+                        "Takes a window. NaN is not known and changes nothing.")
                  .c_str())
-        .def_property_readonly("correlation", &A::correlation, doc("control::ActivityCorrelation::correlation").c_str())
+        .def_property_readonly("correlation", &A::correlation,
+                               doc("control::ActivityCorrelation::correlation").c_str())
         .def_property_readonly(
             "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
             "Whether the tenant is held to be the cause.")
