@@ -119,8 +119,7 @@ class Round {
         }
         if (rng_.chance(0.5)) true_s_ += 20 * o_.window_s * rng_.uniform();
         Problems problems;
-        auto read =
-            parse_carryover(json::Document::parse(carryover_text_, "carryover", problems), o_.host);
+        auto read = parse_carryover(json::Document::parse(carryover_text_, "carryover", problems), o_.host);
         look(0, carryover_.empty() || read == carryover_, "a carryover that is read back otherwise");
         for (const std::size_t i : {std::size_t{0}, std::size_t{3}}) {
             read[i] = aged(read[i], true_s_ - carryover_s_, o_.window_s);

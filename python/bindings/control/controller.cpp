@@ -136,9 +136,10 @@ void bind_controller(py::module_& m) {
                 if (std::exchange(self.options.release_on_disable, true)) return;
                 control::append_release_record(self.log);
             },
-            documented("end_leases(self)",
-                       "From here on leases end when the controller is disabled, whatever the options say. The "
-                       "log records it.")
+            documented(
+                "end_leases(self)",
+                "From here on leases end when the controller is disabled, whatever the options say. The "
+                "log records it.")
                 .c_str())
         .def_property_readonly(
             "audit_log", [](const Controller& self) { return self.log; },
@@ -162,9 +163,11 @@ void bind_controller(py::module_& m) {
     py::class_<A>(m, "ActivityCorrelation", doc("control::ActivityCorrelation").c_str())
         .def(py::init<>())
         .def("update", &A::update, py::arg("activity"), py::arg("pressure"),
-             documented("update(self, activity, pressure)", "Takes a window. NaN is not known and changes nothing.")
+             documented("update(self, activity, pressure)",
+                        "Takes a window. NaN is not known and changes nothing.")
                  .c_str())
-        .def_property_readonly("correlation", &A::correlation, doc("control::ActivityCorrelation::correlation").c_str())
+        .def_property_readonly("correlation", &A::correlation,
+                               doc("control::ActivityCorrelation::correlation").c_str())
         .def_property_readonly(
             "inferred", [](const A& self) { return self.attribution() == control::Attribution::inferred; },
             "Whether the tenant is held to be the cause.")

@@ -57,7 +57,8 @@ void bind_records(py::module_& m) {
             self.place.reset();
             return self;
         },
-        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.").c_str());
+        documented("rejected(self)", "The answer to a newcomer that was admitted and could not be started.")
+            .c_str());
 }
 
 }  // namespace

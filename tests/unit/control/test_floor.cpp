@@ -129,8 +129,8 @@ TEST_CASE("after a restart the start is still the first one, in memory, document
         CHECK(carryover[0].floor == first.o.host.tenants[0].start);
         const auto& host = first.o.host;
         Problems problems;
-        auto read =
-            parse_carryover(json::Document::parse(write_carryover(carryover, host), "carryover", problems), host);
+        auto read = parse_carryover(
+            json::Document::parse(write_carryover(carryover, host), "carryover", problems), host);
         CHECK(read == carryover);
         for (auto& one : read) one = aged(one, 1, first.o.window_s);
         Run second(first.found(), read);
