@@ -83,8 +83,8 @@ ControllerOptions detail::read_config(const json::Document& document, std::uint3
     static constexpr std::string_view other_fields[] = {"live"};  // for parse_live
     Problems problems;
     ConfigDocument given;
-    const int version =
-        json::read_fields(document, {.name = config_format, .other_fields = other_fields}, problems, given, {}, at);
+    const int version = json::read_fields(document, {.name = config_format, .other_fields = other_fields},
+                                          problems, given, {}, at);
     json::Reader reader(document, problems, version);
     ControllerOptions options = std::move(given.options);
     options.flags = given.flags;

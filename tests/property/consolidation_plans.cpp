@@ -8,8 +8,8 @@
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/waves.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/model/plan.hpp>
 #include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
 

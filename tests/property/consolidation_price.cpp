@@ -6,11 +6,11 @@
 #include "support/random_cluster.hpp"
 
 #include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/threads.hpp>
 #include <gpusched/consolidation/bounds.hpp>
+#include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/result.hpp>
+#include <gpusched/consolidation/threads.hpp>
 #include <gpusched/milp/clp.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>

@@ -6,8 +6,8 @@
 #include <gpusched/consolidation/policies.hpp>
 #include <gpusched/consolidation/search.hpp>
 #include <gpusched/core/context.hpp>
-#include <gpusched/core/fields.hpp>
 #include <gpusched/core/executor.hpp>
+#include <gpusched/core/fields.hpp>
 #include <gpusched/core/registry.hpp>
 
 #include <concepts>

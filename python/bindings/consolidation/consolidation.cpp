@@ -11,8 +11,8 @@
 #include <gpusched/consolidation/bounds.hpp>
 #include <gpusched/consolidation/consolidate.hpp>
 #include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/named.hpp>
+#include <gpusched/consolidation/options.hpp>
 #include <gpusched/consolidation/replan.hpp>
 #include <gpusched/consolidation/result.hpp>
 

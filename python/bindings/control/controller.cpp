@@ -78,21 +78,21 @@ void bind_controller(py::module_& m) {
     py::class_<Controller>(
         m, "Controller",
         "The decision core of the controller: takes one window at a time and returns actions.")
-        .def(py::init(
-                 [](const Typed<"Mapping[str, Any] | str | None">& options,
-                    const Typed<"MigLayout | None">& mig,
-                    const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
-                     return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
-                 }),
-             py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
-             py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
-             documented(
-                 "__init__(self, options=None, *, mig=None, carryover=None, carryover_age_s=0.0)",
-                 "Takes a configuration (a dict, or JSON text; see docs/control.md). `mig`: a `MigLayout` "
-                 "that replaces the host: one GPU, with the protected tenant \"T1\" in its first instance, "
-                 "or in the smallest instance of the GPU model. `carryover`: that of the previous controller, "
-                 "from its property `carryover`; `carryover_age_s`: seconds since then without a controller.")
-                 .c_str())
+        .def(
+            py::init([](const Typed<"Mapping[str, Any] | str | None">& options,
+                        const Typed<"MigLayout | None">& mig,
+                        const Typed<"Mapping[str, Any] | None">& carryover, double carryover_age_s) {
+                return with_carryover(with_layout(options, mig), carryover, carryover_age_s);
+            }),
+            py::arg("options") = py::none(), py::kw_only(), py::arg("mig") = py::none(),
+            py::arg("carryover") = py::none(), py::arg("carryover_age_s") = 0.0,
+            documented(
+                "__init__(self, options=None, *, mig=None, carryover=None, carryover_age_s=0.0)",
+                "Takes a configuration (a dict, or JSON text; see docs/control.md). `mig`: a `MigLayout` "
+                "that replaces the host: one GPU, with the protected tenant \"T1\" in its first instance, "
+                "or in the smallest instance of the GPU model. `carryover`: that of the previous controller, "
+                "from its property `carryover`; `carryover_age_s`: seconds since then without a controller.")
+                .c_str())
         .def(
             "step",
             [](Controller& self, const Document& observation) {

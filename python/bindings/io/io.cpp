@@ -6,8 +6,8 @@
 #include "support/sources.hpp"
 
 #include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/plan_export.hpp>
 #include <gpusched/io/openb.hpp>
+#include <gpusched/io/plan_export.hpp>
 
 namespace gpusched::python {
 
