@@ -1,4 +1,4 @@
-"""Placing tasks and jobs where they fit."""
+"""Places tasks and jobs on free resources."""
 
 from ._core.allocation import (
     Allocation,

@@ -1,4 +1,4 @@
-"""Vacating nodes by moving tasks."""
+"""Plans moves that empty nodes."""
 
 from ._core.consolidation import (
     Blocker,

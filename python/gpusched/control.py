@@ -1,4 +1,4 @@
-"""The decisions of the tail-latency controller of one host: MIG layouts, windows, and their audit log."""
+"""Decisions of the tail-latency controller of one host: MIG layouts, windows, and the audit log."""
 
 from ._core.control import (
     Action,

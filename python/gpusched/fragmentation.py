@@ -1,4 +1,4 @@
-"""Which idle GPUs cannot be used, by whom, and why."""
+"""Measures of fragmentation: idle GPUs that requests cannot use, and the reasons."""
 
 from ._core.fragmentation import (
     AllocationRatio,
@@ -21,8 +21,7 @@ from ._core.fragmentation import (
     typical_workload,
     unusable_nodes,
 )
-from ._views.report import Report
-from ._views.tables import Row, Table
+from ._views.tables import Report, Row, Table
 
 __all__ = [
     "AllocationRatio",

@@ -1,4 +1,4 @@
-"""Readers and writers of outside formats."""
+"""Readers and writers of other systems' formats."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -81,8 +81,12 @@ __all__ = [
     "set_network",
 ]
 
-_LATER = {"read_asi_figures": "._asi.figures", "read_asi_hour": "._asi.snapshot", "read_asi_trace": "._asi.trace"}
-"""Functions that are imported at their first use: whoever reads no tables of ASI does not pay for them."""
+_LATER = {
+    "read_asi_figures": "._asi.figures",
+    "read_asi_hour": "._asi.snapshot",
+    "read_asi_trace": "._asi.trace",
+}
+"""Functions that are imported at their first use, because few callers read the ASI trace."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Mixed-integer programs: builders that expose their matrices, files, solvers."""
+"""Mixed-integer programs: builders that expose their matrices, files and solvers."""
 
 from ._core.milp import (
     ConsolidationModel,

@@ -1,4 +1,4 @@
-"""Whom to evict, and where, so that a task that finds no room can run."""
+"""Chooses tasks to evict so that a pending task or gang can run."""
 
 from ._core.preemption import (
     Borrower,

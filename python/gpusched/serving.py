@@ -1,4 +1,4 @@
-"""Serving of language models: GPU catalogue, possible deployments, throughput estimates, plans."""
+"""Serving of language models: GPU catalogue, deployments, throughput estimates and rental plans."""
 
 from __future__ import annotations
 
@@ -123,5 +123,5 @@ __all__ = [
 
 
 def sweep_to_dict(plans: Mapping[float, ServingPlan]) -> dict[str, Any]:
-    """Plans by budget as the document `gpusched.serving-sweep` v2 (docs/schema)."""
+    """Plans by budget as a document of the format `gpusched.serving-sweep` v2 (docs/schema)."""
     return _core._sweep_to_dict(list(plans), list(plans.values()))

@@ -1,4 +1,4 @@
-"""What is wrong with a call that fits no signature of a function of the extension module."""
+"""Error messages for calls whose arguments match no signature of a function in the extension module."""
 
 from __future__ import annotations
 
@@ -13,42 +13,50 @@ from .errors import InvalidType, repr_text
 _EMPTY = inspect.Parameter.empty
 
 
-def misfit(function: Any, message: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> TypeError:
-    """The error to raise instead of pybind11's TypeError with that message."""
-    complaint = None
-    expected: dict[str, tuple[Any, list[str]]] = {}  # by parameter: what it was given, and what the signatures expect
+def call_error(
+    function: Any, message: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> TypeError:
+    """The error to raise in place of pybind11's TypeError with this message."""
+    bind_error = None
+    expected: dict[str, tuple[Any, list[str]]] = {}  # by parameter: its value, and the expected types
     signatures = list(_signatures(message))
-    called = _called(function, signatures, arguments)
-    if function.__name__ == "__init__":  # its signatures do not show `self`
+    called = _called_name(function, signatures, arguments)
+    if function.__name__ == "__init__":  # signatures of constructors omit `self`
         arguments = arguments[1:]
     for signature in signatures:
         try:
             bound = signature.bind(*arguments, **keywords).arguments
         except TypeError as error:
-            complaint = complaint or f"{called}() {error}" + _nearest(str(error), signature)
+            bind_error = bind_error or f"{called}() {error}" + _nearest(str(error), signature)
             continue
         for name, value in bound.items():
             parameter = signature.parameters[name]
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 continue
-            if _fits(value, parameter.annotation) is False:
+            if _matches(value, parameter.annotation) is False:
                 found = expected.setdefault(name, (value, []))[1]
                 found += [text for text in _phrases(parameter.annotation) if text not in found]
     if expected:
-        problems = ((_shown(name, value), _wanted(value, texts)) for name, (value, texts) in expected.items())
+        problems = (
+            (_named_value(name, value), _expectation(value, texts))
+            for name, (value, texts) in expected.items()
+        )
         return InvalidType([f"{called}(): {shown}; expected {texts}" for shown, texts in problems])
-    if complaint is not None:
-        return TypeError(complaint)
-    wanted = " or ".join(
-        "(" + ", ".join(f"{p.name}: {_either(_phrases(str(p.annotation)))}" for p in s.parameters.values()) + ")"
+    if bind_error is not None:
+        return TypeError(bind_error)
+    signatures_text = " or ".join(
+        "("
+        + ", ".join(f"{p.name}: {_either(_phrases(str(p.annotation)))}" for p in s.parameters.values())
+        + ")"
         for s in signatures
     )
-    given = ", ".join([*map(repr_text, arguments), *(f"{name}={repr_text(value)}" for name, value in keywords.items())])
-    return InvalidType(f"{called}(): ({given}); expected {wanted}")
+    named = (f"{name}={repr_text(value)}" for name, value in keywords.items())
+    given = ", ".join([*map(repr_text, arguments), *named])
+    return InvalidType(f"{called}(): ({given}); expected {signatures_text}")
 
 
-def _called(function: Any, signatures: list[inspect.Signature], arguments: tuple[Any, ...]) -> str:
-    """The function as messages name it; methods with their class."""
+def _called_name(function: Any, signatures: list[inspect.Signature], arguments: tuple[Any, ...]) -> str:
+    """The function's name for messages; a method's name includes its class."""
     name: str = function.__name__
     if not arguments:
         return name
@@ -58,8 +66,8 @@ def _called(function: Any, signatures: list[inspect.Signature], arguments: tuple
     return f"{type(arguments[0]).__name__}.{name}" if of_class else name
 
 
-def _shown(name: str, value: object) -> str:
-    """A value with the name of its parameter, where it has one."""
+def _named_value(name: str, value: object) -> str:
+    """A value with the name of its parameter, if the parameter has one."""
     return repr_text(value) if re.fullmatch(r"arg\d+", name) else f"{name}: {repr_text(value)}"
 
 
@@ -71,7 +79,7 @@ def _nearest(error: str, signature: inspect.Signature) -> str:
 
 
 def _signatures(message: str) -> Iterator[inspect.Signature]:
-    """The signatures that pybind11 lists, with annotations as text."""
+    """The signatures in pybind11's message, with annotations as text."""
     for line in message.split("\n\nInvoked with: ")[0].splitlines():
         if match := re.match(r"\s+\d+\. [^(]*\((.*)", line):
             yield inspect.Signature(list(_parameters(match.group(1))))
@@ -93,7 +101,7 @@ def _parameters(text: str) -> Iterator[inspect.Parameter]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts of a text up to the bracket that ends it, without regard to separators in brackets and strings."""
+    """Splits a text up to its closing bracket. Separators within brackets and strings do not count."""
     parts, depth, quote = [""], 0, ""
     for at, c in enumerate(text):
         if quote:
@@ -118,14 +126,14 @@ def _halves(text: str, separator: str) -> tuple[str, str, str]:
     return first, separator, f" {separator} ".join(rest)
 
 
-def _wanted(value: object, texts: list[str]) -> str:
+def _expectation(value: object, texts: list[str]) -> str:
     if isinstance(value, str) and not _is_text(value):
         return "text, found half of a surrogate pair"
     return _either(texts)
 
 
 def _is_text(value: str) -> bool:
-    """Whether it has a form in UTF-8: half of a surrogate pair has none."""
+    """False for text with half of a surrogate pair, which UTF-8 cannot encode."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -150,18 +158,24 @@ _SIMPLE: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tuple": (lambda v: isinstance(v, Sequence) and not isinstance(v, (str, bytes)), "a tuple"),
     "set": (lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes)), "a set"),
     "collections.abc.Mapping": (lambda v: isinstance(v, Mapping), "a dict"),
-    "collections.abc.Sequence": (lambda v: isinstance(v, Sequence) and not isinstance(v, (str, bytes)), "a list"),
-    "collections.abc.Iterable": (lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes)), "a list"),
+    "collections.abc.Sequence": (
+        lambda v: isinstance(v, Sequence) and not isinstance(v, (str, bytes)),
+        "a list",
+    ),
+    "collections.abc.Iterable": (
+        lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes)),
+        "a list",
+    ),
     "collections.abc.Callable": (callable, "a callable"),
 }
 _ELEMENTS = {"list": "", "set": "", "collections.abc.Sequence": "", "collections.abc.Iterable": ""}
 
 
-def _fits(value: Any, annotation: str) -> bool | None:
-    """Whether the value is of that type; None where this cannot be told."""
+def _matches(value: Any, annotation: str) -> bool | None:
+    """Whether the value has this type; None if unknown."""
     alternatives = _split(annotation, "|")
     if len(alternatives) > 1:
-        answers = [_fits(value, one) for one in alternatives]
+        answers = [_matches(value, one) for one in alternatives]
         return True if True in answers else None if None in answers else False
     kind, _, inner = annotation.partition("[")
     if kind in _ANYTHING:
@@ -171,7 +185,7 @@ def _fits(value: Any, annotation: str) -> bool | None:
             return False
         if kind in _ELEMENTS and isinstance(value, Sequence) and _split(inner, ","):
             element = _split(inner, ",")[0]
-            if any(_fits(one, element) is False for one in value):
+            if any(_matches(one, element) is False for one in value):
                 return False
         return True
     named = _class(kind)
@@ -188,14 +202,14 @@ def _class(name: str) -> type | None:
 
 
 def _phrases(annotation: str) -> list[str]:
-    """A type in words, one text for each alternative."""
+    """A type in words, one phrase for each alternative."""
     phrases: list[str] = []
     for one in _split(annotation, "|"):
         kind, _, inner = one.partition("[")
         if kind in _SIMPLE:
             text = _SIMPLE[kind][1]
             if kind in _ELEMENTS and (elements := _phrases(_split(inner, ",")[0])) and inner:
-                text += f" whose elements are each {_either(elements)}"
+                text += f", each element {_either(elements)}"
         elif kind in _ANYTHING:
             text = "anything"
         else:

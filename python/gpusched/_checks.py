@@ -1,4 +1,4 @@
-"""Arguments of the functions that are written in Python, looked at as the extension module looks at its own."""
+"""Checks of arguments of Python functions, with the same messages as the extension module."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from typing import Any
 from . import _core
 from .errors import InvalidInput, InvalidType, repr_text
 
+MAX_SEED = 2**64 - 1
 
-def a_list(called: str, name: str, value: Any, of: str) -> list[Any]:
-    """The elements of a list, an array or another iterable that is no text and no dict."""
+
+def as_list(called: str, name: str, value: Any, of: str) -> list[Any]:
+    """The elements of a list, an array or another iterable, but not of a text or a dict."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InvalidType(f"{called}(): {name}: {repr_text(value)}; expected a list of {of}")
     return list(value)
 
 
-def a_dict(called: str, name: str, value: Any) -> dict[str, Any]:
+def as_dict(called: str, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidType(f"{called}(): {name}: {repr_text(value)}; expected a dict")
     return dict(value)
 
 
-def fields(called: str, name: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
-    """A dict, or None for one that is empty, which has these keys alone."""
-    found, names = a_dict(called, name, {} if value is None else value), list(known)
+def as_options(called: str, name: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
+    """A dict whose keys are all in `known`; None stands for an empty dict."""
+    found, names = as_dict(called, name, {} if value is None else value), list(known)
     problems = [
-        f"{name}: unknown field {repr_text(key)}; expected {', '.join(names)}" + _core.did_you_mean(str(key), names)
+        f"{name}: unknown field {repr_text(key)}; expected {', '.join(names)}"
+        + _core.did_you_mean(str(key), names)
         for key in found
         if key not in names
     ]
@@ -36,12 +39,13 @@ def fields(called: str, name: str, value: Any, known: Iterable[str]) -> dict[str
     return found
 
 
-def keywords(called: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raises TypeError for keywords that a function does not have, as a call of one that lists them."""
+def require_keywords(called: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raises TypeError for unknown keywords, as a function does that declares its keywords."""
     names = list(known)
     for name in given:
         if name not in names:
-            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}" + _core.did_you_mean(name, names))
+            hint = _core.did_you_mean(name, names)
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
@@ -53,20 +57,14 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number of Python or numpy from `low` to `high`."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
+    """An integer of Python or numpy from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
         raise InvalidInput(f"{name}: {repr_text(value)}; expected an integer from {low} to {high}")
-    found = int(value)
-    if not low <= found <= high:
-        raise InvalidInput(f"{name}: {repr_text(value)}; expected {low} to {high}")
-    return found
+    return int(value)
 
 
 def number(name: str, value: Any, low: float, high: float) -> float:
-    """A number of Python or numpy from `low` to `high`, which are finite."""
+    """A number of Python or numpy from `low` to `high`, both finite."""
     if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise InvalidInput(f"{name}: {repr_text(value)}; expected a number from {low:g} to {high:g}")
     return float(value)
-
-
-MOST_SEED = 2**64 - 1
