@@ -3,40 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._core.io import (
-    AbsentKind,
-    ClusterReading,
-    HardwareReading,
-    NetworkReading,
-    NodeResources,
-    NumaResources,
-    ReadingReport,
-    ReadingRow,
-    ResourceAmount,
-    anonymize,
-    flextopo_to_json,
-    machine_of,
-    network_tree,
-    plan_to_csv,
-    plan_to_kubernetes_steps,
-    plan_to_pod_migration_jobs,
-    read_flextopo,
-    read_hardware,
-    read_hwloc,
-    read_kai_snapshot,
-    read_kubernetes,
-    read_kubernetes_topology,
-    read_nccl_topology,
-    read_node_resource_topology,
-    read_nvidia_smi_topo,
-    read_openb,
-    read_slurm,
-    read_slurm_topology,
-    read_this_machine,
-    reads_xml,
-    reads_yaml,
-    set_network,
-)
+from ._core.io import *
 
 if TYPE_CHECKING:
     from ._asi.figures import read_asi_figures

@@ -9,29 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from ._checks import MAX_SEED, as_dict, as_list, integer, one_of, require_keywords
-from ._core.sim import (
-    HarvestResult,
-    HostResult,
-    ReplayResult,
-    SpotReplayResult,
-    SpotTimeline,
-    SpotTrace,
-    Spread,
-    Timeline,
-    Trace,
-    generate_cluster,
-    generate_spot_trace,
-    is_stable,
-    kingman_wait,
-    read_llm_trace,
-    read_spot_trace,
-    record_host,
-    replay,
-    replay_spot,
-    resample,
-    simulate_harvest,
-    simulate_host,
-)
+from ._core.sim import *
+from ._core.sim import record_host, simulate_host
 from ._views.tables import Kind, Table
 from .errors import InvalidInput
 

@@ -8,16 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ._core import io as _io
-from ._core.topology import (
-    HardwareGraph,
-    NetworkTree,
-    RackPreset,
-    Vertex,
-    add_racks,
-    hardware_to_dot,
-    rack_preset,
-    to_dot,
-)
+from ._core.topology import *
+from ._core.topology import HardwareGraph
 from .errors import BackendError, InvalidInput, repr_text
 
 __all__ = [
