@@ -1,4 +1,4 @@
-"""Error messages for calls whose arguments match no signature of a function in the extension module."""
+"""Error messages for calls of the extension module with arguments that match no signature."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def as_dict(called: str, name: str, value: Any) -> dict[str, Any]:
 
 
 def as_options(called: str, name: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
-    """A dict whose keys are all in `known`; None stands for an empty dict."""
+    """A dict with keys from `known` only; None stands for an empty dict."""
     found, names = as_dict(called, name, {} if value is None else value), list(known)
     problems = [
         f"{name}: unknown field {repr_text(key)}; expected {', '.join(names)}"

@@ -1,4 +1,4 @@
-// The decision core of the controller in Python: with its state, its last window and its log.
+// The decision core of the controller in Python, with its state, its last window and its log.
 #pragma once
 
 #include "support/arguments.hpp"
@@ -21,12 +21,12 @@ namespace gpusched::python {
 
 /// An action with names.
 struct NamedAction {
-    control::ActionKind kind{};  ///< What is done.
-    control::Lever lever{};      ///< Which of the controller's levers does it.
-    std::string tenant;          ///< For whose sake.
-    std::string target;          ///< Whom it hits.
+    control::ActionKind kind{};  ///< Kind of the action.
+    control::Lever lever{};      ///< Lever of the controller.
+    std::string tenant;          ///< Tenant that benefits.
+    std::string target;          ///< Tenant that is restricted.
     std::int32_t value = 0;      ///< MB/s or percent.
-    std::string text;            ///< The same in words.
+    std::string text;            ///< Description in words.
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedAction>, F&& field) {
@@ -39,14 +39,14 @@ constexpr void visit_fields(std::type_identity<NamedAction>, F&& field) {
 }
 /// An event with names.
 struct NamedEvent {
-    std::string tenant;  ///< Whose.
-    control::Row row{};  ///< Of the transition table in docs/control.md; "remark" where it is no transition.
+    std::string tenant;       ///< Tenant of the event.
+    control::Row row{};       ///< Row of the transition table in docs/control.md; "remark" if there is none.
     control::Phase before{};  ///< State before.
     control::Phase after{};   ///< State after.
-    control::Cause cause{};   ///< What the trouble is put down to.
-    std::string reason;       ///< Why.
+    control::Cause cause{};   ///< Suspected cause of the violation.
+    std::string reason;       ///< Reason.
     double loss = 0;          ///< Predicted, of the tenant's throughput over the hour.
-    std::string text;         ///< The same in words.
+    std::string text;         ///< Description in words.
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedEvent>, F&& field) {

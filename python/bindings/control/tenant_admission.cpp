@@ -1,4 +1,4 @@
-// gpusched.control: admission of new tenants of a host.
+// The module gpusched.control: admission of new tenants of a host.
 #include "control/admission.hpp"
 #include "control/control.hpp"
 #include "support/keywords.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 using Newcomer = control::Newcomer;
 
-/// The window that the state was last stepped with.
+/// The last window of the controller.
 const control::Observation& last_window(const Controller& controller) {
     if (!controller.seen) throw InvalidInput("controller: no window yet; expected at least one call of step");
     return *controller.seen;
@@ -58,7 +58,8 @@ void bind_tenant_admission(py::module_& m) {
         },
         py::arg("controller"), py::arg("newcomer"),
         documented("find_place(controller, newcomer)",
-                   doc("control::find_place") + "\n\nThe state and the window are those of `controller`.")
+                   doc("control::find_place") + "\n\n"
+                                                "Uses the state and the last window of `controller`.")
             .c_str());
 
     using Q = control::AdmissionQueue;
@@ -92,7 +93,7 @@ void bind_tenant_admission(py::module_& m) {
                 return self.withdraw(OptionType<std::int64_t>::read("id", id));
             },
             py::arg("id"), documented("withdraw(self, id)", doc("control::AdmissionQueue::withdraw")).c_str())
-        .def_property_readonly("waiting", &Q::waiting, "Those who wait, in order of service.")
+        .def_property_readonly("waiting", &Q::waiting, "Waiting tenants, in the order of service.")
         .def("__len__", &Q::size)
         .def("__repr__", [](const Q& self) {
             return "<gpusched.control.AdmissionQueue: " + std::to_string(self.size()) + " waiting>";

@@ -1,4 +1,4 @@
-// gpusched.io.
+// The module gpusched.io.
 #include "model/cluster_views.hpp"
 #include "model/plan.hpp"
 #include "model/trace.hpp"
@@ -13,7 +13,7 @@
 
 namespace gpusched::python {
 
-// The parts of the room, each in a file of its own.
+// The parts of the module in other files.
 void bind_readings(py::module_& m);
 void bind_kubernetes(py::module_& m);
 void bind_slurm(py::module_& m);

@@ -1,4 +1,4 @@
-// Builders of gpusched.milp about pending work: joint allocation, priority packing.
+// The module gpusched.milp: builders about pending jobs (joint allocation, priority packing).
 #include "allocation/gangs.hpp"
 #include "milp/milp.hpp"
 #include "milp/placements.hpp"
@@ -38,8 +38,8 @@ constexpr void visit_fields(std::type_identity<NamedPackingModel>, F&& field) {
     field("cluster", &NamedPackingModel::cluster);
 }
 
-/// One entry of `jobs`: a job as `allocate` takes it, of one kind of pod. A pod that does not say how many cores and how much
-/// memory it asks for asks for none.
+/// One entry of `jobs`: a job as for `allocate` with one kind of pod. A pod without cores and memory requests
+/// none.
 JobArgument read_joint_job(const std::string& field, py::handle value, const Cluster& cluster, Level level) {
     if (!is_mapping(value)) bad_option(field, value, "a dict");
     py::dict job;
@@ -66,7 +66,7 @@ JobArgument read_joint_job(const std::string& field, py::handle value, const Clu
     for (const auto& [name, given] : {std::pair("further", !out.options.further.empty()),
                                       std::pair("traffic", !out.options.traffic.empty())})
         if (given)
-            problems.add(field + "." + name + ": joint allocation does not hold it; allocate_many does");
+            problems.add(field + "." + name + ": not supported by joint allocation; use allocate_many");
     problems.throw_if_any();
     return out;
 }
@@ -113,7 +113,9 @@ void bind_joint_model(py::module_& m) {
                 }
                 return result;
             },
-            py::arg("x"), documented("decode(self, x)", "{job: {switch: pods}}; empty = not placed.").c_str())
+            py::arg("x"),
+            documented("decode(self, x)", "Returns {job: {switch: pods}}; empty if the job is not placed.")
+                .c_str())
         .def(
             "encode",
             [](const M& self,
@@ -177,7 +179,7 @@ void bind_packing_model(py::module_& m) {
             [](const M& self, const std::vector<double>& x) {
                 return placement_dict(*self.cluster, self.decode(*self.cluster, x));
             },
-            py::arg("x"), documented("decode(self, x)", "{task: node or None}.").c_str())
+            py::arg("x"), documented("decode(self, x)", "Returns {task: node or None}.").c_str())
         .def(
             "encode",
             [](const M& self, const PlacementDict& placement) {

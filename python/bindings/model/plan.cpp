@@ -1,4 +1,4 @@
-// gpusched.model: plans.
+// The module gpusched.model: plans.
 #include "model/plan.hpp"
 
 #include "model/cluster_views.hpp"
@@ -26,7 +26,7 @@ namespace gpusched::python {
 
 namespace {
 
-/// A statistic as Python shows it: whole numbers as int.
+/// A statistic for Python: an int if it is whole.
 py::object number(double value) {
     if (std::abs(value) < 0x1p53 && std::trunc(value) == value)
         return py::int_(static_cast<std::int64_t>(value));
@@ -51,18 +51,18 @@ py::dict bound_dict(const Bound& bound) { return stated_fields(bound); }
 
 namespace {
 
-/// The key of a document under which the tasks and jobs are that its plan brings along: a `gpusched.cluster` without nodes.
+/// The key of a document for the added tasks and jobs of its plan: a `gpusched.cluster` without nodes.
 constexpr const char* brings = "x-brings";
 
-/// A plan brings pending tasks that it places, each once, and nothing else.
-/// @param where the snapshot is, as messages begin
+/// Checks that a plan adds only pending tasks that it places, each once.
+/// @param where position of the snapshot, which begins the messages
 void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::string& where) {
     Problems problems;
     auto others = brought;
     others.tasks.clear();
     others.jobs.clear();
     others.label_levels.clear();
-    if (others != ClusterSpec{}) problems.add(where + "expected tasks, jobs and label_levels alone");
+    if (others != ClusterSpec{}) problems.add(where + "expected only tasks, jobs and label_levels");
     std::set<std::string> placed, seen;
     for (const auto& placement : plan.placements) placed.insert(placement.task);
     for (const auto& task : brought.tasks) {
@@ -70,13 +70,13 @@ void check_brought(const PlanSpec& plan, const ClusterSpec& brought, const std::
         if (!seen.insert(task.name).second) problems.add(owner + ": appears twice");
         if (task.node) problems.add(owner + ": runs on a node; expected a pending task");
         if (task.locked || task.standby)
-            problems.add(owner + ": locked or standby; expected a task that may start");
-        if (!placed.contains(task.name)) problems.add(owner + ": the plan does not place it");
+            problems.add(owner + ": locked or standby; expected a task that can start");
+        if (!placed.contains(task.name)) problems.add(owner + ": not placed by the plan");
     }
     for (const auto& job : brought.jobs)
         if (std::none_of(brought.tasks.begin(), brought.tasks.end(),
                          [&](const TaskSpec& task) { return task.job == job.name; }))
-            problems.add(where + "job " + quoted(job.name) + ": no task is of it");
+            problems.add(where + "job " + quoted(job.name) + ": no tasks; expected at least one");
     problems.throw_if_any();
 }
 
@@ -110,7 +110,7 @@ std::string plan_text(const NamedPlan& plan, int indent) {
     ClusterSpec brought;
     add(brought, plan.brought);
     const auto end =
-        text.substr(text.rfind('}') - (indent > 0));  // "}", or that with a line before and after it
+        text.substr(text.rfind('}') - (indent > 0));  // "}", with a line break before it if indented
     text.resize(text.rfind('}') - (indent > 0));
     return text + (indent > 0 ? ",\n \"" : ",\"") + brings + "\":" + io::cluster_to_json(brought, 0) + end;
 }
@@ -121,13 +121,13 @@ std::string plan_repr(const NamedPlan& p) {
            counted(p.spec.evictions, "eviction") + ", " + counted(p.spec.placements, "placement") + ">";
 }
 
-/// A goal with what it says, as `consolidate` takes it.
+/// A goal as a dict, as for `consolidate`.
 Typed<"dict[str, Any] | None"> goal_dict(const std::optional<Goal>& goal) {
     if (!goal) return py::none();
     return stated_fields(*goal);
 }
 
-/// What each round found.
+/// Statistics of each round.
 JsonObjects rounds(const NamedPlan& p) {
     py::list list;
     for (const auto& round : consolidation::rounds_of(p.spec)) list.append(dict_from(round));
@@ -137,7 +137,7 @@ JsonObjects rounds(const NamedPlan& p) {
 }  // namespace
 
 Brought::Brought(ClusterSpec snapshot) {
-    // Of the levels those that are referred to, in the order of their first use.
+    // The levels that are referred to, in the order of their first use.
     Brought given;
     given.tasks = std::move(snapshot.tasks);
     given.jobs = std::move(snapshot.jobs);
@@ -172,7 +172,7 @@ void add(ClusterSpec& snapshot, const Brought& brought) {
         for (const auto& one : more)
             if (!known.contains(one.name)) all.push_back(one);
     };
-    // The snapshot may have the same levels under other numbers.
+    // The snapshot may have the same levels with other numbers.
     auto tasks = brought.tasks;
     const auto renumber = [&](auto& terms) {
         for (auto& term : terms) {
@@ -209,158 +209,183 @@ PlanSpec plan_argument(const py::object& plan) {
 }
 
 void bind_plan(py::module_& m) {
-    // Attributes are called as in the format, with an underscore where that is a word of Python.
+    // Attributes have the names of the format, with an underscore if the name is a Python keyword.
     py::class_<PlanSpec::Move> move(m, "Move", doc("Move").c_str());
     define_value(move);
     move.def_readonly("task", &PlanSpec::Move::task, "The task's name.")
-        .def_readonly("from_", &PlanSpec::Move::from, "The node where it is then.")
-        .def_readonly("to", &PlanSpec::Move::to, "The node where it goes.")
+        .def_readonly("from_", &PlanSpec::Move::from, "Name of the node before the move.")
+        .def_readonly("to", &PlanSpec::Move::to, "Name of the target node.")
         .def_readonly("gpus", &PlanSpec::Move::gpus, doc("Move::gpus").c_str())
-        .def_readonly("wave", &PlanSpec::Move::wave, "Waves run one after another, from 0.")
+        .def_readonly("wave", &PlanSpec::Move::wave,
+                      "Number of the wave; waves run one after another, from 0.")
         .def_readonly("how", &PlanSpec::Move::how, doc("MoveMode").c_str())
-        .def_readonly("chain", &PlanSpec::Move::chain,
-                      "The number of its ejection chain; None = it is not said.")
+        .def_readonly("chain", &PlanSpec::Move::chain, "Number of the ejection chain; None if unknown.")
         .def_property_readonly(
             "for_",
             [](const PlanSpec::Move& x) { return x.serves.empty() ? std::nullopt : std::optional(x.serves); },
-            "The vacated node that it helps to vacate; None = it is not said.")
+            "The vacated node that this move helps to vacate; None if unknown.")
         .def("__repr__", [](const PlanSpec::Move& x) {
             return "<gpusched.Move '" + x.task + "': '" + x.from + "' -> '" + x.to + "', wave " +
                    std::to_string(x.wave) + ">";
         });
     py::class_<PlanSpec::Placement> placement(
         m, "Placement",
-        (doc("Placement") + "\n\nReads as the tuple (task, node, gpus), too: `task, node, gpus = placement`.")
+        (doc("\n\n"
+             "Also unpacks as a tuple: `task, node, gpus = placement`.")
             .c_str());
     define_value(placement);
     placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
-        .def_readonly("node", &PlanSpec::Placement::node, "The node where it starts.")
-        .def_readonly("gpus", &PlanSpec::Placement::gpus, "Its GPUs there.")
-        .def("__len__", [](const PlanSpec::Placement& x) { return py::len(as_tuple(x)); })
+        .def_readonly("node", &PlanSpec::Placement::node, "Name of the node.")
+        .def_readonly("gpus", &PlanSpec::Placement::gpus, "GPUs on the node.")
+        .def("__len__", [](const PlanSpec::Placement& x) {
+        return py::len(as_tuple(x)); })
         .def(
             "__iter__",
-            [](const PlanSpec::Placement& x) -> Typed<"Iterator[Any]"> { return py::iter(as_tuple(x)); })
+            [](const PlanSpec::Placement& x) -> Typed<"Iterator[Any]"> {
+        return py::iter(as_tuple(x)); })
         .def(
             "__getitem__",
-            [](const PlanSpec::Placement& x, const Integer& at) -> Typed<"Any"> { return as_tuple(x)[at]; },
+            [](const PlanSpec::Placement& x, const Integer& at) -> Typed<"Any"> {
+        return as_tuple(x)[at]; },
             py::arg("index"))
         .def(
             "__eq__",
-            [](const PlanSpec::Placement& x, const py::tuple& other) { return as_tuple(x).equal(other); },
+            [](const PlanSpec::Placement& x, const py::tuple& other) {
+        return as_tuple(x).equal(other); },
             py::is_operator(), py::prepend())
         .def("__repr__", [](const PlanSpec::Placement& x) {
-            return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
+        return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
     py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
     type.def_property_readonly(
-            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "How many waves of moves.")
+            "waves", [](const NamedPlan& p) {
+        return p.spec.waves; }, "Number of waves.")
         .def_property_readonly(
             "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
-                if (!p.moves_tuple) {
-                    py::tuple moves(p.spec.moves.size());
-                    for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
-                        moves[i] = py::cast(p.spec.moves[i]);
-                    p.moves_tuple = std::move(moves);
-                }
-                return p.moves_tuple;
+        if (!p.moves_tuple) {
+            py::tuple moves(p.spec.moves.size());
+            for (std::size_t i = 0; i < p.spec.moves.size(); ++i) moves[i] = py::cast(p.spec.moves[i]);
+            p.moves_tuple = std::move(moves);
+        }
+        return p.moves_tuple;
             },
-            (doc("Plan::moves") + " The same tuple at every access.").c_str())
+            (doc(" Every access returns the same tuple.").c_str())
         .def_property_readonly(
-            "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
-            "Names of the nodes with a non-daemon task before and none after.")
+            "vacated_nodes", [](const NamedPlan& p) {
+        return p.spec.vacated_nodes; },
+            "Names of the nodes that had non-daemon tasks before and have none after the plan.")
         .def_property_readonly(
-            "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
-            "Names of the nodes that moves lead to, and that held no task but daemons before.")
+            "opened_nodes", [](const NamedPlan& p) {
+        return p.spec.opened_nodes; },
+            "Names of the nodes that had no non-daemon tasks before and receive some.")
         .def_property_readonly(
-            "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
+            "evictions", [](const NamedPlan& p) {
+        return p.spec.evictions; },
             "Names of the tasks that are evicted before the first wave.")
         .def_property_readonly(
-            "placements", [](const NamedPlan& p) { return p.spec.placements; },
-            "Pending tasks that start after the last wave.")
+            "placements", [](const NamedPlan& p) {
+        return p.spec.placements; },
+            "Placements of pending tasks after the last wave.")
         .def_property_readonly(
             "stats",
             [](const NamedPlan& p) -> JsonObject {
-                py::dict stats;
-                for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
-                return stats;
+        py::dict stats;
+        for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
+        return stats;
             },
-            "Numbers about the plan and the search for it.")
+            "Statistics of the plan and of the search.")
         .def_property_readonly(
-            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
+            "bound", [](const NamedPlan& p) -> BoundDict {
+        return bound_dict(p.spec.bound); },
             doc("Bound").c_str())
         .def_readonly("stop_reason", &NamedPlan::stop_reason,
-                      "Why the algorithm returned; None for a plan that was read.")
+                      "The reason why the algorithm returned; None for a plan from a file.")
         .def_property_readonly(
-            "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
-            "What the plan was made for, as `consolidate` takes it; None = no goal.")
+            "goal", [](const NamedPlan& p) {
+        return goal_dict(p.spec.goal); },
+            "Goal of the plan, as for `consolidate`; None = no goal.")
         .def_property_readonly(
-            "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
-            "Whether the goal is there once the plan is done; None = no goal.")
+            "goal_reached", [](const NamedPlan& p) {
+        return p.spec.goal_reached; },
+            "True if the plan reaches its goal; None = no goal.")
         .def_property_readonly(
-            "price", [](const NamedPlan& p) { return p.spec.price; },
-            "Of a move, in thousandths of a GPU, that the plan was made at; None = moves were free.")
+            "price", [](const NamedPlan& p) {
+        return p.spec.price; },
+            "Price of a move at which the plan was made, in thousandths of a GPU; None = moves are free.")
         .def_property_readonly(
-            "cost", [](const NamedPlan& p) { return p.spec.cost; },
-            "What the plan costs by parts, in GPU-seconds, as `admit` counts it; empty = it is not said.")
+            "cost", [](const NamedPlan& p) {
+        return p.spec.cost; },
+            "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
         .def_property_readonly("rounds", rounds,
-                               "What each round of the search found: a dict per round, out of `stats` "
-                               "(`round_1_moves` and so on).")
+                               "One dict per round of the search with its statistics, from `stats` (`round_1_moves` and so "
+                               "on).")
         .def_static(
-            "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
+            "from_json", [](const DocumentOrPath& source) {
+        return read_plan(source); }, py::arg("source"),
             documented("from_json(source)",
-                       "Reads a `gpusched.plan` document.\n\nParameters\n----------\n"
-                       "source\n    the path of a file, or the document as a dict\n\n"
-                       "Raises\n------\nInvalidInput\n    with everything that is wrong\n"
-                       "BackendError\n    when the file cannot be read")
+                       "Reads a `gpusched.plan` document.\n\n"
+                       "Parameters\n"
+                       "----------\n"
+                       "source\n"
+                       "    the path of a file, or the document as a dict\n\n"
+                       "Raises\n"
+                       "------\n"
+                       "InvalidInput\n"
+                       "    with all problems\n"
+                       "BackendError\n"
+                       "    if the file cannot be read")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const py::none&) -> JsonObject { return parsed(plan_text(p, 0)); },
+            [](const NamedPlan& p, const py::none&) -> JsonObject {
+        return parsed(plan_text(p, 0)); },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
-                       "The `gpusched.plan` document: as a dict, or written to a file.")
+                       "Returns the `gpusched.plan` document as a dict, or writes it to a file.")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const PathLike& path) { write_file(path_text(path), plan_text(p, 1)); },
+            [](const NamedPlan& p, const PathLike& path) {
+        write_file(path_text(path), plan_text(p, 1)); },
             py::arg("path"))
         .def(
-            "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
+            "__eq__", [](const NamedPlan& a, const NamedPlan& b) {
+        return a == b; }, py::is_operator())
         .def("__repr__", plan_repr);
     define_copies(type);
     using State = std::tuple<py::bytes, std::optional<StopReason>, py::bytes>;
     define_pickling(
         type,
         [](const NamedPlan& p) {
-            ClusterSpec brought;
-            add(brought, p.brought);
-            return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
+        ClusterSpec brought;
+        add(brought, p.brought);
+        return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
         },
         [](const State& state) {
-            const auto& [plan, stop_reason, brought] = state;
-            auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
-            NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
-            p.brought = Brought(std::move(snapshot));
-            return p;
+        const auto& [plan, stop_reason, brought] = state;
+        auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
+        NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
+        p.brought = Brought(std::move(snapshot));
+        return p;
         });
 
     define_in_python<Frame>(
         type, "to_pandas", "_views.frames.plan_to_pandas",
-        "A pandas frame with one row for each step, in order: evictions, moves by wave, placements. The "
-        "columns are step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = not said) and "
+        "Returns a pandas DataFrame with one row per step: evictions, moves by wave, placements. "
+        "Columns: step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), "
         "for.");
     define_in_python<ArrowTable>(type, "to_arrow", "_views.frames.plan_to_arrow",
-                                 "The table of `to_pandas` for Arrow (pyarrow).");
-    define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as notebooks show it.");
+                                 "Returns the table of `to_pandas` as an Arrow table (pyarrow).");
+    define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as HTML, for notebooks.");
 
     m.def(
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
-            const auto named = named_plan(plan);
-            const py::gil_scoped_release unlocked;
-            const auto with = with_brought(cluster, named);
-            return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
+        const auto named = named_plan(plan);
+        const py::gil_scoped_release unlocked;
+        const auto with = with_brought(cluster, named);
+        return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
         },
         py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
 }

@@ -20,7 +20,7 @@ TASKS_SHOWN = 4
 
 KUBERNETES_OPTIONS = {
     "schedulers": (
-        "schedulers whose pods may be moved and evicted, separated by commas (default: default-scheduler; "
+        "schedulers with movable and evictable pods, separated by commas (default: default-scheduler; "
         "kai: the scheduler that wrote the snapshot)"
     ),
     "recreating_owners": "other kinds of owners that recreate a pod after it is deleted (default: none)",

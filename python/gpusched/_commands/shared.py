@@ -68,7 +68,9 @@ def require_writable(*paths: str | None, inputs: Iterable[str | None] = ()) -> N
             continue
         for other, how in taken:
             if same_file(path, other):
-                raise InvalidInput(f"{path}: is also {how} by this command; expected another file to write to")
+                raise InvalidInput(
+                    f"{path}: is also {how} by this command; expected another file to write to"
+                )
         taken.append((path, "written"))
     for path in paths:
         if path is None:
