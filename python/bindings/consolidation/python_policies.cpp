@@ -83,7 +83,9 @@ std::vector<std::uint32_t> classes(const std::string& field, const std::vector<s
                                    py::ssize_t count) {
     std::vector<std::uint32_t> result;
     for (const auto number : numbers) {
-        if (number < 0 || number >= count) bad_option(field, py::int_(number), ", the size of the table");
+        if (number < 0 || number >= count)
+            bad_option(field, py::int_(number),
+                       "0 to " + std::to_string(count - 1) + ", the size of the table");
         result.push_back(static_cast<std::uint32_t>(number));
     }
     return result;

@@ -113,18 +113,20 @@ void bind_explain_move(py::module_& m) {
 }
 
 constexpr auto order_text =
-    R"(Makes a plan of given moves: orders them into waves, chooses GPUs, and drops moves that are not possible.
+    R"(Makes a plan of given moves: orders them into waves, chooses GPUs, and drops moves that are not
+possible.
 
-Of several moves of one task, the last counts. A wave takes every move that fits while all sources of the wave are
-still held, in the order of the list. If moves wait for each other in a cycle, one of them moves to a temporary
-node first. If that is not possible, the first of them is tried again after the others, and dropped if it still does
-not fit. No task moves to a node that was empty before the plan, unless open_price allows it.
+Of several moves of one task, the last counts. A wave takes every move that fits while all sources of the
+wave are still held, in the order of the list. If moves wait for each other in a cycle, one of them moves to
+a temporary node first. If that is not possible, the first of them is tried again after the others, and
+dropped if it still does not fit. No task moves to a node that was empty before the plan, unless open_price
+allows it.
 
 Parameters
 ----------
 moves
-    (task, node) or (task, node, gpus), with names or objects and a list of GPUs; without gpus, the tightest GPUs
-    are chosen. Moves of plans (Move) are also accepted; their waves are ignored
+    (task, node) or (task, node, gpus), with names or objects and a list of GPUs; without gpus, the tightest
+    GPUs are chosen. Moves of plans (Move) are also accepted; their waves are ignored
 
 Returns
 -------

@@ -365,16 +365,16 @@ void bind_counts(py::module_& m) {
     m.def(
         "job_entropies",
         [](const ClusterPtr& cluster, const OptionalLevel& level) -> Typed<"dict[str, float]"> {
-        const auto l = read_optional_level("level", level);
-        const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
-        py::dict result;
-        for (std::size_t j = 0; j < entropies.size(); ++j)
-            result[py::str(cluster->inventory().job_names[j])] = entropies[j];
-        return result;
+            const auto l = read_optional_level("level", level);
+            const auto entropies = unlocked([&] { return f::job_entropies(*cluster, l); });
+            py::dict result;
+            for (std::size_t j = 0; j < entropies.size(); ++j)
+                result[py::str(cluster->inventory().job_names[j])] = entropies[j];
+            return result;
         },
         py::arg("cluster"), py::kw_only(), py::arg("level") = py::none(),
         documented("job_entropies(cluster, *, level=None)",
-                   "Returns the GPU entropy of every job, by name.\n\n"))
+                   "Returns the GPU entropy of every job, by name.\n\n" + doc("fragmentation::job_entropy"))
             .c_str());
     m.def(
         "job_entropy",

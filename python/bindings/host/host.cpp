@@ -73,8 +73,7 @@ void bind_host(py::module_& parent) {
     using L = host::LiveController;
     // Programs are run and files written meanwhile, so the interpreter goes on. What programs say is in the lines.
     const auto call = [](auto function) {
-        return [function](L& self) -> Strings {
-            return foreign_texts(unlocked([&] { return (self.*function)(); }));
+        return [function](L& self) -> Strings { return foreign_texts(unlocked([&] { return (self.*function)(); }));
         };
     };
     py::class_<L>(m, "LiveController", doc("host::LiveController").c_str())

@@ -230,144 +230,124 @@ void bind_plan(py::module_& m) {
         });
     py::class_<PlanSpec::Placement> placement(
         m, "Placement",
-        (doc("\n\n"
-             "Also unpacks as a tuple: `task, node, gpus = placement`.")
-            .c_str());
+        (doc("Placement") + "\n\nAlso unpacks as a tuple: `task, node, gpus = placement`.").c_str());
     define_value(placement);
     placement.def_readonly("task", &PlanSpec::Placement::task, "The task's name.")
         .def_readonly("node", &PlanSpec::Placement::node, "Name of the node.")
         .def_readonly("gpus", &PlanSpec::Placement::gpus, "GPUs on the node.")
-        .def("__len__", [](const PlanSpec::Placement& x) {
-        return py::len(as_tuple(x)); })
+        .def("__len__", [](const PlanSpec::Placement& x) { return py::len(as_tuple(x)); })
         .def(
             "__iter__",
-            [](const PlanSpec::Placement& x) -> Typed<"Iterator[Any]"> {
-        return py::iter(as_tuple(x)); })
+            [](const PlanSpec::Placement& x) -> Typed<"Iterator[Any]"> { return py::iter(as_tuple(x)); })
         .def(
             "__getitem__",
-            [](const PlanSpec::Placement& x, const Integer& at) -> Typed<"Any"> {
-        return as_tuple(x)[at]; },
+            [](const PlanSpec::Placement& x, const Integer& at) -> Typed<"Any"> { return as_tuple(x)[at]; },
             py::arg("index"))
         .def(
             "__eq__",
-            [](const PlanSpec::Placement& x, const py::tuple& other) {
-        return as_tuple(x).equal(other); },
+            [](const PlanSpec::Placement& x, const py::tuple& other) { return as_tuple(x).equal(other); },
             py::is_operator(), py::prepend())
         .def("__repr__", [](const PlanSpec::Placement& x) {
-        return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
+            return "<gpusched.Placement '" + x.task + "' on '" + x.node + "'>";
         });
 
     py::class_<NamedPlan> type(m, "Plan", doc("Plan").c_str());
     type.def_property_readonly(
-            "waves", [](const NamedPlan& p) {
-        return p.spec.waves; }, "Number of waves.")
+            "waves", [](const NamedPlan& p) { return p.spec.waves; }, "Number of waves.")
         .def_property_readonly(
             "moves", [](const NamedPlan& p) -> Typed<"tuple[Move, ...]"> {
-        if (!p.moves_tuple) {
-            py::tuple moves(p.spec.moves.size());
-            for (std::size_t i = 0; i < p.spec.moves.size(); ++i) moves[i] = py::cast(p.spec.moves[i]);
-            p.moves_tuple = std::move(moves);
-        }
-        return p.moves_tuple;
+                if (!p.moves_tuple) {
+                    py::tuple moves(p.spec.moves.size());
+                    for (std::size_t i = 0; i < p.spec.moves.size(); ++i)
+                        moves[i] = py::cast(p.spec.moves[i]);
+                    p.moves_tuple = std::move(moves);
+                }
+                return p.moves_tuple;
             },
-            (doc(" Every access returns the same tuple.").c_str())
+            (doc("Plan::moves") + " Every access returns the same tuple.").c_str())
         .def_property_readonly(
-            "vacated_nodes", [](const NamedPlan& p) {
-        return p.spec.vacated_nodes; },
+            "vacated_nodes", [](const NamedPlan& p) { return p.spec.vacated_nodes; },
             "Names of the nodes that had non-daemon tasks before and have none after the plan.")
         .def_property_readonly(
-            "opened_nodes", [](const NamedPlan& p) {
-        return p.spec.opened_nodes; },
+            "opened_nodes", [](const NamedPlan& p) { return p.spec.opened_nodes; },
             "Names of the nodes that had no non-daemon tasks before and receive some.")
         .def_property_readonly(
-            "evictions", [](const NamedPlan& p) {
-        return p.spec.evictions; },
+            "evictions", [](const NamedPlan& p) { return p.spec.evictions; },
             "Names of the tasks that are evicted before the first wave.")
         .def_property_readonly(
-            "placements", [](const NamedPlan& p) {
-        return p.spec.placements; },
+            "placements", [](const NamedPlan& p) { return p.spec.placements; },
             "Placements of pending tasks after the last wave.")
         .def_property_readonly(
             "stats",
             [](const NamedPlan& p) -> JsonObject {
-        py::dict stats;
-        for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
-        return stats;
+                py::dict stats;
+                for (const auto& [name, value] : p.spec.stats) stats[py::str(name)] = number(value);
+                return stats;
             },
             "Statistics of the plan and of the search.")
         .def_property_readonly(
-            "bound", [](const NamedPlan& p) -> BoundDict {
-        return bound_dict(p.spec.bound); },
+            "bound", [](const NamedPlan& p) -> BoundDict { return bound_dict(p.spec.bound); },
             doc("Bound").c_str())
         .def_readonly("stop_reason", &NamedPlan::stop_reason,
                       "The reason why the algorithm returned; None for a plan from a file.")
         .def_property_readonly(
-            "goal", [](const NamedPlan& p) {
-        return goal_dict(p.spec.goal); },
+            "goal", [](const NamedPlan& p) { return goal_dict(p.spec.goal); },
             "Goal of the plan, as for `consolidate`; None = no goal.")
         .def_property_readonly(
-            "goal_reached", [](const NamedPlan& p) {
-        return p.spec.goal_reached; },
+            "goal_reached", [](const NamedPlan& p) { return p.spec.goal_reached; },
             "True if the plan reaches its goal; None = no goal.")
         .def_property_readonly(
-            "price", [](const NamedPlan& p) {
-        return p.spec.price; },
+            "price", [](const NamedPlan& p) { return p.spec.price; },
             "Price of a move at which the plan was made, in thousandths of a GPU; None = moves are free.")
         .def_property_readonly(
-            "cost", [](const NamedPlan& p) {
-        return p.spec.cost; },
+            "cost", [](const NamedPlan& p) { return p.spec.cost; },
             "Cost of the plan by parts, in GPU-seconds, as for `admit`; empty if unknown.")
         .def_property_readonly("rounds", rounds,
-                               "One dict per round of the search with its statistics, from `stats` (`round_1_moves` and so "
-                               "on).")
+                               "Statistics of each round of the search: one dict per round, "
+                               "from `stats` (`round_1_moves`, ...).")
         .def_static(
-            "from_json", [](const DocumentOrPath& source) {
-        return read_plan(source); }, py::arg("source"),
-            documented("from_json(source)",
-                       "Reads a `gpusched.plan` document.\n\n"
-                       "Parameters\n"
-                       "----------\n"
-                       "source\n"
-                       "    the path of a file, or the document as a dict\n\n"
-                       "Raises\n"
-                       "------\n"
-                       "InvalidInput\n"
-                       "    with all problems\n"
-                       "BackendError\n"
-                       "    if the file cannot be read")
+            "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
+            documented("from_json(source)", "Reads a `gpusched.plan` document.\n\n"
+                                            "Parameters\n"
+                                            "----------\n"
+                                            "source\n"
+                                            "    the path of a file, or the document as a dict\n\n"
+                                            "Raises\n"
+                                            "------\n"
+                                            "InvalidInput\n"
+                                            "    with all problems\n"
+                                            "BackendError\n"
+                                            "    if the file cannot be read")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const py::none&) -> JsonObject {
-        return parsed(plan_text(p, 0)); },
+            [](const NamedPlan& p, const py::none&) -> JsonObject { return parsed(plan_text(p, 0)); },
             py::arg("path") = py::none(),
             documented("to_json(self, path=None)",
                        "Returns the `gpusched.plan` document as a dict, or writes it to a file.")
                 .c_str())
         .def(
             "to_json",
-            [](const NamedPlan& p, const PathLike& path) {
-        write_file(path_text(path), plan_text(p, 1)); },
+            [](const NamedPlan& p, const PathLike& path) { write_file(path_text(path), plan_text(p, 1)); },
             py::arg("path"))
         .def(
-            "__eq__", [](const NamedPlan& a, const NamedPlan& b) {
-        return a == b; }, py::is_operator())
+            "__eq__", [](const NamedPlan& a, const NamedPlan& b) { return a == b; }, py::is_operator())
         .def("__repr__", plan_repr);
     define_copies(type);
     using State = std::tuple<py::bytes, std::optional<StopReason>, py::bytes>;
     define_pickling(
         type,
         [](const NamedPlan& p) {
-        ClusterSpec brought;
-        add(brought, p.brought);
-        return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
+            ClusterSpec brought;
+            add(brought, p.brought);
+            return State(io::plan_to_json(p.spec, 0), p.stop_reason, io::cluster_to_json(brought, 0));
         },
         [](const State& state) {
-        const auto& [plan, stop_reason, brought] = state;
-        auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
-        NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
-        p.brought = Brought(std::move(snapshot));
-        return p;
+            const auto& [plan, stop_reason, brought] = state;
+            auto snapshot = io::cluster_from_json(brought.cast<std::string>(), "<pickle>");
+            NamedPlan p{io::plan_from_json(plan.cast<std::string>(), "<pickle>"), stop_reason};
+            p.brought = Brought(std::move(snapshot));
+            return p;
         });
 
     define_in_python<Frame>(
@@ -382,10 +362,10 @@ void bind_plan(py::module_& m) {
     m.def(
         "apply",
         [](const ClusterPtr& cluster, const PlanLike& plan) {
-        const auto named = named_plan(plan);
-        const py::gil_scoped_release unlocked;
-        const auto with = with_brought(cluster, named);
-        return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
+            const auto named = named_plan(plan);
+            const py::gil_scoped_release unlocked;
+            const auto with = with_brought(cluster, named);
+            return std::make_shared<Cluster>(gpusched::apply(*with, resolve(named.spec, *with)));
         },
         py::arg("cluster"), py::arg("plan"), documented("apply(cluster, plan)", doc("apply")).c_str());
 }

@@ -253,27 +253,26 @@ void bind_serving_problem(py::module_& m) {
                                                          doc("serving::ServingMilp").c_str());
     model
         .def_property_readonly(
-            "form", [](const M& self) -> Name<serving::ServingForm> {
-        return enum_name(self.form); },
+            "form", [](const M& self) -> Name<serving::ServingForm> { return enum_name(self.form); },
             "Form of the model.")
         .def("makespan_of", &M::makespan_of, py::arg("value"),
              documented("makespan_of(self, value)", doc("serving::ServingMilp::makespan_of")).c_str())
         .def(
             "encode",
             [](const M& self, const Counts& replicas, const Assignment& assignment) {
-        return own(self.encode(read_allocation(self.problem, replicas, assignment)));
+                return own(self.encode(read_allocation(self.problem, replicas, assignment)));
             },
             py::arg("replicas"), py::arg("assignment"),
             documented("encode(self, replicas, assignment)", doc("serving::ServingMilp::encode")).c_str())
         .def(
             "decode",
             [](const M& self, const std::vector<double>& x) {
-        const auto a = self.decode(x);
-        return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
+                const auto a = self.decode(x);
+                return std::pair(replica_dict(self.problem, a), assignment_dict(self.problem, a));
             },
             py::arg("x"),
-            documented("decode(self, x)",
-                       "Converts a vector to (replicas, assignment).\n\n"))
+            documented("decode(self, x)", "Converts a vector to (replicas, assignment).\n\n" +
+                                              doc("serving::ServingMilp::decode"))
                 .c_str());
     define_value(model);
     const auto milp_options = Keywords<serving::ServingMilpOptions>().fields();

@@ -235,46 +235,46 @@ void bind_planner(py::module_& m) {
         [ curve, itself ](const Request& request, const Typed<"Sequence[float]">& rates,
                           const Typed<"Sequence[Mapping[str, float]]">& targets, const py::kwargs& given)
             -> Typed<"list[tuple[float, dict[str, float | None], ServingPlan]]"> {
-        Problems problems;
-        std::vector<double> many;
-        std::vector<s::LatencyTargets> each;
-        collect(problems, [&] { many = OptionType<std::vector<double>>::read("rates", rates); });
-        collect(problems,
-                [&] { each = OptionType<std::vector<s::LatencyTargets>>::read("targets", targets); });
-        std::pair<s::ServingRequest, PlanArguments> both;
-        both.second = curve.read("curve", given, problems);
-        collect(problems, [&] {
-            both.first =
-                read_serving_request(request, many.empty() ? py::object() : py::object(py::float_(1.0)));
-        });
-        collect(problems, [&] { s::validate(both.second); });
-        problems.throw_if_any();
-        const auto& asked = both.first;
-        const auto& arguments = both.second;
-        const auto solver = solver_argument(arguments.solver);
-        const auto found = Call(arguments.progress).run([&](const Context& context) {
-            return s::curve(asked, many, each, arguments, solver, context);
-        });
-        py::list result;
-        for (const auto& point : found)
-            result.append(py::make_tuple(point.rate, dict_from(point.targets), named(point.plan, asked)));
-        return result;
+            Problems problems;
+            std::vector<double> many;
+            std::vector<s::LatencyTargets> each;
+            collect(problems, [&] { many = OptionType<std::vector<double>>::read("rates", rates); });
+            collect(problems,
+                    [&] { each = OptionType<std::vector<s::LatencyTargets>>::read("targets", targets); });
+            std::pair<s::ServingRequest, PlanArguments> both;
+            both.second = curve.read("curve", given, problems);
+            collect(problems, [&] {
+                both.first =
+                    read_serving_request(request, many.empty() ? py::object() : py::object(py::float_(1.0)));
+            });
+            collect(problems, [&] { s::validate(both.second); });
+            problems.throw_if_any();
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            const auto solver = solver_argument(arguments.solver);
+            const auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::curve(asked, many, each, arguments, solver, context);
+            });
+            py::list result;
+            for (const auto& point : found)
+                result.append(py::make_tuple(point.rate, dict_from(point.targets), named(point.plan, asked)));
+            return result;
         },
         py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
         curve.shared_as("serving.curve")
             .documented("curve(request, rates=[], targets=[]",
-                        doc(" Returns a list of (rate, targets, plan).")
+                        doc("serving::curve") + more + " Returns a list of (rate, targets, plan).")
             .c_str());
     m.def(
         "calibrate", [](const Request& request) -> Typed<"dict[str, list[dict[str, Any]]]"> {
-        const auto asked = read_serving_request(request);
-        return calibration_dict(unlocked([&] { return s::calibrate(asked); }));
+            const auto asked = read_serving_request(request);
+            return calibration_dict(unlocked([&] { return s::calibrate(asked); }));
         },
         py::arg("request"), documented("calibrate(request)", doc("serving::calibrate") + more).c_str());
 
     m.def(
         "request_to_dict", [](const Request& request) -> Typed<"dict[str, Any]"> {
-        return write_serving_request(read_serving_request(request));
+            return write_serving_request(read_serving_request(request));
         },
         py::arg("request"),
         documented(
@@ -289,16 +289,16 @@ void bind_planner(py::module_& m) {
         "_curve_to_dict",
         [](const std::vector<double>& rates, const std::vector<py::object>& targets,
            const std::vector<const P*>& plans) -> JsonObject {
-        std::vector<s::LatencyTargets> each;
-        for (const auto& target : targets)
-            each.push_back(OptionType<s::LatencyTargets>::read("targets", target));
-        return write_serving_curve(rates, each, plans);
+            std::vector<s::LatencyTargets> each;
+            for (const auto& target : targets)
+                each.push_back(OptionType<s::LatencyTargets>::read("targets", target));
+            return write_serving_curve(rates, each, plans);
         },
         py::arg("rates"), py::arg("targets"), py::arg("plans"));
     m.def(
         "_sweep_to_dict",
         [](const std::vector<double>& budgets, const std::vector<const P*>& plans) -> JsonObject {
-        return write_serving_sweep(budgets, plans);
+            return write_serving_sweep(budgets, plans);
         },
         py::arg("budgets"), py::arg("plans"));
 
@@ -309,12 +309,10 @@ void bind_planner(py::module_& m) {
         .def_readonly("stops", &R::stops, doc("serving::ReplanResult::stops").c_str())
         .def_readonly("cost_free", &R::cost_free, doc("serving::ReplanResult::cost_free").c_str())
         .def_property_readonly(
-            "makespan_kept", [](const R& r) {
-        return number(r.makespan_kept); },
+            "makespan_kept", [](const R& r) { return number(r.makespan_kept); },
             doc("serving::ReplanResult::makespan_kept").c_str())
         .def_property_readonly(
-            "makespan_free", [](const R& r) {
-        return number(r.makespan_free); },
+            "makespan_free", [](const R& r) { return number(r.makespan_free); },
             doc("serving::ReplanResult::makespan_free").c_str());
     result.def("__repr__", [](const py::object& self) {
         return "ReplanResult(plan=" + py::repr(self.attr("plan")).cast<std::string>() +
@@ -325,13 +323,13 @@ void bind_planner(py::module_& m) {
     m.def(
         "plan_to_dict",
         [](P& p, const Typed<"ReplanResult | None">& changed, bool price_ranges) -> JsonObject {
-        s::PlanExtras extras;
-        if (!changed.is_none()) {
-            if (!py::isinstance<R>(changed)) bad_type("changed", changed, "a ReplanResult");
-            extras.change = &changed.cast<const R&>();
-        }
-        if (price_ranges && (p.rate != 0 || !p.binding.empty())) extras.price_ranges = price_ranges_of(p);
-        return write_serving_plan(p, extras);
+            s::PlanExtras extras;
+            if (!changed.is_none()) {
+                if (!py::isinstance<R>(changed)) bad_type("changed", changed, "a ReplanResult");
+                extras.change = &changed.cast<const R&>();
+            }
+            if (price_ranges && (p.rate != 0 || !p.binding.empty())) extras.price_ranges = price_ranges_of(p);
+            return write_serving_plan(p, extras);
         },
         py::arg("plan"), py::arg("changed") = py::none(), py::kw_only(), py::arg("price_ranges") = false,
         documented(
@@ -346,25 +344,26 @@ void bind_planner(py::module_& m) {
     m.def(
         "replan",
         [changes](const Request& request, const Replicas& running, const py::kwargs& given) {
-        const auto both = asked_for<ReplanArguments>(
-            "replan", changes, request, given,
-            [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
-        const auto& asked = both.first;
-        const auto& arguments = both.second;
-        // Matched by name: the request may have other types, or another order.
-        const auto before = read_running(running, asked);
-        const auto solver = solver_argument(arguments.solver);
-        auto found = Call(arguments.progress).run([&](const Context& context) {
-            return s::replan(asked, before, arguments, solver, context);
-        });
-        NamedReplan r{std::move(found), {}};
-        r.named = named(r.plan, asked);
-        return r;
+            const auto both = asked_for<ReplanArguments>(
+                "replan", changes, request, given,
+                [](const ReplanArguments& a) -> const s::PlannerOptions& { return a.planner; });
+            const auto& asked = both.first;
+            const auto& arguments = both.second;
+            // Matched by name: the request may have other types, or another order.
+            const auto before = read_running(running, asked);
+            const auto solver = solver_argument(arguments.solver);
+            auto found = Call(arguments.progress).run([&](const Context& context) {
+                return s::replan(asked, before, arguments, solver, context);
+            });
+            NamedReplan r{std::move(found), {}};
+            r.named = named(r.plan, asked);
+            return r;
         },
         py::arg("request"), py::arg("running"),
         changes.shared_as("serving.replan")
             .documented("replan(request, running", doc("serving::replan") + more +
-                                                       " `running`: a plan, its document from `plan_to_dict`, or its replicas as dicts.")
+                                                       " `running`: a plan, its document from "
+                                                       "`plan_to_dict`, or its replicas as dicts.")
             .c_str());
 }
 
