@@ -149,6 +149,7 @@ void bind_admission(py::module_& parent) {
                    "(`filter_names`) or a callable (cluster, task, node) -> bool that gets the unchanged "
                    "snapshot. None: no constraint.")
             .field("progress", &AdmitArguments::progress, progress_text)
+            .group("search", "Options of the search for experts.", {"depth", "search_limit"})
             .shared_as("admission.admit");
     const auto decide = [keywords](const char* name, const ClusterPtr& cluster, const py::object& job,
                                    const py::kwargs& given, bool moves_alone) {

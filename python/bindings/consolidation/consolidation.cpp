@@ -148,7 +148,10 @@ void bind_consolidation(py::module_& parent) {
     const auto again = Keywords<ConsolidateArguments>()
                            .fields<c::Options>()
                            .field("rule", &ConsolidateArguments::own_rule, rule_text)
-                           .field("progress", &ConsolidateArguments::progress, progress_text);
+                           .field("progress", &ConsolidateArguments::progress, progress_text)
+                           .group("search", "Options of the search for experts.",
+                                  {"partition_size", "depth", "rounds", "polish_time", "max_others",
+                                   "bound_method", "record_chains"});
     const auto keywords =
         Keywords(again)
             .field(

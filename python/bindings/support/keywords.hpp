@@ -170,6 +170,18 @@ class Keywords {
         return add_field(name, member, std::move(text), std::move(type));
     }
 
+    /// Adds a keyword for a dict of other keywords, which can still be given directly, but not both ways.
+    /// @param members names of keywords that exist
+    Keywords& group(const char* name, std::string text, std::initializer_list<std::string_view> members) {
+        text += " Keys:";
+        for (const auto member : members)
+            text += (member == *members.begin() ? " " : ", ") + std::string(member);
+        keywords_.push_back({name, "Mapping[str, Any] | None", "None", text + "."});
+        keywords_.back().fields = members;
+        setters_.push_back({});
+        return *this;
+    }
+
     /// @throws InvalidInput for bad values, all at once; TypeError for unknown keywords
     [[nodiscard]] O read(const char* function, const py::kwargs& given,
                          const Cluster* cluster = nullptr) const {
@@ -196,7 +208,12 @@ class Keywords {
                 throw py::type_error(std::string(function) + "() got an unexpected keyword argument '" +
                                      name + "'" + instead_of(name));
             const auto& set = setters_[static_cast<std::size_t>(found - keywords_.data())];
-            collect(problems, [&, v = value] { set(result, v, cluster); });
+            collect(problems, [&, v = value] {
+                if (set)
+                    set(result, v, cluster);
+                else
+                    read_group(*found, v, given, problems, result, cluster);
+            });
         }
         return result;
     }
@@ -232,6 +249,23 @@ class Keywords {
         return add<T>(
             name, [member](auto& options) -> auto& { return options.*member; }, std::move(text),
             std::move(type), rules...);
+    }
+
+    void read_group(const Keyword& group, py::handle value, const py::kwargs& given, Problems& problems,
+                    O& result, const Cluster* cluster) const {
+        if (value.is_none()) return;
+        if (!py::hasattr(value, "keys")) bad_option(group.name, value, "a dict");
+        for (const auto& [key, member] : py::dict(py::reinterpret_borrow<py::object>(value))) {
+            const auto name = OptionType<std::string>::read(group.name + "'s key", key);
+            if (std::find(group.fields.begin(), group.fields.end(), name) == group.fields.end())
+                problems.add(bad_key(group.name, name, group.fields));
+            else if (given.contains(name.c_str()))
+                problems.add(name + ": given twice, also in " + group.name + "; expected one of them");
+            else
+                collect(problems, [&, v = member] {
+                    setters_[static_cast<std::size_t>(find(name) - keywords_.data())](result, v, cluster);
+                });
+        }
     }
 
     /// @param of returns the value of an `O`
