@@ -211,10 +211,8 @@ void bind_switch_counts(py::module_& m) {
         documented(
             "least_entropy(capacity, pods, groups=[])",
             doc("allocation::least_entropy") +
-                "\n"
-                "\n"
-                "`groups`: for each further level, the most important first, the group of every switch. Ties "
-                "are broken by the entropy over these groups.")
+                "\n\n`groups`: for each further level, the most important first, the group of every switch. "
+                "Ties are broken by the entropy over these groups.")
             .c_str());
 }
 
@@ -234,10 +232,8 @@ void bind_slowdown(py::module_& m) {
         documented(
             "fit_slowdown(observations, values=1)",
             doc("allocation::fit_slowdown") +
-                "\n"
-                "\n"
-                "`observations`: pairs of the share that neighbours held, 0 to 1, and the relative slowdown "
-                "of the work (0.1 = 10 %). Returns thousandths at 1/n, 2/n, ... of n values, as for "
+                "\n\n`observations`: pairs of the share that neighbours held, 0 to 1, and the relative "
+                "slowdown of the work (0.1 = 10 %). Returns thousandths at 1/n, 2/n, ... of n values, as for "
                 "`sim.replay_spot`.")
             .c_str());
 }
@@ -292,11 +288,9 @@ void bind_allocation(py::module_& parent) {
         options
             .documented(
                 "place(cluster, task",
-                "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n"
-                "\n"
+                "Chooses a node for one task without moving or evicting tasks: (node, gpus), or None.\n\n"
                 "`task`: a dict as in the cluster format, or a pending task of the cluster (its name or "
-                "`Task`).\n"
-                "\n"
+                "`Task`).\n\n"
                 "Feasible nodes that pass the filters are ranked; remaining ties go to the first node of the "
                 "cluster. The default is ASI's non-preemptive scheduling. The cluster is not changed. A task "
                 "given as a dict takes as long as building the snapshot.")
@@ -314,10 +308,8 @@ void bind_allocation(py::module_& parent) {
         documented(
             "feasible_nodes(cluster, task)",
             doc("allocation::feasible_nodes") +
-                "\n"
-                "\n"
-                "Returns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as for "
-                "`place`, or a running task.")
+                "\n\nReturns an array of positions in `cluster.nodes`, which indexes its columns. `task`: as "
+                "for `place`, or a running task.")
             .c_str());
     const auto obstacles = Keywords<ObstaclesArguments>().field(
         "old_copy", &ObstaclesArguments::old_copy,
@@ -339,10 +331,8 @@ void bind_allocation(py::module_& parent) {
             .documented(
                 "find_obstacles(cluster, task",
                 doc("allocation::find_obstacles") +
-                    "\n"
-                    "\n"
-                    "Returns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task fits. "
-                    "`task`: as for `place`, or a running task.")
+                    "\n\nReturns the name of an obstacle for each of `cluster.nodes`, \"none\" if the task "
+                    "fits. `task`: as for `place`, or a running task.")
             .c_str());
     bind_by_links(m);
     bind_slowdown(m);

@@ -188,8 +188,7 @@ void bind_joint(py::module_& m) {
         options
             .documented(
                 "allocate_many(cluster, jobs",
-                "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n"
-                "\n"
+                "Places several jobs, each completely or not at all. Returns a `JointAllocation`.\n\n"
                 "Maximises the number of placed jobs, then minimises the traffic between domains, then the "
                 "entropy weighted by GPUs. Starts with the jobs sorted by size and improves this result. "
                 "`jobs`: as for `allocate`. The cluster is not changed.")
@@ -252,16 +251,14 @@ void bind_gangs(py::module_& m) {
             .documented(
                 "allocate(cluster, job",
                 "Places all pods of a job without moving or evicting tasks, or none. Returns an "
-                "`Allocation`.\n"
-                "\n"
+                "`Allocation`.\n\n"
                 "`job`: the name of a job of the cluster with pending tasks, or a dict with \"name\" and "
                 "\"pods\", a list of groups; a group is a task as in the cluster format with a \"count\". "
                 "Optional keys: \"min_members\" and \"subgroups\" (as in the cluster format; a group names "
                 "its \"subgroup\"), \"mode\" (\"required\": one domain of `level`, or not placed; "
                 "\"preferred\", the default: minimal entropy), \"level\", \"further\" (a list of {\"level\", "
                 "\"mode\"} for other levels) and \"traffic\" (a symmetric matrix between groups; traffic "
-                "between domains is minimised).\n"
-                "\n"
+                "between domains is minimised).\n\n"
                 "Keywords override the dict. The cluster is not changed. A job given as a dict takes as long "
                 "as building the snapshot. See docs/allocation.md.")
             .c_str());

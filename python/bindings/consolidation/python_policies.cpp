@@ -207,8 +207,7 @@ ChosenPolicies chosen_policies(const py::object& choice, const ClusterPtr& clust
             if (!add_function(chosen.known, kind, field, value, cluster))
                 bad_option(field, value,
                            "a name; policies of this kind cannot be Python functions, because the search "
-                           "calls them too "
-                           "often (a node_order, a partitioner and a node_weight can)");
+                           "calls them too often (a node_order, a partitioner and a node_weight can)");
         });
     });
     collect(problems, [&] { chosen.names = from_python<c::PolicyNames>("policies", names); });

@@ -129,8 +129,7 @@ void bind_controller(py::module_& m) {
         py::arg("log"), py::arg("options"),
         documented("replay_audit(log, options)",
                    doc("control::replay_audit") +
-                       "\n\n"
-                       "`log`: text of an audit log. `options`: its configuration, a dict or text.")
+                       "\n\n`log`: text of an audit log. `options`: its configuration, a dict or text.")
             .c_str());
     m.def(
         "variant_flags", [](const Name<control::Variant>& variant) -> Typed<"dict[str, bool]"> {

@@ -58,8 +58,7 @@ void bind_tenant_admission(py::module_& m) {
         },
         py::arg("controller"), py::arg("newcomer"),
         documented("find_place(controller, newcomer)",
-                   doc("control::find_place") + "\n\n"
-                                                "Uses the state and the last window of `controller`.")
+                   doc("control::find_place") + "\n\nUses the state and the last window of `controller`.")
             .c_str());
 
     using Q = control::AdmissionQueue;

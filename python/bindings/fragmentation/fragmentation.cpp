@@ -263,9 +263,8 @@ void bind_fgd(py::module_& m) {
         typical.documented("typical_workload(tasks", doc("fragmentation::typical_workload")).c_str());
 
     const std::string accepts =
-        "\n\n"
-        "`workload`: a `Workload`, a trace or cluster (its typical tasks), or a list of dicts with "
-        "the keys of `WorkloadShape`. Weights that are not integers count as probabilities.";
+        "\n\n`workload`: a `Workload`, a trace or cluster (its typical tasks), or a list of dicts with the "
+        "keys of `WorkloadShape`. Weights that are not integers count as probabilities.";
     using F = f::FgdOptions;
     const auto options = Keywords<F>().fields();
     m.def(

@@ -171,8 +171,7 @@ void bind_kubernetes(py::module_& m) {
         options
             .documented("read_kubernetes(paths",
                         doc("io::kubernetes_from_texts") +
-                            "\n\n"
-                            "`paths`: a file, a folder, a document from `json.load`, or a list of these.")
+                            "\n\n`paths`: a file, a folder, a document from `json.load`, or a list of these.")
             .c_str());
     const auto kai = Keywords<O>().fields().shared_as("io.read_kai_snapshot");
     m.def(

@@ -45,8 +45,7 @@ void bind_slurm(py::module_& m) {
         options
             .documented("read_slurm(*paths",
                         doc("io::slurm_from_texts") +
-                            "\n\n"
-                            "`paths`: files, documents from `json.load`, or lists of these.")
+                            "\n\n`paths`: files, documents from `json.load`, or lists of these.")
             .c_str());
 }
 

@@ -160,11 +160,10 @@ void bind_joint_model(py::module_& m) {
             "joint_allocation(cluster, jobs, level=None)",
             doc("milp::joint_allocation") +
                 "\n\n`jobs` are dicts as `allocation.allocate` takes them, each of one kind of pod: "
-                "{\"name\", "
-                "\"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", \"gpu_models\", ...}], "
-                "\"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for none. With \"mode\" "
-                "\"required\" all pods are on one switch. The slots of a switch are the pods that its nodes "
-                "host: " +
+                "{\"name\", \"pods\": [{\"count\", \"gpu_count\", \"cpu_milli\", \"memory_mib\", "
+                "\"gpu_models\", ...}], \"mode\"}. A pod without \"cpu_milli\" and \"memory_mib\" asks for "
+                "none. With \"mode\" \"required\" all pods are on one switch. The slots of a switch are the "
+                "pods that its nodes host: " +
                 doc("milp::joint_problem"))
             .c_str());
 }

@@ -65,16 +65,10 @@ void bind_model(py::module_& parent) {
         .def_static("from_json", from_json, py::arg("source"),
                     documented("from_json(source)",
                                "Reads and validates a `gpusched.cluster` document.\n\n"
-                               "Parameters\n"
-                               "----------\n"
-                               "source\n"
-                               "    the path of a file, or the document as a dict\n\n"
-                               "Raises\n"
-                               "------\n"
-                               "InvalidInput\n"
-                               "    with all problems; each names the node, task or field\n"
-                               "BackendError\n"
-                               "    if the file cannot be read")
+                               "Parameters\n----------\nsource\n    the path of a file, or the document as a "
+                               "dict\n\n"
+                               "Raises\n------\nInvalidInput\n    with all problems; each names the node, "
+                               "task or field\nBackendError\n    if the file cannot be read")
                         .c_str())
         .def(
             "to_json",

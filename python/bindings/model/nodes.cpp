@@ -135,8 +135,7 @@ void bind_nodes(py::module_& m) {
         documented(
             "hardware_preset(name)",
             doc("hardware_preset") +
-                "\n\n"
-                "Returns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
+                "\n\nReturns a dict of the cluster format. Raises InvalidInput, with the nearest names, for "
                 "unknown names.")
             .c_str());
     py::class_<NodeView> node(m, "Node", doc("NodeSpec").c_str());
@@ -268,8 +267,7 @@ void bind_nodes(py::module_& m) {
             },
             py::arg("level"),
             documented("domain(self, level)", "Returns the network domain of every node at a level, or None "
-                                              "if unknown; at \"node\" its own "
-                                              "name.")
+                                              "if unknown; at \"node\" its own name.")
                 .c_str())
         .def_property_readonly(
             "gpu_count",

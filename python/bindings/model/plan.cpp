@@ -308,16 +308,10 @@ void bind_plan(py::module_& m) {
         .def_static(
             "from_json", [](const DocumentOrPath& source) { return read_plan(source); }, py::arg("source"),
             documented("from_json(source)", "Reads a `gpusched.plan` document.\n\n"
-                                            "Parameters\n"
-                                            "----------\n"
-                                            "source\n"
-                                            "    the path of a file, or the document as a dict\n\n"
-                                            "Raises\n"
-                                            "------\n"
-                                            "InvalidInput\n"
-                                            "    with all problems\n"
-                                            "BackendError\n"
-                                            "    if the file cannot be read")
+                                            "Parameters\n----------\nsource\n    the path of a file, or the "
+                                            "document as a dict\n\n"
+                                            "Raises\n------\nInvalidInput\n    with all problems\n"
+                                            "BackendError\n    if the file cannot be read")
                 .c_str())
         .def(
             "to_json",
@@ -352,9 +346,8 @@ void bind_plan(py::module_& m) {
 
     define_in_python<Frame>(
         type, "to_pandas", "_views.frames.plan_to_pandas",
-        "Returns a pandas DataFrame with one row per step: evictions, moves by wave, placements. "
-        "Columns: step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), "
-        "for.");
+        "Returns a pandas DataFrame with one row per step: evictions, moves by wave, placements. Columns: "
+        "step, wave (-1 outside waves), task, from, to, gpus, how, chain (-1 = unknown), for.");
     define_in_python<ArrowTable>(type, "to_arrow", "_views.frames.plan_to_arrow",
                                  "Returns the table of `to_pandas` as an Arrow table (pyarrow).");
     define_in_python<py::str>(type, "_repr_html_", "_views.html.plan", "The plan as HTML, for notebooks.");

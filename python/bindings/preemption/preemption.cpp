@@ -92,8 +92,7 @@ void bind_index(py::module_& m) {
     using Index = p::OnlinePreemption;
     const auto options = decision_options<IndexArguments>().field(
         "most_shapes", &IndexArguments::most_shapes,
-        "Maximum number of request shapes to keep, at least 1; the least recently used one is "
-        "dropped.");
+        "Maximum number of request shapes to keep, at least 1; the least recently used one is dropped.");
     const auto documented_as = [](const char* signature) {
         const std::string_view text(signature);
         return documented(text, doc("preemption::OnlinePreemption::" + std::string(text, 0, text.find('('))));
@@ -281,8 +280,7 @@ void bind_preemption(py::module_& parent) {
     const auto of_sets = Keywords<MinimalSetsArguments>()
                              .field("policy", &MinimalSetsArguments::policy_choice,
                                     "Determines the possible victims: LP tasks for spot policies, tasks of "
-                                    "lower priority for the "
-                                    "others and for a callable.")
+                                    "lower priority for the others and for a callable.")
                              .fields<p::MinimalSetsOptions>();
     m.def(
         "minimal_victim_sets",
@@ -336,8 +334,7 @@ void bind_preemption(py::module_& parent) {
             },
             py::arg("cluster"), py::arg("task"), py::arg("now") = py::none(),
             documented(name + std::string("(cluster, task, now=None)"),
-                       text + "\n\n"
-                              "`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot.")
+                       text + "\n\n`task`: a name or a `Task`. `now`: seconds, None = time of the snapshot.")
                 .c_str());
     };
     work("lost_work", &p::lost_work,

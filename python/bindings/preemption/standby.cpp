@@ -132,10 +132,8 @@ void bind_lease(py::module_& m) {
              documented(
                  "__init__(self, owner, node, gpus, *, model=None, seed=0)",
                  "Makes a lease for the GPUs of one HP task on its node.\n\n"
-                 "model\n"
-                 "    an `EvictionModel` for the time until borrowers leave; None = the published figures\n"
-                 "seed\n"
-                 "    seed of the random evictions")
+                 "model\n    an `EvictionModel` for the time until borrowers leave; None = the published "
+                 "figures\nseed\n    seed of the random evictions")
                  .c_str())
         .def_property_readonly(
             "state", [](const Lease& l) { return l.live.state(); },

@@ -139,8 +139,7 @@ void bind_arrivals(py::module_& m) {
         curve
             .documented("daily_arrivals(trace",
                         doc("serving::daily_arrivals") +
-                            "\n\n"
-                            "Traces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
+                            "\n\nTraces and days are rows of time_s, prompt tokens and output tokens.\n\n" +
                             doc("serving::DailyCurve"))
             .c_str());
     m.def(
@@ -197,8 +196,7 @@ void bind_scaling(py::module_& m) {
         py::arg("output"), py::arg("longest_input") = 8192,
         estimates
             .documented("replica_times(model, gpus, prefill, decode, input, output, longest_input=8192",
-                        doc("serving::replica_times") + "\n\n"
-                                                        "`input`, `output`: mean tokens of a request.")
+                        doc("serving::replica_times") + "\n\n`input`, `output`: mean tokens of a request.")
             .c_str());
 }
 
@@ -230,9 +228,8 @@ void bind_simulation(py::module_& m) {
             .documented(
                 "simulate_autoscaling(arrivals, policy='forecast'",
                 doc("serving::simulate_autoscaling") +
-                    "\n\n"
-                    "`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or a "
-                    "function of a `PoolWindow` that returns the sizes.")
+                    "\n\n`policy`: 'forecast', 'utilization', 'token_rate' or 'fixed' (see `Autoscaler`), or "
+                    "a function of a `PoolWindow` that returns the sizes.")
             .c_str());
     auto fixed = simulation_keywords<FixedArguments>().without({"policy", "start"});
     fixed.field("windows_met", &FixedArguments::windows_met,

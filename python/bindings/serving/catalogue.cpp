@@ -86,9 +86,8 @@ void bind_catalogue(py::module_& m) {
             return gpu;
         },
         py::arg("name"),
-        documented("gpu_type(name, **changes)", doc("serving::gpu_type") +
-                                                    "\n\n"
-                                                    "Keywords replace fields of the catalogue.")
+        documented("gpu_type(name, **changes)",
+                   doc("serving::gpu_type") + "\n\nKeywords replace fields of the catalogue.")
             .c_str());
     m.def(
         "language_model",
@@ -159,8 +158,7 @@ void bind_catalogue(py::module_& m) {
         py::arg("unit_s") = 1e-3,
         documented("read_layer_profile(prefill, decode, model, gpu, degree=1, unit_s=0.001)",
                    doc("serving::read_layer_profile") +
-                       "\n\n"
-                       "Returns the dict for `profiles` of `estimate_throughput`.\n\n" +
+                       "\n\nReturns the dict for `profiles` of `estimate_throughput`.\n\n" +
                        doc("serving::parse_profile_csv"))
             .c_str());
     m.def(

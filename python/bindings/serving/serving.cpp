@@ -38,9 +38,8 @@ template <class Arguments, Described Options>
 Keywords<Arguments> planner_keywords() {
     return solver_keywords<Arguments, Options>().field(
         "rate", &Arguments::rate,
-        "Requests per second: of all kinds together, in the proportions of the request, or a dict by "
-        "kind: 'KIND', or 'MODEL/KIND' if several models have the kind. None: the rates of the "
-        "request.");
+        "Requests per second: of all kinds together, in the proportions of the request, or a dict by kind: "
+        "'KIND', or 'MODEL/KIND' if several models have the kind. None: the rates of the request.");
 }
 
 struct NamedReplan : s::ReplanResult {
@@ -166,8 +165,7 @@ void bind_planner(py::module_& m) {
     define_value(plan);
     const auto options = planner_keywords<PlanArguments, s::PlannerOptions>();
     const auto itself = [](const PlanArguments& arguments) -> const s::PlannerOptions& { return arguments; };
-    const std::string more = "\n\n"
-                             "The request is a dict as described in docs/serving.md.";
+    const std::string more = "\n\nThe request is a dict as described in docs/serving.md.";
     m.def(
         "plan_serving",
         [options, itself](const Request& request, const py::kwargs& given) {

@@ -67,9 +67,8 @@ void bind_generate(py::module_& m) {
                                                            picked_columns(trace->task_columns, originals)});
         },
         py::arg("trace"), py::arg("ratio"), py::kw_only(), py::arg("seed") = 0,
-        documented("resample(trace, ratio, *, seed=0)", doc("sim::resample") +
-                                                            "\n\n"
-                                                            "`seed`: seed of the random choices.")
+        documented("resample(trace, ratio, *, seed=0)",
+                   doc("sim::resample") + "\n\n`seed`: seed of the random choices.")
             .c_str());
 }
 

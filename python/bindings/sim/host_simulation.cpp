@@ -173,8 +173,7 @@ void bind_host_simulation(py::module_& m) {
         documented(
             "read_llm_trace(csv)",
             doc("sim::read_llm_trace") +
-                "\n\n"
-                "`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
+                "\n\n`csv`: the path of a file, or its text (a str with a line break). Skipped requests are "
                 "counted in a RuntimeWarning. Rows are (time_s, prompt tokens, output tokens).")
             .c_str());
     m.def("kingman_wait", &sim::kingman_wait, py::arg("rho"), py::arg("ca2"), py::arg("cs2"),

@@ -62,8 +62,7 @@ void bind_replay(py::module_& m) {
         Keywords<ReplayArguments>()
             .field("placement", &ReplayArguments::policy,
                    "Placement policy: a name of `allocation.placement_names`, or a callable (cluster, task) "
-                   "that "
-                   "returns None, a node, or a pair (node, gpus).")
+                   "that returns None, a node, or a pair (node, gpus).")
             .fields<sim::ReplayOptions>({"until", "ignore_departures", "resample_to", "shuffle", "seed"})
             .field("progress", &ReplayArguments::progress, progress_text)
             .shared_as("sim.replay");

@@ -173,8 +173,7 @@ void bind_graph(py::module_& m) {
                                           py::arg("gpus") = gpu_list(numa.gpus)));
                 return py::dict(py::arg("numa_nodes") = nodes);
             },
-            documented("hardware(self)", text("hardware") + "\n\n"
-                                                            "Returns a dict of the cluster format.")
+            documented("hardware(self)", text("hardware") + "\n\nReturns a dict of the cluster format.")
                 .c_str());
     type.def(
             "distance",
@@ -235,8 +234,7 @@ void bind_graph(py::module_& m) {
             py::arg("count"), py::arg("among") = py::none(),
             documented("best_gpus(self, count, among=None)",
                        text("best_gpus") +
-                           "\n\n"
-                           "Returns a list, or None. By default, chooses among the free GPUs.")
+                           "\n\nReturns a list, or None. By default, chooses among the free GPUs.")
                 .c_str());
     type.def(
             "set_failed",
@@ -264,8 +262,7 @@ void bind_graph(py::module_& m) {
                 return changes;
             },
             py::arg("observed"),
-            documented("reconcile(self, observed)", text("reconcile") + "\n\n"
-                                                                        "Returns a list of (kind, gpu).")
+            documented("reconcile(self, observed)", text("reconcile") + "\n\nReturns a list of (kind, gpu).")
                 .c_str())
         .def("__copy__", [](const HardwareGraph& g) { return std::make_shared<HardwareGraph>(g); })
         .def(
@@ -357,8 +354,7 @@ void bind_racks(py::module_& m) {
         documented(
             "add_racks(cluster, preset, nodes, *, prefix='')",
             "Returns a snapshot in which racks are NVLink domains. Each group of `nodes_per_rack` named "
-            "nodes, in order, gets one more network domain below its own, named `prefix` and a "
-            "number.\n\n"
+            "nodes, in order, gets one more network domain below its own, named `prefix` and a number.\n\n"
             "Raises InvalidInput if the names do not fill the last rack, if a node has another number of "
             "GPUs, or if the nodes of a rack are in different domains.")
             .c_str());
