@@ -146,20 +146,19 @@ class Parser(argparse.ArgumentParser):
         self.problems: list[str] = []  # shared by the parsers of all commands
         self.commands: dict[str, Parser] = {}
         self.options: dict[str, str] = {}  # option names by the library's names of their values
-        self.fields: dict[
-            str, list[str]
-        ] = {}  # keywords that `library_option` added, by function of the library
+        self.fields: dict[str, list[str]] = {}  # keywords of `library_option`, by function of the library
         super().__init__(*args, **{"allow_abbrev": False, **keywords})
 
     def add_argument(self, *words: Any, **keywords: Any) -> argparse.Action:
         """Adds defaults to help texts, completes file names, and lets options with names be repeated.
 
         `field`: the library's name of the value, if it differs from the option's name. `known`: names that
-        shells complete and the library checks.
+        shells complete and the library checks. `file`: whether shells complete names of files; by default, if
+        the metavar looks like one.
         """
         field, known = keywords.pop("field", None), keywords.pop("known", None)
-        metavar = keywords.get("metavar")
-        file = isinstance(metavar, str) and re.search(r"FILE|\.\w+$", metavar) is not None
+        named_file = re.search(r"FILE|\.\w+(\|\w+)*$", str(keywords.get("metavar"))) is not None
+        file = keywords.pop("file", named_file)
         default = keywords.get("default")
         if default is argparse.SUPPRESS or "default:" in keywords.get("help", "") or keywords.get("required"):
             shown = None

@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core, serving
 from .._views.tables import counted, format_table
 from ..errors import BackendError, InvalidInput
-from .arguments import FILES, Parser, names
+from .arguments import Parser, names
 from .shared import OK, Problems, require_writable, say, write_json
 
 POLICIES = ("static", "forecast", "utilization", "token_rate")
@@ -130,8 +130,7 @@ def autoscale_options(p: Parser) -> None:
         "requests: columns time_s, input, output, or the columns of Azure's traces of language models or of "
         "BurstGPT"
     )
-    trace = p.add_argument("trace", metavar="TRACE.csv", help=text)
-    trace.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("trace", metavar="TRACE.csv", help=text)
     p.add_argument(
         "-o",
         "--output",

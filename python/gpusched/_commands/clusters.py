@@ -11,7 +11,7 @@ from .. import allocation, fragmentation, io, sim
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput
 from ..model import Cluster
-from .arguments import FILES, Parser, library_option, names, shapes
+from .arguments import Parser, library_option, names, shapes
 from .shared import OK, Problems, given, refuse, require_writable, save_figure, say, write_text
 
 TASKS_SHOWN = 4
@@ -211,7 +211,7 @@ def import_options(p: Parser) -> None:
     p.add_argument(
         "system", choices=("kubernetes", "kai", "slurm", "asi"), help="the system that wrote the files"
     )
-    files = p.add_argument(
+    p.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
@@ -223,7 +223,6 @@ def import_options(p: Parser) -> None:
             "tables of the ASI trace"
         ),
     )
-    files.complete = FILES  # type: ignore[attr-defined]
     p.add_argument("-o", "--output", required=True, metavar="CLUSTER.json", help="write the snapshot here")
     p.add_argument("--report", metavar="REPORT.json", help="write the reading report here, too")
     kubernetes_reading_options(p, "kubernetes, kai: ")

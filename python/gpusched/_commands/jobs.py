@@ -12,7 +12,7 @@ from .. import _core, admission, allocation, preemption
 from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster
-from .arguments import FILES, Parser, flag, level, library_option, names
+from .arguments import Parser, flag, level, library_option, names
 from .bundles import bundle_options, check_bundle, save_bundle
 from .shared import FAILED, OK, Problems, given, matching, read_mapping, require_writable, say
 
@@ -193,8 +193,7 @@ def level_options(option: Callable[..., None]) -> None:
 def allocate_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "allocation.allocate")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    jobs = p.add_argument("jobs", nargs="+", metavar="JOB", help=JOB)
-    jobs.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("jobs", nargs="+", metavar="JOB", file=True, help=JOB)
     p.add_argument(
         "--policy",
         choices=("exact", "entropy", "joint", "size_sorted"),
@@ -275,8 +274,7 @@ ADMIT_PRICES = {
 def admit_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "admission.admit")
     p.add_argument("cluster", metavar="CLUSTER.json", help="the snapshot")
-    job = p.add_argument("job", metavar="JOB", help=JOB)
-    job.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("job", metavar="JOB", file=True, help=JOB)
     for name, text in ADMIT_SWITCHES.items():
         flag(p, f"--no-{name}", text)
     for price, text in ADMIT_PRICES.items():

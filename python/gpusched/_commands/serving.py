@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core, serving
 from .._views.tables import counted, format_table
 from ..errors import InvalidInput, repr_text
-from .arguments import FILES, Parser, Repeatable, budgets, library_option, rate, rates, targets
+from .arguments import Parser, Repeatable, budgets, library_option, rate, rates, targets
 from .shared import FAILED, OK, Problems, given, read_mapping, require_writable, save_figure, say, write_json
 
 PERCENTILES = (50, 90, 99)
@@ -214,8 +214,7 @@ SOLVERS = ("auto", "highs", "cbc", "scipy")
 
 def serving_curve_options(p: Parser) -> None:
     option = functools.partial(library_option, p, "serving.curve")
-    request = p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
-    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
     text = "write the points with their plans here, or a plot (default: none)"
     p.add_argument("-o", "--output", metavar="CURVE.json|svg|png|pdf", help=text)
     text = "requests per second of all kinds together (default: the request's)"
@@ -278,8 +277,7 @@ def plan_serving_options(p: Parser) -> None:
     plan_or_sweep = functools.partial(plan_only, also=("serving.sweep_budgets",))
     option = functools.partial(plan_only, also=("serving.sweep_budgets", "serving.replan"))
     replan = functools.partial(library_option, p, "serving.replan")
-    request = p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
-    request.complete = FILES  # type: ignore[attr-defined]
+    p.add_argument("request", metavar="REQUEST.yaml|json", help=REQUEST)
     p.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan here")
     text = "find the cheapest plan within this time (default: find the fastest plan)"
     plan_only("deadline", text, metavar="SECONDS")
