@@ -114,14 +114,14 @@ def deployment_costs(
         size = {**model_fields}
         workloads = size.pop("workloads")
         model = core.language_model("Llama-3-8B", **size)
-        for gpu_name, there in whole["gpus"].items():
+        for gpu_name, offer in whole["gpus"].items():
             gpu = core.gpu_type(
-                "H100", **{name: value for name, value in there.items() if name in GPU_FIELDS}
+                "H100", **{name: value for name, value in offer.items() if name in GPU_FIELDS}
             )
             if not gpu.price:
                 key = gpu_name.replace("~", "~0").replace("/", "~1")
                 raise InvalidInput(f"request: /gpus/{key}/price: expected a price above 0, found 0")
-            for deployment in core.enumerate_deployments(model, [gpu], [there["available"]], **options):
+            for deployment in core.enumerate_deployments(model, [gpu], [offer["available"]], **options):
                 gpus = sum(stage.degree for stage in deployment.stages)
                 name = f"{gpu_name} {deployment.name.split()[-1]}"
                 for kind, shape in workloads.items():

@@ -36,7 +36,7 @@ struct TaskView {
     TaskId id;
     [[nodiscard]] std::size_t at() const { return index(id); }
     [[nodiscard]] const TaskTable& table() const { return cluster->inventory().tasks; }
-    [[nodiscard]] const TaskAffinities& wishes() const {
+    [[nodiscard]] const TaskAffinities& affinities() const {
         return cluster->inventory().task_affinities[table().affinities[at()]];
     }
     [[nodiscard]] const Requirement& requirement() const {

@@ -62,7 +62,7 @@ py::object any_level_object(const TaskView& t, Level level) {
 
 JsonObjects anti_affinity(const TaskView& t) {
     py::list result;
-    for (const auto& a : t.wishes().anti_affinity)
+    for (const auto& a : t.affinities().anti_affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level),
                                py::arg("limit") = a.limit));
     return result;
@@ -70,7 +70,7 @@ JsonObjects anti_affinity(const TaskView& t) {
 
 JsonObjects affinity(const TaskView& t) {
     py::list result;
-    for (const auto& a : t.wishes().affinity)
+    for (const auto& a : t.affinities().affinity)
         result.append(py::dict(py::arg("group") = a.group, py::arg("level") = any_level_object(t, a.level)));
     return result;
 }
@@ -99,15 +99,15 @@ JsonObjects spread(const TaskView& t) {
 }
 
 Typed<"dict[str, Any] | None"> network_affinity(const TaskView& t) {
-    const auto& wish = t.wishes().network_affinity;
-    if (!wish) return py::none();
-    return py::dict(py::arg("level") = level_object(wish->level), py::arg("mode") = wish->mode);
+    const auto& affinity = t.affinities().network_affinity;
+    if (!affinity) return py::none();
+    return py::dict(py::arg("level") = level_object(affinity->level), py::arg("mode") = affinity->mode);
 }
 
 Typed<"list[dict[str, str]]"> hardware_affinity(const TaskView& t) {
     py::list result;
-    for (const auto& wish : t.wishes().hardware_affinity)
-        result.append(py::dict(py::arg("level") = wish.level, py::arg("qos") = wish.qos));
+    for (const auto& affinity : t.affinities().hardware_affinity)
+        result.append(py::dict(py::arg("level") = affinity.level, py::arg("qos") = affinity.qos));
     return result;
 }
 
@@ -215,10 +215,10 @@ void bind_tasks(py::module_& m) {
         .def_property_readonly("network_affinity", network_affinity, doc("NetworkAffinity").c_str())
         .def_property_readonly("hardware_affinity", hardware_affinity, doc("HardwareAffinity").c_str())
         .def_property_readonly(
-            "cpu_local", [](const TaskView& t) { return t.wishes().cpu_local; },
+            "cpu_local", [](const TaskView& t) { return t.affinities().cpu_local; },
             doc("TaskSpec::cpu_local").c_str())
         .def_property_readonly(
-            "cores", [](const TaskView& t) { return t.wishes().cores; }, doc("TaskSpec::cores").c_str())
+            "cores", [](const TaskView& t) { return t.affinities().cores; }, doc("TaskSpec::cores").c_str())
         .def_property_readonly("move_cost", one(&T::move_cost), doc("TaskSpec::move_cost").c_str())
         .def_property_readonly("start_time", one(&T::start_time), "In seconds.")
         .def_property_readonly(

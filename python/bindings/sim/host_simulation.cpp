@@ -161,9 +161,10 @@ void bind_host_simulation(py::module_& m) {
             std::size_t failed = 0;
             const auto requests = unlocked([&] { return sim::read_llm_trace(text, source, &failed); });
             if (failed > 0) {
-                const auto told = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
-                                  " without response tokens (failed) skipped";
-                if (PyErr_WarnEx(PyExc_RuntimeWarning, told.c_str(), 1) != 0) throw py::error_already_set();
+                const auto warning = source + ": " + counted(static_cast<std::int64_t>(failed), "request") +
+                                     " without response tokens (failed) skipped";
+                if (PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1) != 0)
+                    throw py::error_already_set();
             }
             std::vector<std::tuple<double, std::int32_t, std::int32_t>> rows;
             for (const auto& r : requests) rows.emplace_back(r.time_s, r.prompt_tokens, r.output_tokens);

@@ -193,8 +193,8 @@ TracePtr trace_from_dicts(const Typed<"Iterable[Mapping[str, Any]]">& nodes,
     for (std::size_t i = 0; i < of_tasks.known.size(); ++i) {
         const auto owner = "tasks[" + std::to_string(i) + "]";
         in_order.push_back(times[owner]);
-        const auto& told = in_order.back();
-        if (!told.arrival && !told.wrong_arrival && !of_tasks.known[i].is_none())
+        const auto& entry = in_order.back();
+        if (!entry.arrival && !entry.wrong_arrival && !of_tasks.known[i].is_none())
             problems.add(owner + ".arrival: missing; expected whole seconds");
     }
     problems.throw_if_any();

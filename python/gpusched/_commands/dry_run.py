@@ -62,7 +62,7 @@ class Summary:
         for i in self.protected:
             state = line["states"][i][4]
             here = self.first.setdefault(i, state)
-            there = self.place.setdefault(i, list(here))
+            planned = self.place.setdefault(i, list(here))
             end, target, limit = self.lease.get(i, (-np.inf, -1, 0))
             throttled = now is not None and now <= end
             tenant = seen["tenants"][i]
@@ -72,13 +72,13 @@ class Summary:
                     number(tenant[P99], np.nan),
                     number(tenant[OFFERED], np.nan),
                     self.exposure(seen, i, here, here, -1, 0),
-                    self.exposure(seen, i, here, there, target if throttled else -1, limit),
+                    self.exposure(seen, i, here, planned, target if throttled else -1, limit),
                     paused,
                 )
             )
             if throttled:
                 self.spent[i]["throttled_s"] += self.options["window_s"]
-            if there[3] < 100 and any(self.activity(seen, i)):
+            if planned[3] < 100 and any(self.activity(seen, i)):
                 self.spent[i]["quota_s"] += self.options["window_s"]
             for action in line["actions"]:
                 if action["tenant"] == i and action["kind"] in KINDS:

@@ -32,22 +32,22 @@ def _cells(cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
     names = list(STATES)
     count = nodes.gpu_count
     cards = np.arange(count.max(initial=0))
-    there = cards < count[:, None]
+    present = cards < count[:, None]
 
     def bits(masks: np.ndarray) -> np.ndarray:
         return (masks[:, None] >> cards & 1).astype(bool)
 
-    state = np.full(there.shape, -1)
-    state[there] = names.index("idle")
-    state[there & (nodes.occupants == 0)[:, None]] = names.index("free")
-    state[there & ~nodes.schedulable[:, None]] = names.index("cordoned")
+    state = np.full(present.shape, -1)
+    state[present] = names.index("idle")
+    state[present & (nodes.occupants == 0)[:, None]] = names.index("free")
+    state[present & ~nodes.schedulable[:, None]] = names.index("cordoned")
     place = tasks.node_index
     for flag, name in ((None, "held"), (tasks.locked | tasks.standby, "locked")):
         chosen = place >= 0 if flag is None else (place >= 0) & flag
         held = np.zeros(len(count), dtype=int)
         np.bitwise_or.at(held, place[chosen], tasks.gpu_mask[chosen])
-        state[there & bits(held)] = names.index(name)
-    state[bits(nodes.failed_gpu_mask) & there] = names.index("failed")
+        state[present & bits(held)] = names.index(name)
+    state[bits(nodes.failed_gpu_mask) & present] = names.index("failed")
     return state, count
 
 
