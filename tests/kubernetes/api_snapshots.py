@@ -12,7 +12,7 @@ import gpusched as gs
 import scheduling
 import yaml
 from gpusched.kubernetes import _api
-from gpusched.kubernetes._kinds import KINDS, Kind
+from gpusched.kubernetes._snapshot import KINDS, Kind
 from gpusched.kubernetes._private import without_private
 from plane import ControlPlane, Object
 

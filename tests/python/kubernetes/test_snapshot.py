@@ -14,7 +14,7 @@ import gpusched as gs
 import pytest
 from fake_kubernetes_api import FakeApi, serving, thing
 from gpusched import cli
-from gpusched.kubernetes._kinds import KINDS
+from gpusched.kubernetes._snapshot import KINDS
 from messages import mentions, naming
 
 pytest.importorskip("kubernetes")

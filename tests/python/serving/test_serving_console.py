@@ -12,7 +12,7 @@ import gpusched as gs
 import pytest
 from gpusched import cli, serving
 from gpusched._commands import serving as commands
-from gpusched._commands.serving_changes import restarts
+from gpusched._commands.serving import restarts
 from messages import mention, mentions
 
 pytestmark = pytest.mark.usefixtures("solver")
