@@ -147,7 +147,7 @@ class WorkloadMonitor:
         if len(found) > 1:
             of = " or ".join(repr(self.kinds[at][0]) for at in found)
             raise InvalidInput(
-                f"kind: {kind!r} is a kind of {len(found)} models; expected model, one of {of}"
+                f"kind: {kind!r} is a kind of requests of {len(found)} models; expected model, one of {of}"
             )
         if (
             self._end is not None

@@ -87,7 +87,7 @@ def generate_asi_tables(
     integer("seed", seed, 0, 2**63 - 1)
     root = Path(fspath(folder))
     if any((root / f"asi_opensource_{table}").exists() for table in COLUMNS):
-        raise InvalidInput(f"{root}: contains tables; expected a folder without tables")
+        raise InvalidInput(f"{root}: has tables already; expected a folder without tables")
     writer = Writer(root)
     rng = np.random.default_rng(seed)
     fleet = make_fleet(rng, servers)

@@ -278,7 +278,7 @@ def place(pods: list[Pod], nodes: dict[str, dict[str, Any]], tally: Tally) -> It
             taken = free[pod.server].take(gpus, share, pod.cpu_milli, spot=spot, standby=standby)
             if taken is None:
                 how = "does not fit next to the others: not all pods of an hour run at the same time"
-                tally.add("Pod", "capacity", name, "left_out", how=how)
+                tally.add("Pod", "room", name, "left_out", how=how)
                 continue
             task |= {"node": pod.server, "gpus": taken, "standby": standby}
         if gpus > 0 and pod.server in nodes and nodes[pod.server]["gpu_model"] is not None:

@@ -44,9 +44,9 @@ def replay_bundle_options(p: Parser) -> None:
 def replay_bundle(args: argparse.Namespace) -> int:
     found = bundles.replay(args.bundle)
     if found.same:
-        say(f"{found.command}: the plan is the same as with gpusched {found.saved_by}")
+        say(f"{found.command}: the same plan as gpusched {found.saved_by} made")
         return OK
-    say(f"{found.command}: the plan differs from the plan of gpusched {found.saved_by}")
+    say(f"{found.command}: another plan than gpusched {found.saved_by} made")
     for difference in found.differences:
         say(f"  - {difference}")
     return FAILED

@@ -196,10 +196,8 @@ def print_plan(plan: Plan) -> None:
 def print_goal(plan: Plan) -> None:
     stats = plan.stats
     before, after = stats["goal_before"], stats["goal_after"]
-    text = (
-        f"goal {'reached' if plan.goal_reached else 'not reached'}: {before:.0f} before, {after:.0f} after "
-        "the plan"
-    )
+    reached = "reached" if plan.goal_reached else "not reached"
+    text = f"the goal is {reached}: {after:.0f} after the plan, {before:.0f} before"
     if not plan.goal_reached and "goal_at_most" in stats:
         text += f"; no plan reaches more than {stats['goal_at_most']:.0f}"
     say(text)

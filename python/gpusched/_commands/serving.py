@@ -202,7 +202,7 @@ def say_ranges(plan: serving.ServingPlan) -> None:
             continue
         high = f"{each['high']:.4g}" if math.isfinite(each["high"]) else "any"
         say(
-            f"{among}stays the cheapest if {gpu} costs {each['low']:.4g} to {high} $/h (now "
+            f"{among}stays the cheapest while {gpu} costs {each['low']:.4g} to {high} $/h (now "
             f"{each['price']:.4g})"
         )
 
@@ -457,7 +457,7 @@ def restarts(before: Mapping[str, Any], plan: serving.ServingPlan) -> str | None
     each, returned = [], []  # by GPU type
     for old in before.get("rentals", []):
         gpu, now = old["gpu"], rented.get(old["gpu"], {"count": 0, "spot": 0})
-        gone = {"on-demand": max(0, old["count"] - now["count"]), "spot": max(0, old["spot"] - now["spot"])}
+        gone = {"usual": max(0, old["count"] - now["count"]), "spot": max(0, old["spot"] - now["spot"])}
         sizes = [
             (sum(degree for name, degree, _ in stages if name == gpu), count)
             for (_, stages), count in kept.items()
@@ -480,6 +480,6 @@ def restarts(before: Mapping[str, Any], plan: serving.ServingPlan) -> str | None
     least = max(*each, -(-sum(each) // types))
     returned_text = " and ".join(returned)
     return (
-        f"at least {least} of the kept replicas must restart on other GPUs: {returned_text} are no longer "
-        "rented"
+        f"at least {least} of the replicas that go on must restart on other GPUs: {returned_text} are no "
+        "longer rented"
     )

@@ -235,13 +235,13 @@ def watch_topology(args: argparse.Namespace) -> int:
     if args.this_machine == (args.file is not None):
         raise InvalidInput("topology watch: expected either a FILE or --this-machine")
     if args.name is None and not args.this_machine:
-        raise InvalidInput("--name: missing; expected the name of the node that FILE describes")
+        raise InvalidInput("--name: missing; a FILE does not say which node the machine is")
     if args.kubectl and args.output is not None:
-        raise InvalidInput("--output: cannot be combined with --kubectl")
+        raise InvalidInput("--output: the object is published with kubectl; expected one of them")
     if not args.once and not args.kubectl and args.output is None:
         raise InvalidInput("topology watch: expected --output, --kubectl, or --once")
     if args.once and (args.interval_s is not None or args.poll_s is not None):
-        raise InvalidInput("--interval-s, --poll-s: cannot be combined with --once")
+        raise InvalidInput("--interval-s, --poll-s: nothing is repeated with --once")
 
     def read() -> io.HardwareReading:
         return io.read_this_machine() if args.this_machine else io.read_hardware(args.file)

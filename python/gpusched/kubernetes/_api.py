@@ -13,11 +13,11 @@ from .._core import __version__
 from .._optional import require
 from ..errors import BackendError
 
-MAX_ATTEMPTS = 6
+ATTEMPTS = 6
 """For a request that the server answers with 429 or 5xx, or not at all."""
 FIRST_WAIT_S = 0.5
 """Wait before the third attempt; it doubles with every further attempt. `Retry-After` takes precedence."""
-MAX_WAIT_S = 30.0
+LONGEST_WAIT_S = 30.0
 """Longest wait before an attempt, also for `Retry-After`."""
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 """Accept header of a request for the metadata of objects without the rest."""
@@ -54,10 +54,10 @@ def retries() -> Any:
 
     def limited_retry_after(self: Any, response: Any) -> float | None:
         asked = retry.get_retry_after(self, response)
-        return None if asked is None else min(asked, MAX_WAIT_S)
+        return None if asked is None else min(asked, LONGEST_WAIT_S)
 
     return type("Limited", (retry,), {"get_retry_after": limited_retry_after})(
-        total=MAX_ATTEMPTS - 1,
+        total=ATTEMPTS - 1,
         backoff_factor=FIRST_WAIT_S / 2,
         status_forcelist=(429, 500, 502, 503, 504),
         allowed_methods=("GET",),
@@ -218,7 +218,7 @@ def read_list(api: Api, path: str, page_size: int, accept: str = "application/js
         metadata = answer.body["metadata"]
         if pages.count and metadata.get("resourceVersion") != pages.resource_version:
             raise BackendError(
-                f"{api.server}{path}: the pages of a list differ in resourceVersion; expected one version"
+                f"{api.server}{path}: the pages of a list have several resourceVersions; expected one"
             )
         pages.resource_version = metadata.get("resourceVersion", "")
         pages.count += 1

@@ -167,7 +167,7 @@ class Snapshot:
                 )
         lines += [line for read in self.lists for line in change_lines(read)]
         if not self.changes:
-            lines.append("Nothing changed while the lists were read: all show the same moment.")
+            lines.append("Nothing changed while the lists were read: they show one moment.")
         lines += [f"Not on this server: {', '.join(self.absent)}"] * bool(self.absent)
         lines += [f"Not read, because the verb list is missing: {', '.join(self.forbidden)}"] * bool(
             self.forbidden
@@ -302,8 +302,7 @@ def forbidden_message(server: str, kinds: list[Kind], messages: dict[Kind, str])
 
 def unavailable_message(server: str, messages: dict[Kind, str]) -> str:
     return (
-        f"{server}: the server behind it for {', '.join(kind.resource for kind in messages)} does not "
-        "answer; `kubectl get apiservices` and the webhooks of these kinds show the reason; allow_missing "
-        "(--allow-missing) continues without these kinds. Message of the server: "
-        f"{next(iter(messages.values()))}"
+        f"{server}: the server behind it for {', '.join(kind.resource for kind in messages)} does not answer "
+        "(see `kubectl get apiservices` and the webhooks of these kinds); allow_missing (--allow-missing) "
+        f"continues without these kinds. Message of the server: {next(iter(messages.values()))}"
     )

@@ -92,7 +92,7 @@ def plot_occupancy(
     if len(chosen) == 0:
         counts = ", ".join(str(n) for n in np.unique(count))
         raise InvalidInput(
-            f"gpus: {gpus}; expected the GPU count of a node ({counts or 'there are no nodes'})"
+            f"gpus: {gpus}; expected the number of GPUs of a node ({counts or 'there are no nodes'})"
         )
     totals = [(state[chosen, :gpus] == n).sum(axis=1) for n in range(len(STATES))]
     locked, _, idle, free, cordoned, failed = totals

@@ -262,7 +262,7 @@ def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         == 0
     )
     text = capsys.readouterr().out
-    assert "8 arrivals, 4 fitted nowhere" in text and "100 % requested" in text
+    assert "8 arrivals, 4 not placed" in text and "100 % requested" in text
     assert len(gs.Cluster.from_json(out).tasks) == 8
 
 

