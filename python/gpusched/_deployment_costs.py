@@ -151,7 +151,7 @@ def deployment_costs(
                         )
                         row += tuple(latency.percentile(percent) / SECONDS * price for percent in percents)
                     rows.append(row)
-    dollars = dict.fromkeys((f"dollars_p{percent}" for percent in percents), "number")
+    dollars: dict[str, Kind] = dict.fromkeys((f"dollars_p{percent}" for percent in percents), "number")
     return DeploymentCosts({**COLUMNS, **dollars}, rows)
 
 

@@ -91,7 +91,7 @@ def curve(
     rates = as_list("curve", "rates", rates, "numbers")
     listed = enumerate(as_list("curve", "targets", targets, "dicts"))
     return Curve(
-        core.curve(
+        core._curve(
             request, rates, [as_dict("curve", f"targets[{at}]", each) for at, each in listed], **options
         )
     )

@@ -229,7 +229,7 @@ void bind_planner(py::module_& m) {
     const auto curve = planner_keywords<PlanArguments, s::PlannerOptions>().without(
         {"deadline", "rate", "goal", "composition", "routing", "uniform_tp"});
     m.def(
-        "curve",
+        "_curve",
         [ curve, itself ](const Request& request, const Typed<"Sequence[float]">& rates,
                           const Typed<"Sequence[Mapping[str, float]]">& targets, const py::kwargs& given)
             -> Typed<"list[tuple[float, dict[str, float | None], ServingPlan]]"> {
@@ -260,7 +260,7 @@ void bind_planner(py::module_& m) {
         },
         py::arg("request"), py::arg("rates") = py::list(), py::arg("targets") = py::list(),
         curve.shared_as("serving.curve")
-            .documented("curve(request, rates=[], targets=[]",
+            .documented("_curve(request, rates=[], targets=[]",
                         doc("serving::curve") + more + " Returns a list of (rate, targets, plan).")
             .c_str());
     m.def(

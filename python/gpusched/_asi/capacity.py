@@ -132,7 +132,7 @@ class Slots(Capacity):
                     self.rows.append((sums.hour[0], name, size, across, within))
 
     def tables(self) -> dict[str, Table]:
-        counts = dict.fromkeys(("gpus", "across", "within"), "whole")
+        counts: dict[str, Kind] = dict.fromkeys(("gpus", "across", "within"), "whole")
         columns: dict[str, Kind] = {"day": "whole", "gpu_model": "text", **counts}
         return {"fig14": Table(columns, sorted(self.rows))}
 

@@ -133,7 +133,7 @@ def goal(text: str) -> dict[str, Any]:
             )
         fields = slots if key in of_slots else found
         if key in fields:
-            raise argparse.ArgumentTypeError(f"{text!r}: {key} appears twice")
+            raise argparse.ArgumentTypeError(f"{text!r}: {key} is given twice")
         is_number = {**of_goal, **of_slots}[key].startswith("int") and re.fullmatch(r"-?[0-9]{1,18}", value)
         fields[key] = int(value) if is_number else value
     return {**found, "slots": slots} if slots else found

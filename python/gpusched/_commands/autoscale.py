@@ -234,8 +234,10 @@ def autoscale(args: argparse.Namespace) -> int:
 
 def print_results(args: argparse.Namespace, rows: list[dict[str, Any]], failed: dict[str, list[str]]) -> None:
     """Prints the means over the days, and the policies that failed."""
-    head = ("policy", "gpu_hours", "windows_met_pct", "requests_met_pct")
-    head += ("ttft_s", "tpot_s", "prefill_h", "decode_h", "starts")
+    head = (
+        *("policy", "gpu_hours", "windows_met_pct", "requests_met_pct"),
+        *("ttft_s", "tpot_s", "prefill_h", "decode_h", "starts"),
+    )
     table = []
     for policy in (p for p in args.policies if p not in failed):
         days = [row for row in rows if row["policy"] == policy]

@@ -279,7 +279,7 @@ def simulate_host(args: argparse.Namespace) -> int:
     cells = [[name, *(with_spread(row, name) for row in table)] for name in figures]
     say(format_table(["figure", *table.column("variant")], cells))
     spread = any("[" in cell for row in cells for cell in row[1:])
-    brackets = " with the lowest and highest value in brackets" if spread else ""
+    brackets = " and, in brackets, the lowest and the highest of them" if spread else ""
     say(
         f"means of {counted(args.seeds, 'seed')}{brackets}; see gpusched simulate-host --help for the figures"
     )

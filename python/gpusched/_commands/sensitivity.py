@@ -10,8 +10,10 @@ import numpy as np
 from .. import sim
 from .._views.tables import format_table
 
-COLUMNS = ("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct")
-COLUMNS += ("throughput", "actions_per_h", "guards", "rollbacks")
+COLUMNS = (
+    *("variant", "setting", "value", "miss_pct", "p99_ms", "above_pct"),
+    *("throughput", "actions_per_h", "guards", "rollbacks"),
+)
 
 
 def settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

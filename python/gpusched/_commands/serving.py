@@ -103,7 +103,7 @@ def sweep(args: argparse.Namespace, request: dict[str, Any]) -> int:
                 f"{budget:g}",
                 f"{plan.cost:.2f}",
                 f"{plan.makespan:.4g}",
-                "proven optimal" if plan.optimal else f"{plan.bound or 0:.4g}",
+                "proven best" if plan.optimal else f"{plan.bound or 0:.4g}",
                 f"{plan.requests_per_s:.4g}",
                 f"{1000 * plan.cost_per_request:.4g}",
                 rented or "nothing",
@@ -184,7 +184,7 @@ def rent_line(plan: serving.ServingPlan, rented: str) -> str:
 
 
 def makespan_proof(plan: serving.ServingPlan) -> str:
-    return "proven optimal" if plan.optimal else f"lower bound {plan.bound or 0:.4g} s"
+    return "proven best" if plan.optimal else f"lower bound {plan.bound or 0:.4g} s"
 
 
 def say_ranges(plan: serving.ServingPlan) -> None:
@@ -309,7 +309,7 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
             asked["price_ranges"] = True
         wrong = [name for name in asked if name not in options and asked[name] != "optimized"]
         names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
-        return [f"{names}: cannot be combined with --replan-from"] if wrong else []
+        return [f"{names}: not with --replan-from"] if wrong else []
     problems = []
     if args.max_starts is not None or args.slack is not None:
         problems.append("--max-starts and --slack: only with --replan-from")
@@ -318,13 +318,13 @@ def conflicts(args: argparse.Namespace, options: Mapping[str, Any]) -> list[str]
     ]
     if args.budgets is not None and rental:
         problems.append(
-            f"{', '.join(rental)}: cannot be combined with --budgets, which plan a batch; see serving-curve"
+            f"{', '.join(rental)}: not with --budgets, which plan a batch; see serving-curve"
         )
     if args.price_ranges and (args.budgets is not None or args.goal == "most_rate"):
         problems.append("--price-ranges: only for the cheapest plan for rates")
     if args.budgets is not None and args.deadline is not None:
         problems.append(
-            "--deadline: cannot be combined with --budgets; the cheapest plan does not depend on the budget"
+            "--deadline: not with --budgets; the cheapest plan does not depend on the budget"
         )
     return problems
 

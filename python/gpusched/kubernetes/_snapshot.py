@@ -169,11 +169,11 @@ class Snapshot:
         if not self.changes:
             lines.append("Nothing changed while the lists were read: they show one moment.")
         lines += [f"Not on this server: {', '.join(self.absent)}"] * bool(self.absent)
-        lines += [f"Not read, because the verb list is missing: {', '.join(self.forbidden)}"] * bool(
+        lines += [f"Not read, since the verb list is missing: {', '.join(self.forbidden)}"] * bool(
             self.forbidden
         )
         unavailable = ", ".join(self.unavailable)
-        lines += [f"Not read, because their server does not answer: {unavailable}"] * bool(unavailable)
+        lines += [f"Not read, since their server does not answer: {unavailable}"] * bool(unavailable)
         return "\n".join(lines)
 
 

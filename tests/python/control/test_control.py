@@ -241,7 +241,7 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
         assert float(row[3]) == pytest.approx(float(np.mean(100 * one.miss_rate)), abs=0.01)
         assert float(row[4]) == pytest.approx(float(np.mean(one.p99_ms)), abs=0.01)
     assert cli.main([*command, "--audit", "log.jsonl"]) == 2
-    assert "--sensitivity: goes without" in capsys.readouterr().err
+    assert "--sensitivity: cannot be combined with --audit" in capsys.readouterr().err
 
 
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,7 +355,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "none carried out" in out
     assert cli.main(["replay-audit", dry, "--config", file, "--dry-run"]) == 0
     assert cli.main(["replay-audit", dry, "--config", file]) == 1
-    assert "came out otherwise" in capsys.readouterr().out
+    assert "line 1 differs" in capsys.readouterr().out
 
     changed = Path(log).read_text().replace('"done":1', '"done":0', 1)
     Path(log).write_text(changed)
@@ -402,12 +402,12 @@ def test_a_dry_run_ends_with_a_summary_to_judge_by(
 
     # A configuration with every lever off, such as that of the variant static, wishes nothing and says why.
     _, off = gs.sim.record_host(0, variant="static", **options)
-    assert mentions(summary_of(off, log.splitlines(), tmp_path, capsys)[3], "wished guard_io guard_mps")
+    assert mentions(summary_of(off, log.splitlines(), tmp_path, capsys)[3], "requested guard_io guard_mps")
 
     # Nothing wished: nothing changes, and nothing costs.
     quiet = [json.dumps({**window(8), "window": k, "time_s": 2.0 * k}) for k in range(50)]
     head, above, _, wished, cost, _ = summary_of(config(), quiet, tmp_path, capsys)
-    assert numbers(above) == [0, 0] and wished.endswith("actions wished: none")
+    assert numbers(above) == [0, 0] and wished.endswith("requested actions: none")
     assert mentions(cost, "0 requests I/O")
     # Windows without a p99 are counted, and a recording of nothing else has no figures.
     unknown = [json.dumps({"window": k, "time_s": 2.0 * k}) for k in range(20)]
