@@ -129,7 +129,7 @@ def goal(text: str) -> dict[str, Any]:
         if key not in known:
             near = _core.did_you_mean(key, known)
             raise argparse.ArgumentTypeError(
-                f"{text!r}: unknown key {key!r}; expected {', '.join(known)}{near}"
+                f"{text!r}: a goal has no {key!r}; expected {', '.join(known)}{near}"
             )
         fields = slots if key in of_slots else found
         if key in fields:
