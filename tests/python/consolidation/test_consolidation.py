@@ -167,7 +167,7 @@ def test_nodes_that_could_not_be_cleared_are_explained(tiny: gs.Cluster) -> None
     assert left[1] == gs.consolidation.explain(tiny, plan, "n1", clear=["n0", "n1"])
     change = left[0].blockers[0].change
     assert (change.closed_node, change.closed_by) == ("n1", "to_clear")
-    assert mentions(str(left[0]), "node 'n1'") and left[0].blockers[0].nodes_with_obstacle >= 1
+    assert mentions(str(left[0]), "node 'n1'") and left[0].blockers[0].nodes_with_obstacle == 0
     cleared = gs.consolidate(tiny, clear=["n0"])
     assert gs.consolidation.explain_clear(tiny, cleared, clear=["n0"]) == []
     with pytest.raises(gs.InvalidInput, match="clear: absent"):

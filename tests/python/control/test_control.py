@@ -241,7 +241,7 @@ def test_the_sensitivity_study_changes_one_setting_at_a_time(capsys: pytest.Capt
         assert float(row[3]) == pytest.approx(float(np.mean(100 * one.miss_rate)), abs=0.01)
         assert float(row[4]) == pytest.approx(float(np.mean(one.p99_ms)), abs=0.01)
     assert cli.main([*command, "--audit", "log.jsonl"]) == 2
-    assert "--sensitivity: cannot be combined with --audit" in capsys.readouterr().err
+    assert "--sensitivity" in capsys.readouterr().err
 
 
 def test_variants_by_name(capsys: pytest.CaptureFixture[str]) -> None:
