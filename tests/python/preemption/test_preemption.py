@@ -431,9 +431,7 @@ def test_victim_orders_in_python(cluster: gs.Cluster) -> None:
 
     with pytest.raises(Enough):
         gs.preempt(cluster, b, policy=fail)
-    with pytest.raises(
-        gs.InvalidInput, match=naming("task 'c14' 0.5")
-    ):
+    with pytest.raises(gs.InvalidInput, match=naming("task 'c14' 0.5")):
         gs.preempt(cluster, b, policy=lambda *_: 0.5)  # type: ignore[arg-type, return-value]
     with pytest.raises(gs.InvalidInput, match=naming("policy imp exhaustive")):
         gs.preemption.OnlinePreemption(with_b, policy=order)
