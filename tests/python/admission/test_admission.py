@@ -507,7 +507,7 @@ def test_a_plan_brings_no_jobs_without_tasks_and_no_budgets() -> None:
     document = gs.admit(gs.Cluster.from_json(fragmented()), JOB).plan.to_json()
     brought = copy.deepcopy(document)
     brought["x-brings"]["jobs"] = [{"name": "ghost", "min_members": 1}]
-    with pytest.raises(gs.InvalidInput, match=naming("'ghost' task")):
+    with pytest.raises(gs.InvalidInput, match=naming("'ghost'")):
         gs.Plan.from_json(brought)
     document["x-brings"]["now"] = 5
     with pytest.raises(gs.InvalidInput, match=naming("label_levels")):

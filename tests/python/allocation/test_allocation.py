@@ -201,7 +201,7 @@ def test_gpus_by_their_links() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "GPUs of the node that the task can take now")],
+    [(None, "a list"), ([4], "GPUs of the node"), ([0, 1], "free")],
 )
 def test_wrong_answers_of_a_picker_name_task_and_node(answer: Any, expected: str) -> None:
     c = gs.Cluster.from_json(document([make_node("n0", gpu_count=4)], [], now=0))

@@ -370,7 +370,7 @@ def test_the_package_does_not_import_the_client() -> None:
 
 
 def test_the_kinds_are_those_of_the_reader() -> None:
-    text = (SOURCES / "include/gpusched/io/detail/kubernetes/objects.hpp").read_text()
+    text = (SOURCES / "src/io/kubernetes/objects.hpp").read_text()
     table = re.search(r"kind_names\[\] = \{(.*?)\n\};", text, re.S)
     assert table
     assert {(kind.group, kind.kind) for kind in KINDS} == set(
