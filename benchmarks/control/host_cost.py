@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What the controller of a host costs: CPU time of an observation and of a decision.
 
-32 protected tenants in MIG instances of 8 GPUs, their latencies in files. Files, /proc and the journal are real; control
-groups are files of a folder, and NVML is the stand-in of the tests, whose calls take a few microseconds, as Python and without a driver.
+32 protected tenants in MIG instances of 8 GPUs, their latencies in files. Files, /proc and the journal are
+real; control groups are files of a folder, and NVML is the stand-in of the tests, whose calls take a few
+microseconds, as Python and without a driver.
 
     PYTHONPATH=<package> python3 benchmarks/control/host_cost.py [--windows 200] [--requests 100]
 """
@@ -36,8 +37,12 @@ def world(folder: Path) -> tuple[dict[str, Any], fake_nvml.FakeNvml]:
         for start in range(PER_GPU):
             name = f"T{gpu}-{start}"
             number = gpu * PER_GPU + start + 1
-            gpus[gpu].append({"profile": 19, "id": number, "start": start, "size": 1, "compute": True, "mine": True})
-            tenants.append({"name": name, "protected": True, "start": {"gpu": gpu, "profile": "1g", "slice": start}})
+            gpus[gpu].append(
+                {"profile": 19, "id": number, "start": start, "size": 1, "compute": True, "mine": True}
+            )
+            tenants.append(
+                {"name": name, "protected": True, "start": {"gpu": gpu, "profile": "1g", "slice": start}}
+            )
             (folder / "cg" / name).mkdir(parents=True)
             (folder / "cg" / name / "io.stat").write_text("259:0 rbytes=1 wbytes=1\n", encoding="utf-8")
             (folder / name).touch()
@@ -77,7 +82,9 @@ def milliseconds(times: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--windows", type=int, default=200)
     parser.add_argument("--requests", type=int, default=100, help="of a tenant in a window")
     arguments = parser.parse_args()
@@ -86,7 +93,10 @@ def main() -> None:
         config, library = world(folder)
         observing: dict[str, list[float]] = {"with a look at the instances": [], "without": []}
         deciding = []
-        with fake_nvml.installed(library), gs.host.Controller(config, audit=str(folder / "audit")) as controller:
+        with (
+            fake_nvml.installed(library),
+            gs.host.Controller(config, audit=str(folder / "audit")) as controller,
+        ):
             controller.start()
             for _ in range(arguments.windows):
                 for tenant in config["live"]["tenants"]:

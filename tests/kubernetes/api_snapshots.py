@@ -1,4 +1,6 @@
-"""`kube snapshot` on a real API server: the same objects as kubectl prints, with the rights that are shipped, none of which is idle."""
+"""`kube snapshot` on a real API server: the same objects as kubectl prints, with the rights that are shipped,
+none of which is idle.
+"""
 
 from __future__ import annotations
 

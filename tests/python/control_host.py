@@ -35,7 +35,9 @@ class Host:
         self.write("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 9: 1 1 1 1 chip\n")
         self.read_bytes = 0
         self.tick(0)
-        self.gpus([[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]])
+        self.gpus(
+            [[self.gi(TWO_G, 1, 0, 2, True), self.gi(19, 2, 6, 1, False)], [self.gi(9, 3, 0, 4, False)]]
+        )
 
     @staticmethod
     def gi(profile: int, number: int, start: int, size: int, mine: bool) -> dict[str, Any]:
@@ -61,7 +63,9 @@ class Host:
 
     def tick(self, read: int) -> None:
         self.read_bytes += read
-        self.write("cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n")
+        self.write(
+            "cg/t2/io.stat", f"259:0 rbytes={self.read_bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
+        )
         self.write("proc/diskstats", f" 259 0 nvme0n1 1 0 {self.read_bytes // 512} 0 0 0 0 0 0 0 0\n")
 
     def config(self, **more: Any) -> dict[str, Any]:
@@ -122,7 +126,9 @@ class Host:
 
     def run(self, config: dict[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
         command, environment = self.command(config, *more)
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
+        return subprocess.run(
+            command, env=environment, text=True, capture_output=True, timeout=60, check=False
+        )
 
     def run_until(self, config: dict[str, Any], words: str, *more: str) -> subprocess.CompletedProcess[str]:
         """As `run`, for as many windows as it takes until a line has these words; then asked to end."""

@@ -1,6 +1,8 @@
-"""A stand-in for the library libnvidia-ml.so.1, below the real nvidia-ml-py: GPU instances in a file, faults at any call.
+"""A stand-in for the library libnvidia-ml.so.1, below the real nvidia-ml-py: GPU instances in a file, faults
+at any call.
 
-The file is that of `fake_nvidia_smi`, so that both tools see the same GPUs. A fault is a return code at one call (counted
+The file is that of `fake_nvidia_smi`, so that both tools see the same GPUs. A fault is a return code at one
+call (counted
 over all calls), before the call has its effect or after.
 """
 
@@ -190,14 +192,18 @@ class FakeNvml:
         out._obj.placement.start, out._obj.placement.size = one["start"], one["size"]
         return OK
 
-    def do_nvmlDeviceCreateGpuInstanceWithPlacement(self, gpu: Any, profile: Any, place: Any, out: Any) -> int:
+    def do_nvmlDeviceCreateGpuInstanceWithPlacement(
+        self, gpu: Any, profile: Any, place: Any, out: Any
+    ) -> int:
         g, state = parts(gpu)[0], self.load()
         start, size = place._obj.start, place._obj.size
         new = {"profile": number(profile), "start": start, "size": size, "compute": False, "mine": True}
         if state.pop("intrude", False):
             state["gpus"][g].append({**new, "id": 77, "compute": True, "mine": False})
             self.save(state)
-        if any(start < one["start"] + one["size"] and one["start"] < start + size for one in state["gpus"][g]):
+        if any(
+            start < one["start"] + one["size"] and one["start"] < start + size for one in state["gpus"][g]
+        ):
             return INSUFFICIENT
         state["gpus"][g].append({**new, "id": state["next"]})
         self.put(out, INSTANCE, g, state["next"])
@@ -219,7 +225,9 @@ class FakeNvml:
 
     # ---- compute instances ----
 
-    def do_nvmlGpuInstanceGetComputeInstanceProfileInfo(self, handle: Any, k: Any, engine: Any, out: Any) -> int:
+    def do_nvmlGpuInstanceGetComputeInstanceProfileInfo(
+        self, handle: Any, k: Any, engine: Any, out: Any
+    ) -> int:
         one = self.find(self.load(), handle)
         if one is None:
             return NOT_FOUND

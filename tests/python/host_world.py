@@ -1,7 +1,10 @@
-"""A host that outlives the process which works on it: GPUs, control groups and the journal in files of a folder.
+"""A host that outlives the process which works on it: GPUs, control groups and the journal in files of a
+folder.
 
-T1 is protected and in 2g at 0 of GPU 0, T2 is limited, T3 is an MPS client of T1; instances of others stand around. A
-process can be killed at any point: before and after every command, call of NVML, write of a file and of the journal, and
+T1 is protected and in 2g at 0 of GPU 0, T2 is limited, T3 is an MPS client of T1; instances of others stand
+around. A
+process can be killed at any point: before and after every command, call of NVML, write of a file and of the
+journal, and
 between the two halves of a creation.
 """
 
@@ -53,7 +56,9 @@ class World:
         self.backend = backend
         self.point = Points()
         self.notes: list[str] = []
-        self.after = Configuration(1, "2g", 4, cpus="4-5") if disjoint else Configuration(0, "4g", 0, cpus="4-5")
+        self.after = (
+            Configuration(1, "2g", 4, cpus="4-5") if disjoint else Configuration(0, "4g", 0, cpus="4-5")
+        )
         self.state = folder / "smi.json"
         gpus = [[self.gi("2g", 1, 0, True), self.gi("1g", 2, 6, False)], [self.gi("3g", 3, 0, False)]]
         if not disjoint:
@@ -113,7 +118,14 @@ class World:
             recover(mig, self.programs, self.live, {"T1": BEFORE}, journal, "b1")
             yield Actuator(mig, self.programs, self.live, self.host, journal)
 
-    def action(self, kind: str, target: str = "T1", value: int = 0, after: Configuration = BEFORE, before: Configuration = BEFORE) -> Any:
+    def action(
+        self,
+        kind: str,
+        target: str = "T1",
+        value: int = 0,
+        after: Configuration = BEFORE,
+        before: Configuration = BEFORE,
+    ) -> Any:
         return SimpleNamespace(kind=kind, tenant="T1", target=target, value=value, before=before, after=after)
 
     def act(self, actuator: Actuator, kind: str, **more: Any) -> Ended:
@@ -123,7 +135,9 @@ class World:
         return report.outcomes[-1]
 
     def work(self) -> Ended:
-        """The work of a controller: limits T2, moves or enlarges T1, ends the limit, unpins. Returns the end of the change."""
+        """The work of a controller: limits T2, moves or enlarges T1, ends the limit, unpins. Returns the end
+        of the change.
+        """
         with self.actuator() as actuator:
             self.act(actuator, "throttle_io", target="T2", value=500)
             actuator.journal.remember({"T1": {"structural_windows": 0}}, 1000.0)
@@ -136,7 +150,9 @@ class World:
 
     @contextlib.contextmanager
     def instrumented(self) -> Iterator[None]:
-        """Every write of a file and of the journal is two points; the kernel's side of control groups is played."""
+        """Every write of a file and of the journal is two points; the kernel's side of control groups is
+        played.
+        """
         write, journal_write = _files.write, Journal._write
 
         def files_write(path: str, text: str) -> None:
@@ -163,7 +179,9 @@ class World:
     def io_max(path: str, text: str) -> str:
         """io.max keeps a line for each disk that has a limit."""
         disk = text.split()[0]
-        lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.split()[0] != disk]
+        lines = [
+            line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.split()[0] != disk
+        ]
         if any(limit is not None for limit in _files.io_limits(text, disk).values()):
             lines.append(text)
         return "".join(line + "\n" for line in lines)
@@ -247,8 +265,12 @@ class FakePrograms(Programs):
         fails = self.calls == self.fail_at
         self.calls += 1
         # INSUFFICIENT_RESOURCES means that nothing was made.
-        if fails and (self.fault in ("code", "hang", "garbage") or (self.fault == "code_after" and self.code == 23)):
-            return {"hang": Result(137, "", True), "garbage": Result(0, "|   0  x |\n")}.get(self.fault, Result(self.code))
+        if fails and (
+            self.fault in ("code", "hang", "garbage") or (self.fault == "code_after" and self.code == 23)
+        ):
+            return {"hang": Result(137, "", True), "garbage": Result(0, "|   0  x |\n")}.get(
+                self.fault, Result(self.code)
+            )
         state = self.world.load()
         before = state["next"]
         output = io.StringIO()
@@ -270,7 +292,11 @@ class FakePrograms(Programs):
             for one in gpu:
                 if one["mine"]:
                     place = [str(g), str(one["profile"]), str(one["start"])]
-                    wanted = arguments[1:2] + [str(SIZES[arguments[2]][0]), arguments[3]] if len(arguments) > 3 else None
+                    wanted = (
+                        arguments[1:2] + [str(SIZES[arguments[2]][0]), arguments[3]]
+                        if len(arguments) > 3
+                        else None
+                    )
                     one["client"] = arguments[0] == "switch" and place == wanted and one["compute"]
                     code = 0 if one["client"] else code
         fake_nvidia_smi.save(str(self.world.state), state)

@@ -114,12 +114,18 @@ def control_live(args: argparse.Namespace, config: dict[str, Any]) -> int:
     """Controls this host until SIGTERM, SIGINT or the last window; then all limits end. SIGUSR1: an operator
     has looked.
 
-    A failure of hardware or disk may be over at the next start (FAILED); a state that is not known needs an operator.
+    A failure of hardware or disk may be over at the next start (FAILED); a state that is not known needs an
+    operator.
     """
     if args.windows is not None and args.windows < 0:
         raise InvalidInput(f"--windows: {args.windows}; expected at least 0")
     require_writable(args.audit, args.config_output, inputs=[args.config])
-    with failing(), logged(args.log) as log, host.Controller(config, audit=args.audit or "") as controller, handled(controller):
+    with (
+        failing(),
+        logged(args.log) as log,
+        host.Controller(config, audit=args.audit or "") as controller,
+        handled(controller),
+    ):
         for line in controller.start():
             log(line)
         if not args.audit:
@@ -165,15 +171,33 @@ def logged(form: str) -> Iterator[Callable[[str], object]]:
 
 
 def control_options(p: Parser) -> None:
-    p.add_argument("what", nargs="?", choices=("run", "status"), default="run", help="run (default), or show what a controller does")
+    p.add_argument(
+        "what",
+        nargs="?",
+        choices=("run", "status"),
+        default="run",
+        help="run (default), or show what a controller does",
+    )
     p.add_argument("--config", metavar="FILE.json", help="with a section `live`: of this host")
     flag(p, "--init", "write a configuration of this machine to --config, or to standard output")
-    p.add_argument("--signals", metavar="FILE.jsonl", help="recorded windows (default: this host; without `live`, standard input)")
+    p.add_argument(
+        "--signals",
+        metavar="FILE.jsonl",
+        help="recorded windows (default: this host; without `live`, standard input)",
+    )
     flag(p, "--dry-run", "decide and tell, act on nothing")
     p.add_argument("--audit", metavar="LOG.jsonl", help="write the audit log; of a host, append to it")
-    p.add_argument("--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)")
-    p.add_argument("--config-output", metavar="FILE.json", help="of a host: the configuration in effect, to replay the log")
-    p.add_argument("--log", choices=("text", "json"), default="text", help="of a host: form of the lines of output")
+    p.add_argument(
+        "--windows", type=int, metavar="N", help="of a host: stop after so many (default: no limit)"
+    )
+    p.add_argument(
+        "--config-output",
+        metavar="FILE.json",
+        help="of a host: the configuration in effect, to replay the log",
+    )
+    p.add_argument(
+        "--log", choices=("text", "json"), default="text", help="of a host: form of the lines of output"
+    )
 
 
 def control_init(path: str | None) -> int:

@@ -1,4 +1,6 @@
-"""Actions on a real host: GPU instances, limits of block I/O, cores and quotas. The journal has each before it begins."""
+"""Actions on a real host: GPU instances, limits of block I/O, cores and quotas. The journal has each before
+it begins.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ class Report:
 def hook_arguments(program: Sequence[str], at: Configuration) -> list[str]:
     """A program's arguments for an instance."""
     values = {"{gpu}": at.gpu, "{profile}": at.profile, "{slice}": at.slice, "{quota}": at.quota_percent}
-    return [re.sub(r"\{(gpu|profile|slice|quota)\}", lambda match: str(values[match.group()]), text) for text in program]
+    return [
+        re.sub(r"\{(gpu|profile|slice|quota)\}", lambda match: str(values[match.group()]), text)
+        for text in program
+    ]
 
 
 def hook_failure(program: str, result: Result) -> str:
@@ -66,7 +71,9 @@ def run_hook(programs: Programs, program: Sequence[str], at: Configuration, note
 
 
 class Mps:
-    """One MPS daemon, through `nvidia-cuda-mps-control`. A percentage reaches clients that connect afterwards."""
+    """One MPS daemon, through `nvidia-cuda-mps-control`. A percentage reaches clients that connect
+    afterwards.
+    """
 
     _FAILURES = (
         (r"cannot find mps control daemon|not found", "not_found"),
@@ -129,9 +136,13 @@ class Mps:
 
 
 class Actuator:
-    """Carries out actions. They are over when `act` returns. A change that the journal cannot take is not begun."""
+    """Carries out actions. They are over when `act` returns. A change that the journal cannot take is not
+    begun.
+    """
 
-    def __init__(self, mig: MigBackend, programs: Programs, live: Live, host: Mapping[str, Any], journal: Journal) -> None:
+    def __init__(
+        self, mig: MigBackend, programs: Programs, live: Live, host: Mapping[str, Any], journal: Journal
+    ) -> None:
         self.mig = mig
         self.live = live
         self._host = host
@@ -340,7 +351,8 @@ class Actuator:
             return Outcome(status)
         end = Outcome() if same else self._replace(action, entry)
         if end.status == "ok":
-            # Cores and a quota are a help, not a condition: if one cannot be set, the change stands without both.
+            # Cores and a quota are a help, not a condition: if one cannot be set, the change stands without
+            # both.
             status = attempt(self._join_guards, action, entry)
             if status != "ok":
                 self._report.outcomes.append(Ended("pin", action.tenant, action.tenant, status))
@@ -390,9 +402,16 @@ class Actuator:
             self.journal.save()
             self.hook(program, at)
 
-        end = replace_instance(self.mig, before, after, switch_over, stop if program else None, self.live.back_off)
+        end = replace_instance(
+            self.mig, before, after, switch_over, stop if program else None, self.live.back_off
+        )
         # Stopped, or sent to an instance that is gone: the tenant is put back where it was.
-        if end.status != "ok" and end.restored and end.status not in FREEZING and (end.moved or entry.switched):
+        if (
+            end.status != "ok"
+            and end.restored
+            and end.status not in FREEZING
+            and (end.moved or entry.switched)
+        ):
             end.restored = attempt(move, before) == "ok"
         if end.refused:
             entry.pending = None  # a restart must not take the other one's instance for the tenant's

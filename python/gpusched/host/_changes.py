@@ -10,7 +10,9 @@ from ._journal import TenantEntry
 from ._mig import MigBackend
 from ._places import Configuration, Instance, fits
 
-TenantMove = Callable[[Configuration], None]  # has a tenant run in this instance and nowhere else; raises Failure
+TenantMove = Callable[
+    [Configuration], None
+]  # has a tenant run in this instance and nowhere else; raises Failure
 Wait = Callable[[int], None]  # before retry k of something in use
 RETRIES = 3
 
@@ -54,9 +56,12 @@ def replace_instance(
 ) -> Outcome:
     """Replaces a tenant's own instance, and nothing else.
 
-    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first, after `stop`. If
-    a step fails, what was made is removed and what was removed is made again. After a failure that freezes nothing more
-    is tried. `switch_over` is called when the new instance exists; if that fails, the tenant may have moved or not, so it
+    The new instance comes first if it fits beside the old one; otherwise the old one is destroyed first,
+    after `stop`. If
+    a step fails, what was made is removed and what was removed is made again. After a failure that freezes
+    nothing more
+    is tried. `switch_over` is called when the new instance exists; if that fails, the tenant may have moved
+    or not, so it
     is called for the old instance before the new one is destroyed.
     """
     old, new = before.instance, after.instance
@@ -69,7 +74,9 @@ def replace_instance(
     try:
         there, here = backend.read(new.gpu), backend.read(old.gpu)
         beside = fits(backend.devices[new.gpu], there, new)
-        instead = new.gpu == old.gpu and fits(backend.devices[new.gpu], [one for one in there if one != old], new)
+        instead = new.gpu == old.gpu and fits(
+            backend.devices[new.gpu], [one for one in there if one != old], new
+        )
     except Failure as failure:
         return failed(failure.status, True)
     if old not in here:
@@ -133,12 +140,19 @@ def replace_instance(
 
 
 def recover_change(
-    backend: MigBackend, before: Configuration, after: Configuration, switched: bool, switch_over: TenantMove, wait: Wait
+    backend: MigBackend,
+    before: Configuration,
+    after: Configuration,
+    switched: bool,
+    switch_over: TenantMove,
+    wait: Wait,
 ) -> Configuration:
     """Brings a change that was cut off to its end, and returns where the tenant is.
 
-    The tenant goes to the new instance if it was told to run there, else to the old one if it stands, else to the new
-    one, else the old one is made again. It is told by `switch_over` before the other instance goes. The instance that
+    The tenant goes to the new instance if it was told to run there, else to the old one if it stands, else to
+    the new
+    one, else the old one is made again. It is told by `switch_over` before the other instance goes. The
+    instance that
     stays gets the compute instance that it lacks, and the claim to the other placement is given up.
     """
     old, new = before.instance, after.instance
@@ -196,7 +210,9 @@ def resume_settle(backend: MigBackend, name: str, entry: TenantEntry, switch_ove
         try:
             switch_over(entry.now)
         except Failure as failure:
-            raise Failure(failure.status, f"{name!r}: cannot be told to run where it was: {failure.status}") from None
+            raise Failure(
+                failure.status, f"{name!r}: cannot be told to run where it was: {failure.status}"
+            ) from None
         # An instance that appears there later is foreign.
         backend.disown(other)
     entry.pending = None

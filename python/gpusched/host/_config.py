@@ -107,7 +107,9 @@ def read_live(given: Mapping[str, Any] | str) -> tuple[dict[str, Any], Live]:
 
 
 def _read(kind: Any, given: Any, place: str, problems: list[str]) -> Any:
-    """An object of a dataclass from a document. Fields that are wrong become problems and keep their defaults."""
+    """An object of a dataclass from a document. Fields that are wrong become problems and keep their
+    defaults.
+    """
     out = kind()
     if not isinstance(given, Mapping):
         problems.append(f"{place}: {repr_text(given)}; expected an object")
@@ -121,7 +123,9 @@ def _read(kind: Any, given: Any, place: str, problems: list[str]) -> Any:
             problems.append(f"{at}: unknown field; expected one of {', '.join(hints)}")
         elif name == "tenants":
             tenants = value if isinstance(value, Mapping) else {"": value}
-            out.tenants = {tenant: _read(Tenant, one, f"{at}/{tenant}", problems) for tenant, one in tenants.items()}
+            out.tenants = {
+                tenant: _read(Tenant, one, f"{at}/{tenant}", problems) for tenant, one in tenants.items()
+            }
         elif name in ("latency", "admission"):
             setattr(out, name, _read({"latency": Latency, "admission": Admission}[name], value, at, problems))
         elif expected := _expected(hints[name], name, value):
@@ -147,7 +151,9 @@ def _expected(hint: Any, name: str, value: Any) -> str:
         return "" if _are_texts(value) else "a list of texts"
     if hint == list[list[str]]:
         return "" if isinstance(value, list) and all(map(_are_texts, value)) else "a list of lists of texts"
-    return "" if isinstance(value, Mapping) and _are_texts([*value, *value.values()]) else "an object of texts"
+    return (
+        "" if isinstance(value, Mapping) and _are_texts([*value, *value.values()]) else "an object of texts"
+    )
 
 
 def _is_text(value: Any) -> bool:

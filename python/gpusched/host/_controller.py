@@ -1,4 +1,6 @@
-"""The controller on this machine: it reads a window, decides, writes down and acts, until it is asked to stop."""
+"""The controller on this machine: it reads a window, decides, writes down and acts, until it is asked to
+stop.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,10 @@ LONGEST_PAUSE_S = 0.05  # after which the loop looks for requests
 class Controller:
     """The tail-latency controller of this machine.
 
-    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a file to which the lines
-    of the audit log are appended; empty: none. Not for several threads at once, except for `stop` and `request_resume`.
+    `config`: a configuration with a section `live` (docs/host.md), a dict or JSON text. `audit`: a file to
+    which the lines
+    of the audit log are appended; empty: none. Not for several threads at once, except for `stop` and
+    `request_resume`.
 
     Raises InvalidInput with all problems of the configuration. Nothing is touched before `start`.
     """
@@ -42,7 +46,9 @@ class Controller:
         self._audit_path = audit
         self._host, self._flags, self._options = (self._config[name] for name in ("host", "flags", "options"))
         self._devices = [gpu["device"] for gpu in self._host["gpus"]]
-        self._starts = {one["name"]: Configuration.read(one["start"]) for one in self._host["tenants"] if one["protected"]}
+        self._starts = {
+            one["name"]: Configuration.read(one["start"]) for one in self._host["tenants"] if one["protected"]
+        }
         self._queue = control.AdmissionQueue(self._live.admission.capacity)
         self._answers: list[control.AdmissionAnswer] = []
         self._lines: list[str] = []
@@ -63,12 +69,15 @@ class Controller:
     # ---- start ----
 
     def start(self) -> list[str]:
-        """Locks the journal and the control groups, looks for what the host offers, and recovers from a crash.
+        """Locks the journal and the control groups, looks for what the host offers, and recovers from a
+        crash.
 
-        Flags whose interface is missing are switched off. A dry run changes nothing and locks nothing. `step` and `run`
+        Flags whose interface is missing are switched off. A dry run changes nothing and locks nothing. `step`
+        and `run`
         call this if it was not called.
 
-        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair or the journal cannot
+        Returns lines for the operator. Raises `UnknownState` if the instances require manual repair or the
+        journal cannot
         be read, and BackendError if another controller runs or the machine has no GPU.
         """
         if self._core is not None:
@@ -110,7 +119,9 @@ class Controller:
         self._probe_memory()
         self._audit = _service.AuditFile(self._audit_path)
         self._closers.callback(self._audit.close)
-        self._signals = Signals(self._host, self._live, self._eyes, self._nvml, self._handles, self._options["window_s"])
+        self._signals = Signals(
+            self._host, self._live, self._eyes, self._nvml, self._handles, self._options["window_s"]
+        )
         self._closers.callback(self._signals.close)
         if self._live.metrics:
             self._metrics = _service.Metrics(self._live.metrics)
@@ -131,12 +142,17 @@ class Controller:
             raise BackendError(f"{path}: cannot be opened: {error.strerror}") from None
         self._locks.append(lock)
         # A command that a killed controller left behind may still run; it ends soon.
-        self._wait_until(lambda: _locked(lock), f"{path}: another controller has this journal, or a command of one is running")
+        self._wait_until(
+            lambda: _locked(lock),
+            f"{path}: another controller has this journal, or a command of one is running",
+        )
         with contextlib.suppress(OSError):
             groups = os.open(self._live.cgroups, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._locks.append(groups)
             # A controller with another journal would limit and restore the same groups.
-            self._wait_until(lambda: _locked(groups), f"{self._live.cgroups}: another controller has these control groups")
+            self._wait_until(
+                lambda: _locked(groups), f"{self._live.cgroups}: another controller has these control groups"
+            )
 
     def _wait_for_program(self) -> None:
         process, started = self._journal.program()
@@ -185,20 +201,26 @@ class Controller:
         elif self._live.mig == "nvidia-smi" and shutil.which("nvidia-smi") is None:
             missing = "there is no program nvidia-smi"
         if missing:
-            raise BackendError(f"no NVIDIA GPU can be reached ({missing}); live.mig = none controls without GPU instances")
+            raise BackendError(
+                f"no NVIDIA GPU can be reached ({missing}); live.mig = none controls without GPU instances"
+            )
 
     def _check_tables(self) -> None:
         for number, handle in enumerate(self._handles if self._nvml else []):
             assert self._nvml is not None
             status = attempt(self._nvml.pcie_bytes, handle)
-            self._say(f"GPU {number}: PCIe bytes {'counted' if status == 'ok' else f'not counted ({status})'}")
+            self._say(
+                f"GPU {number}: PCIe bytes {'counted' if status == 'ok' else f'not counted ({status})'}"
+            )
             with contextlib.suppress(Failure):
                 by_id = {one.id: one for one in self._nvml.profiles(handle)}
                 for key, ours in profiles(self._devices[number]).items():
                     found = by_id.get(ours.id)
                     if found is None or found.multiprocessorCount != ours.sm_count:
                         sms = f"{found.multiprocessorCount} SMs for {key}" if found else f"no {key}"
-                        self._say(f"GPU {number}: the driver has {sms}, the table of {self._devices[number]} {ours.sm_count} SMs")
+                        self._say(
+                            f"GPU {number}: the driver has {sms}, the table of {self._devices[number]} {ours.sm_count} SMs"
+                        )
 
     def _probe_mig(self) -> None:
         self._eyes = self._mig  # the backend that windows look with
@@ -240,15 +262,21 @@ class Controller:
                 io |= good
             if one["protected"] and group:
                 cpuset = _files.writable(f"{group}/cpuset.cpus")
-                threads = not os.path.exists(f"{group}/cpuset.cpus") and _files.writable(f"{group}/cgroup.threads")
+                threads = not os.path.exists(f"{group}/cpuset.cpus") and _files.writable(
+                    f"{group}/cgroup.threads"
+                )
                 without = "no cpuset.cpus; the cores of its threads are set"
                 neither = "neither cpuset.cpus nor cgroup.threads can be written"
-                self._say(f"{name}: {'cpuset.cpus can be written' if cpuset else without if threads else neither}")
+                self._say(
+                    f"{name}: {'cpuset.cpus can be written' if cpuset else without if threads else neither}"
+                )
                 pin |= cpuset or threads
             if one.get("client_of") and tenant.mps_pipe:
                 status = attempt(Mps(self._hooks, tenant.mps_pipe).probe)
                 answer = "answers" if status == "ok" else f"does not answer: {status}"
-                self._say(f"{name}: MPS daemon {answer}{'' if tenant.restart else '; quotas reach new clients only'}")
+                self._say(
+                    f"{name}: MPS daemon {answer}{'' if tenant.restart else '; quotas reach new clients only'}"
+                )
                 mps |= status == "ok"
         self._switch_off("guard_io", "" if io else "no other tenant's io.max can be written")
         self._switch_off("pin", "" if pin else "no protected tenant's cores can be set")
@@ -281,7 +309,11 @@ class Controller:
             if one["protected"]:
                 one["start"] = self._at(one["name"]).document()
         for name, one in carryover.items():
-            counts = (len(one.get("structural", ())), len(one.get("blocked", ())), one.get("cooldown_windows", 0))
+            counts = (
+                len(one.get("structural", ())),
+                len(one.get("blocked", ())),
+                one.get("cooldown_windows", 0),
+            )
             if any(counts):
                 self._say(
                     f"{name}: remembered: {counts[0]} structural actions, {counts[1]} changes not to be repeated, "
@@ -374,10 +406,13 @@ class Controller:
                 self._metrics.ended(end.kind, end.status)
 
     def run(self, *, windows: int | None = None, say: Callable[[str], object] | None = None) -> int:
-        """Runs a window each `window_s` until `stop` or the last of `windows`, then ends all limits of block I/O.
+        """Runs a window each `window_s` until `stop` or the last of `windows`, then ends all limits of block
+        I/O.
 
-        A window that a long change delayed begins at once, and windows that were missed are not made up for. A request to
-        resume is answered before the next window and puts off no window that is due. `say` is called with each line.
+        A window that a long change delayed begins at once, and windows that were missed are not made up for.
+        A request to
+        resume is answered before the next window and puts off no window that is due. `say` is called with
+        each line.
 
         Returns the number of windows. What a window or `say` raises surfaces after the limits have ended.
         """
@@ -435,7 +470,9 @@ class Controller:
             time.sleep(min(left, LONGEST_PAUSE_S))
 
     def stop(self, *_: object) -> None:
-        """The window that runs is the last one of `run`. Also a handler: `signal.signal(signal.SIGTERM, controller.stop)`."""
+        """The window that runs is the last one of `run`. Also a handler: `signal.signal(signal.SIGTERM,
+        controller.stop)`.
+        """
         self._stop = True
 
     def request_resume(self, *_: object) -> None:
@@ -443,7 +480,9 @@ class Controller:
         self._resume = True
 
     def release(self) -> list[str]:
-        """Ends all limits of block I/O, as at a clean end. Windows after it are DISABLED until `resume`. Returns lines."""
+        """Ends all limits of block I/O, as at a clean end. Windows after it are DISABLED until `resume`.
+        Returns lines.
+        """
         core = self._require_start()
         self._audit.must = False
         self._enabled = False
@@ -490,11 +529,15 @@ class Controller:
         return bool(self._frozen())
 
     def resume(self) -> list[str]:
-        """An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after `release` the controller is enabled.
+        """An operator has looked: frozen tenants go on (HOLD ends after ten fresh windows), and after
+        `release` the controller is enabled.
 
-        Refused, with the reasons, unless the instance of every frozen tenant stands where the journal has it, nothing
-        stands where it was to go, and no program is running any more. Then the tenant is told to run in its instance, the
-        change that was cut off leaves the journal, and the next window looks at the instances once more. A dry run looks
+        Refused, with the reasons, unless the instance of every frozen tenant stands where the journal has it,
+        nothing
+        stands where it was to go, and no program is running any more. Then the tenant is told to run in its
+        instance, the
+        change that was cut off leaves the journal, and the next window looks at the instances once more. A
+        dry run looks
         only. Returns lines.
         """
         self._require_start()
@@ -533,7 +576,9 @@ class Controller:
         self._audit.record("resume", verdict=verdict, reasons=texts)
 
     def _vouch(self) -> bool:
-        """The core believes an operator in everything, so what was true then must be true of this window as well."""
+        """The core believes an operator in everything, so what was true then must be true of this window as
+        well.
+        """
         accepted, self._resume_accepted = self._resume_accepted, False
         if not accepted:
             return False
@@ -552,7 +597,8 @@ class Controller:
     def offer(self, newcomer: control.Newcomer) -> control.AdmissionAnswer:
         """A newcomer arrives: as `AdmissionQueue.offer`, with the state of the last window.
 
-        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is rejected. Newcomers are
+        The program `live.admission.start` starts an admitted newcomer; if it fails, the newcomer is rejected.
+        Newcomers are
         queued, not admitted, while a tenant waits for an operator, after `release`, and in a dry run.
         """
         answer = self._queue.offer(self._require_start(), newcomer, open=self._open_to_newcomers())
@@ -589,7 +635,10 @@ class Controller:
             place = {"gpu": at.gpu, "profile": at.profile, "slice": at.slice}
             self._say(f"{who}: admitted, {at}")
             if self._live.admission.start:
-                arguments = [text.replace("{id}", str(number)) for text in hook_arguments(self._live.admission.start, at)]
+                arguments = [
+                    text.replace("{id}", str(number))
+                    for text in hook_arguments(self._live.admission.start, at)
+                ]
                 result = self._hooks.run(arguments)
                 if result.timed_out or result.code != 0:
                     self._say(hook_failure(arguments[0], result))
@@ -605,14 +654,17 @@ class Controller:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration in effect: flags that the host does not support are off, tenants start where they were found.
+        """The configuration in effect: flags that the host does not support are off, tenants start where they
+        were found.
 
         `control.replay_audit` needs it for the log.
         """
         return control.Controller(self._config).config
 
     def status(self) -> dict[str, Any]:
-        """The state for an operator; that of another process, if this controller has not started. Changes nothing."""
+        """The state for an operator; that of another process, if this controller has not started. Changes
+        nothing.
+        """
         if self._core is not None:
             return {"running": True, **self._window_status(), **_recorded(self._journal)}
         with Journal(self._live.journal, read_only=True) as journal:
@@ -631,7 +683,10 @@ class Controller:
             "time": time.time(),
             "enabled": self._enabled,
             "dry_run": self._flags["dry_run"],
-            "tenants": {name: {**state, "p99_ms": seen.get(name, {}).get("p99_ms")} for name, state in core.state.items()},
+            "tenants": {
+                name: {**state, "p99_ms": seen.get(name, {}).get("p99_ms")}
+                for name, state in core.state.items()
+            },
         }
 
     def _at(self, name: str) -> Configuration:
@@ -674,7 +729,9 @@ def _locked(file: int) -> bool:
 
 
 def _recorded(journal: Journal) -> dict[str, Any]:
-    changes = {name: str(entry.pending) for name, entry in journal.tenants.items() if entry.pending is not None}
+    changes = {
+        name: str(entry.pending) for name, entry in journal.tenants.items() if entry.pending is not None
+    }
     return {
         "instances": {name: str(entry.now) for name, entry in journal.tenants.items()},
         "changes_cut_off": changes,

@@ -79,7 +79,9 @@ class Machine:
     notes: list[str] = field(default_factory=list)
 
     def config(self, *, journal: str = "/var/lib/gpusched/journal.sqlite") -> dict[str, Any]:
-        """A complete configuration. Processes in GPU instances become tenants: the first of an instance is protected."""
+        """A complete configuration. Processes in GPU instances become tenants: the first of an instance is
+        protected.
+        """
         gpus = [gpu for gpu in self.gpus if gpu.device]
         roots = {gpu.root: gpu for gpu in gpus}
         names, bridges = list(roots), list(dict.fromkeys(gpu.bridge for gpu in gpus))
@@ -89,10 +91,16 @@ class Machine:
             "version": 1,
             "host": {
                 "roots": [
-                    {"capacity_bytes_per_s": gpu.link_bytes_per_s, "bridge": bridges.index(gpu.bridge), "numa": gpu.numa}
+                    {
+                        "capacity_bytes_per_s": gpu.link_bytes_per_s,
+                        "bridge": bridges.index(gpu.bridge),
+                        "numa": gpu.numa,
+                    }
                     for gpu in roots.values()
                 ],
-                "gpus": [{"device": gpu.device, "root": names.index(gpu.root), "numa": gpu.numa} for gpu in gpus],
+                "gpus": [
+                    {"device": gpu.device, "root": names.index(gpu.root), "numa": gpu.numa} for gpu in gpus
+                ],
                 "core_numa": self.core_numa,
                 "numa_nodes": len(self.numa_disks),
                 "tenants": tenants,
@@ -109,7 +117,9 @@ class Machine:
         }
 
     def _tenants(self, gpus: Sequence[Gpu]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        found = [(k, gpu, process) for k, gpu in enumerate(gpus) for process in gpu.processes if process.instance]
+        found = [
+            (k, gpu, process) for k, gpu in enumerate(gpus) for process in gpu.processes if process.instance
+        ]
         if not found and gpus:  # a configuration needs a tenant: one to edit
             first = gpus[0]
             instance = first.instances[0] if first.instances else (next(iter(profiles(first.device))), 0)
@@ -118,7 +128,11 @@ class Machine:
         live: dict[str, dict[str, Any]] = {}
         owners: dict[Any, str] = {}
         for k, gpu, process in found:
-            name = os.path.basename(process.cgroup).removesuffix(".service") or process.name or f"pid-{process.pid}"
+            name = (
+                os.path.basename(process.cgroup).removesuffix(".service")
+                or process.name
+                or f"pid-{process.pid}"
+            )
             if name in live:
                 continue  # another process of the tenant
             live[name] = {"cgroup": process.cgroup.strip("/")} if process.cgroup.strip("/") else {}
@@ -138,9 +152,11 @@ class Machine:
 
 
 def discover(*, sys: str = "/sys", proc: str = "/proc") -> Machine:
-    """The GPUs of this machine with their MIG instances and processes, and the cores, disks and networks around them.
+    """The GPUs of this machine with their MIG instances and processes, and the cores, disks and networks
+    around them.
 
-    Asks NVML, else `nvidia-smi`. Changes nothing. Raises BackendError without a GPU. `sys`, `proc`: folders of the kernel.
+    Asks NVML, else `nvidia-smi`. Changes nothing. Raises BackendError without a GPU. `sys`, `proc`: folders
+    of the kernel.
     """
     machine = Machine("nvml", [], _core_numa(sys), [], [], {})
     try:
@@ -160,7 +176,9 @@ def discover(*, sys: str = "/sys", proc: str = "/proc") -> Machine:
     for gpu in machine.gpus:
         _surroundings(gpu, sys)
         if not gpu.device:
-            machine.notes.append(f"GPU {gpu.index}: {gpu.name} has no MIG table and is left out of the configuration")
+            machine.notes.append(
+                f"GPU {gpu.index}: {gpu.name} has no MIG table and is left out of the configuration"
+            )
         elif gpu.mig != "on":
             machine.notes.append(f"GPU {gpu.index}: MIG is {gpu.mig}; the controller never changes the mode")
     nodes = max([0, *machine.core_numa, *(gpu.numa for gpu in machine.gpus)]) + 1
@@ -174,7 +192,9 @@ def device_of(name: str, memory_mib: float) -> str:
     """The MIG table that fits a GPU by its product name and memory; empty if there is none."""
     words = re.split(r"[^A-Z0-9]+", name.upper())
     fitting = [device for device in control.mig_devices() if device.partition("-")[0] in words]
-    return min(fitting, key=lambda device: abs(float(device.partition("-")[2][:-2]) - memory_mib / 1024), default="")
+    return min(
+        fitting, key=lambda device: abs(float(device.partition("-")[2][:-2]) - memory_mib / 1024), default=""
+    )
 
 
 def pcie_bytes_per_s(speed: str, width: str) -> float:
@@ -203,7 +223,11 @@ def _core_numa(sys: str) -> list[int]:
     nodes: dict[int, int] = {}
     for folder in glob.glob(f"{sys}/devices/system/node/node[0-9]*"):
         with contextlib.suppress(ValueError):
-            nodes.update(dict.fromkeys(_files.parse_cores(_text(f"{folder}/cpulist")), int(folder.rpartition("node")[2])))
+            nodes.update(
+                dict.fromkeys(
+                    _files.parse_cores(_text(f"{folder}/cpulist")), int(folder.rpartition("node")[2])
+                )
+            )
     count = max([*nodes, require("psutil", "host").cpu_count() - 1]) + 1
     return [nodes.get(core, 0) for core in range(count)]
 
@@ -251,13 +275,17 @@ def _by_smi(why: str) -> list[Gpu]:
     result = programs.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
     if status_of(result) != "ok":
         last = (result.output.strip().splitlines() or ["no output"])[-1]
-        raise BackendError(f"no NVIDIA GPU found: {why}, and nvidia-smi ended with code {result.code}: {last}")
+        raise BackendError(
+            f"no NVIDIA GPU found: {why}, and nvidia-smi ended with code {result.code}: {last}"
+        )
     out = []
     for line in result.output.splitlines():
         index, name, pci, mib, now, pending = (word.strip() for word in line.split(","))
         gpu = Gpu(int(index), name, pci.lower()[-12:], float(mib) if mib.isdecimal() else 0.0)
         gpu.device = device_of(name, gpu.memory_mib)
-        gpu.mig = "pending" if now != pending else {"Enabled": "on", "Disabled": "off"}.get(now, "not supported")
+        gpu.mig = (
+            "pending" if now != pending else {"Enabled": "on", "Disabled": "off"}.get(now, "not supported")
+        )
         if gpu.mig == "on":
             listed = programs.run(["nvidia-smi", "mig", "-lgi", "-i", index])
             rows = [row for _, row in parse_lgi(listed.output)] if status_of(listed) == "ok" else []
@@ -278,7 +306,9 @@ def _surroundings(gpu: Gpu, sys: str) -> None:
     gpu.numa = int(node) if node.isdecimal() else 0  # -1 on virtual machines
     gpu.bridge, gpu.root = _ports(folder) or (f"unknown-{gpu.index}", f"unknown-{gpu.index}")
     # The current speed is that of an idle link, which is lower.
-    gpu.link_bytes_per_s = pcie_bytes_per_s(_text(f"{folder}/max_link_speed"), _text(f"{folder}/current_link_width"))
+    gpu.link_bytes_per_s = pcie_bytes_per_s(
+        _text(f"{folder}/max_link_speed"), _text(f"{folder}/current_link_width")
+    )
 
 
 def _devices(machine: Machine, sys: str, nodes: int) -> None:
@@ -292,7 +322,9 @@ def _devices(machine: Machine, sys: str, nodes: int) -> None:
         node = ""
         while not node.isdecimal() and real.count("/") > 2:  # the controller above the disk knows its node
             node, real = _text(f"{real}/numa_node"), os.path.dirname(real)
-        machine.numa_disks[min(int(node) if node.isdecimal() else 0, nodes - 1)].append(os.path.basename(folder))
+        machine.numa_disks[min(int(node) if node.isdecimal() else 0, nodes - 1)].append(
+            os.path.basename(folder)
+        )
     for folder in sorted(glob.glob(f"{sys}/class/net/*/device")):
         ports = _ports(os.path.realpath(folder))
         if ports is not None:

@@ -10,7 +10,9 @@ from ..errors import BackendError
 
 
 class Failure(Exception):
-    """A call to the hardware, the kernel or a program failed. `status` is one of the decision core's `BackendStatus`."""
+    """A call to the hardware, the kernel or a program failed. `status` is one of the decision core's
+    `BackendStatus`.
+    """
 
     def __init__(self, status: str, detail: str = "", code: int = 0) -> None:
         super().__init__(f"{status}: {detail}" if detail else status)

@@ -17,6 +17,7 @@ from ._places import Configuration, Instance, profiles
 APPLICATION_ID = 0x67707363  # "gpsc"
 VERSION = 1
 
+
 @dataclass
 class TenantEntry:
     """A protected tenant in the journal."""
@@ -38,9 +39,11 @@ class Lease:
 
 
 class Journal:
-    """The journal in a file. Each `save` is one transaction, on the disk before it returns (WAL, `synchronous=FULL`).
+    """The journal in a file. Each `save` is one transaction, on the disk before it returns (WAL,
+    `synchronous=FULL`).
 
-    A reader finds the state before a save or after it, whenever the writer or the machine stops. `read_only` changes
+    A reader finds the state before a save or after it, whenever the writer or the machine stops. `read_only`
+    changes
     nothing, and a file that is missing reads as empty.
 
     Raises BackendError for a file that is no journal, that is damaged, or that another version wrote.
@@ -100,11 +103,15 @@ class Journal:
         self.save()
 
     def believe(self, boot: str) -> None:
-        """Keeps the contents in the same boot. After another boot only the carryover is kept, without its floors."""
+        """Keeps the contents in the same boot. After another boot only the carryover is kept, without its
+        floors.
+        """
         if boot and self.boot == boot:
             return
         self.boot, self.tenants, self.leases = boot, {}, []
-        self.carryover = {name: {k: v for k, v in one.items() if k != "floor"} for name, one in self.carryover.items()}
+        self.carryover = {
+            name: {k: v for k, v in one.items() if k != "floor"} for name, one in self.carryover.items()
+        }
         # The monotonic clock begins with the boot, so at least its time has passed.
         self._carryover_s = 0.0
 
@@ -127,7 +134,9 @@ class Journal:
         return out
 
     def check(self, tenants: Iterable[str], devices: list[str]) -> None:
-        """Raises BackendError with everything that does not fit the host: an operator must look before anything is changed."""
+        """Raises BackendError with everything that does not fit the host: an operator must look before
+        anything is changed.
+        """
         known = set(tenants)
         problems = []
         for name, entry in self.tenants.items():
@@ -140,7 +149,9 @@ class Journal:
             raise BackendError(f"{self.path}: " + "; ".join(problems))
 
     def note_program(self, process: int, started: float) -> None:
-        """Keeps which program runs; 0 for none. A note that cannot be written is missing: the start time settles it."""
+        """Keeps which program runs; 0 for none. A note that cannot be written is missing: the start time
+        settles it.
+        """
         with contextlib.suppress(sqlite3.Error):
             self._write("program", json.dumps([process, started]))
 
@@ -185,12 +196,15 @@ class Journal:
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            folder = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(
+                os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            )
             os.fsync(folder)  # the file itself survives a loss of power
             os.close(folder)
             return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         uri = f"file:{os.path.abspath(self.path).replace('?', '%3f').replace('#', '%23')}?mode=ro"
-        # Without a log of its own nothing writes the file, and a folder without write permission does not matter.
+        # Without a log of its own nothing writes the file, and a folder without write permission does not
+        # matter.
         return sqlite3.connect(uri if os.path.exists(self.path + "-wal") else uri + "&immutable=1", uri=True)
 
     def _prepare(self) -> None:
@@ -229,7 +243,9 @@ class Journal:
         self.tenants = {}
         for name, entry in tenants.items():
             pending = entry["pending"] and Configuration(**entry["pending"])
-            self.tenants[name] = TenantEntry(**{**entry, "now": Configuration(**entry["now"]), "pending": pending})
+            self.tenants[name] = TenantEntry(
+                **{**entry, "now": Configuration(**entry["now"]), "pending": pending}
+            )
 
     def _read(self, key: str) -> str | None:
         if self._database is None or self._new:

@@ -1,4 +1,6 @@
-"""Latencies of requests as their service reports them: lines in a file or on a socket, or a Prometheus histogram."""
+"""Latencies of requests as their service reports them: lines in a file or on a socket, or a Prometheus
+histogram.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Window:
     misses: int = 0  # of these, above the target
     arrived: int | None = None  # requests that arrived; None if the source does not say
     ignored: int = 0  # lines that could not be read
-    quantiles: dict[str, float] = field(default_factory=dict)  # over the last WINDOWS, by the names of QUANTILES
+    quantiles: dict[str, float] = field(
+        default_factory=dict
+    )  # over the last WINDOWS, by the names of QUANTILES
 
 
 class Source:
@@ -146,7 +150,8 @@ class Lines:
 class LatencyFile(Source):
     """The tail of a file to which a service appends lines. Lines from before the first window are left out.
 
-    A file that was replaced (rotated) is read to its end and the new one from its beginning. One that became shorter is
+    A file that was replaced (rotated) is read to its end and the new one from its beginning. One that became
+    shorter is
     read again from its beginning.
     """
 
@@ -202,9 +207,12 @@ class LatencyFile(Source):
 class LatencySocket(Source):
     """A Unix datagram socket that services send lines to, several per datagram if they like, up to 64 KiB.
 
-    The rest of a longer datagram is left out and counts as a line that cannot be read. The socket's mode is 0666, so the
-    right to enter its folder is the right to send. A thread takes datagrams as they come: the kernel holds few, and then
-    the service would wait. A socket file that no process serves is replaced; one that was removed is made again.
+    The rest of a longer datagram is left out and counts as a line that cannot be read. The socket's mode is
+    0666, so the
+    right to enter its folder is the right to send. A thread takes datagrams as they come: the kernel holds
+    few, and then
+    the service would wait. A socket file that no process serves is replaced; one that was removed is made
+    again.
     """
 
     def __init__(self, path: str, tau_ms: float) -> None:
@@ -283,7 +291,8 @@ Histogram = dict[float, float]  # for each upper bound, how many are at or below
 
 
 def _cumulative(buckets: Histogram) -> tuple[list[float], list[float]] | None:
-    """Bounds and counts in rising order; None without observations, with fewer than two buckets, or without +Inf.
+    """Bounds and counts in rising order; None without observations, with fewer than two buckets, or without
+    +Inf.
 
     A scrape may tear, so counts are made to never fall with the bound.
     """
@@ -294,10 +303,13 @@ def _cumulative(buckets: Histogram) -> tuple[list[float], list[float]] | None:
 
 
 def histogram_quantile(q: float, buckets: Histogram) -> float:
-    """The quantile by Prometheus' rule (`histogram_quantile`): linear within the bucket that holds rank q x total.
+    """The quantile by Prometheus' rule (`histogram_quantile`): linear within the bucket that holds rank q x
+    total.
 
-    The first bucket begins at 0 if its bound is above 0; otherwise its bound is the answer. Above the highest finite
-    bound, that bound is the answer. NaN without observations, with fewer than two buckets, or without the bucket +Inf.
+    The first bucket begins at 0 if its bound is above 0; otherwise its bound is the answer. Above the highest
+    finite
+    bound, that bound is the answer. NaN without observations, with fewer than two buckets, or without the
+    bucket +Inf.
     Source: Prometheus' documentation of the query functions.
     """
     found = _cumulative(buckets)
@@ -330,8 +342,11 @@ def histogram_count_below(value: float, buckets: Histogram) -> float:
     return below + (counts[k] - below) * (value - low) / (bounds[k] - low)
 
 
-def parse_histogram(text: str, metric: str, labels: Mapping[str, str]) -> tuple[dict[tuple[Any, ...], Histogram], int]:
-    """The buckets of a histogram in the text format of Prometheus, by the other labels of each series that has `labels`.
+def parse_histogram(
+    text: str, metric: str, labels: Mapping[str, str]
+) -> tuple[dict[tuple[Any, ...], Histogram], int]:
+    """The buckets of a histogram in the text format of Prometheus, by the other labels of each series that
+    has `labels`.
 
     Also returns how many lines of it could not be read.
     """
@@ -367,15 +382,20 @@ def _sum(histograms: Iterable[Histogram]) -> Histogram:
 
 
 class LatencyHistogram(Source):
-    """A histogram that a service exports to Prometheus, from a file that is replaced or from an address, `http://...`.
+    """A histogram that a service exports to Prometheus, from a file that is replaced or from an address,
+    `http://...`.
 
-    A window is the difference of two readings, series by series. A new series, or one with lower counts (a restart),
-    counts from its next reading on. A window in which no series goes on is not known. `ms_per_unit`: of the bounds.
+    A window is the difference of two readings, series by series. A new series, or one with lower counts (a
+    restart),
+    counts from its next reading on. A window in which no series goes on is not known. `ms_per_unit`: of the
+    bounds.
     """
 
     TIMEOUT_S = 1.0
 
-    def __init__(self, where: str, metric: str, labels: Mapping[str, str], ms_per_unit: float, tau_ms: float) -> None:
+    def __init__(
+        self, where: str, metric: str, labels: Mapping[str, str], ms_per_unit: float, tau_ms: float
+    ) -> None:
         self._where = where
         self._metric = metric
         self._labels = labels
@@ -414,7 +434,9 @@ class LatencyHistogram(Source):
 
     @staticmethod
     def _goes_on(last: Histogram | None, now: Histogram) -> bool:
-        return last is not None and last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
+        return (
+            last is not None and last.keys() == now.keys() and all(now[bound] >= last[bound] for bound in now)
+        )
 
     def _read(self) -> str:
         if self._pool is None:

@@ -24,7 +24,8 @@ class Row(NamedTuple):
 class MigBackend(ABC):
     """The GPU instances of the host's GPUs. A call that fails raises `Failure`.
 
-    A backend destroys only the instances that it owns: those named at construction, and those that it created. An
+    A backend destroys only the instances that it owns: those named at construction, and those that it
+    created. An
     instance that appears in another way is foreign. Starts are always explicit, and a success counts only
     if the listing agrees. The MIG mode is never changed and no GPU is reset.
     """
@@ -53,7 +54,9 @@ class MigBackend(ABC):
         try:
             now = {self._known(new.gpu, row): row.id for row in self._rows(new.gpu)}
         except Failure:
-            raise Failure(status if status in FREEZING else "invalid_state", f"{new} after its creation") from None
+            raise Failure(
+                status if status in FREEZING else "invalid_state", f"{new} after its creation"
+            ) from None
         found = now.get(new)
         reported = found in made if made else status == "ok"
         # A call may have an effect and fail, and another program may have been quicker.
@@ -65,12 +68,18 @@ class MigBackend(ABC):
             status = attempt(self.complete, new)
         if status == "ok":
             return
-        if status not in FREEZING and attempt(self.destroy, new) != "ok" and status == "insufficient_resources":
+        if (
+            status not in FREEZING
+            and attempt(self.destroy, new) != "ok"
+            and status == "insufficient_resources"
+        ):
             status = "invalid_state"  # that status would mean that nothing was made
         raise Failure(status, f"creation of {new}")
 
     def destroy(self, old: Instance) -> None:
-        """Removes an instance. If it cannot be removed, it gets back its compute instance, so that its tenant goes on."""
+        """Removes an instance. If it cannot be removed, it gets back its compute instance, so that its tenant
+        goes on.
+        """
         number = self._find_owned(old)
         try:
             self._remove(old.gpu, number)
@@ -130,7 +139,9 @@ class MigBackend(ABC):
     def _instances(self, gpu: int, rows: Sequence[Row]) -> list[Instance]:
         found = [self._known(gpu, row) for row in rows]
         if None in found or len(found) > MOST_INSTANCES:
-            raise Failure("not_supported", f"GPU {gpu} has an instance that the table of {self.devices[gpu]} lacks")
+            raise Failure(
+                "not_supported", f"GPU {gpu} has an instance that the table of {self.devices[gpu]} lacks"
+            )
         return [instance for instance in found if instance is not None]
 
     @abstractmethod
@@ -186,7 +197,9 @@ class MemoryMeter:
         self._shortfalls: list[float] = []
 
     def choose(self, tenants: Mapping[str, Instance], sources: Sequence[MigBackend]) -> list[str]:
-        """Takes the first source that knows the profiles of all GPUs and the use of one tenant. Returns a line per tenant."""
+        """Takes the first source that knows the profiles of all GPUs and the use of one tenant. Returns a
+        line per tenant.
+        """
         lines: list[str] = []
         for source in sources:
             self._source = source
@@ -211,11 +224,18 @@ class MemoryMeter:
         """MiB by tenant, if its instance was just read, and a line if the source is given up."""
         if self._source is None:
             return {}, ""
-        here = {name: one for name, one in tenants.items() if one in gpus[one.gpu].instances and gpus[one.gpu].good}
+        here = {
+            name: one
+            for name, one in tenants.items()
+            if one in gpus[one.gpu].instances and gpus[one.gpu].good
+        }
         used = self._measure(here)
         if "timeout" in used.values():
             name, self._source = self._source.name, None
-            return {}, f"memory in use: {name} took too long and is not asked again; instances are not made smaller"
+            return (
+                {},
+                f"memory in use: {name} took too long and is not asked again; instances are not made smaller",
+            )
         return {name: mib for name, mib in used.items() if not isinstance(mib, str)}, ""
 
     def _measure(self, tenants: Mapping[str, Instance]) -> dict[str, float | str]:

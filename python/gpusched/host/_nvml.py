@@ -51,7 +51,8 @@ def _absent(code: int = 0) -> Iterator[None]:
 
 
 class Nvml:
-    """The driver's library. A call that fails raises `Failure`. Calls have no time limit: a driver that hangs holds the caller.
+    """The driver's library. A call that fails raises `Failure`. Calls have no time limit: a driver that hangs
+    holds the caller.
 
     Functions that change the MIG mode or reset a GPU are never called.
     """
@@ -135,7 +136,9 @@ class Nvml:
         out = []
         for info in self._each(COMPUTE_PROFILES, "nvmlGpuInstanceGetComputeInstanceProfileInfo", instance, 0):
             if info.instanceCount > MOST_COMPUTE_INSTANCES:
-                raise Failure("invalid_state", f"profile {info.id} has {info.instanceCount} compute instances")
+                raise Failure(
+                    "invalid_state", f"profile {info.id} has {info.instanceCount} compute instances"
+                )
             found = (self.api.c_nvmlComputeInstance_t * MOST_COMPUTE_INSTANCES)()
             count = ctypes.c_uint(0)
             with _absent():
@@ -228,7 +231,9 @@ class NvmlMig(MigBackend):
 
     name = "nvml"
 
-    def __init__(self, nvml: Nvml, devices: Sequence[str], handles: Sequence[Any], owned: Iterable[Instance] = ()) -> None:
+    def __init__(
+        self, nvml: Nvml, devices: Sequence[str], handles: Sequence[Any], owned: Iterable[Instance] = ()
+    ) -> None:
         super().__init__(devices, owned)
         self._nvml = nvml
         self._handles = handles
@@ -236,7 +241,11 @@ class NvmlMig(MigBackend):
     def memory_used(self, gpu: int) -> Mapping[Instance, float | str]:
         keys = {profile.id: key for key, profile in profiles(self.devices[gpu]).items()}
         found = self._nvml.memory_used(self._handles[gpu])
-        return {Instance(gpu, keys[number], start): mib for (number, start), mib in found.items() if number in keys}
+        return {
+            Instance(gpu, keys[number], start): mib
+            for (number, start), mib in found.items()
+            if number in keys
+        }
 
     def memory_shortfall(self, gpu: int) -> float:
         ours = {profile.id: profile.memory_mib for profile in profiles(self.devices[gpu]).values()}
@@ -249,7 +258,9 @@ class NvmlMig(MigBackend):
     def _make(self, new: Instance) -> tuple[str, set[int]]:
         profile = profiles(self.devices[new.gpu])[new.profile]
         try:
-            made = self._nvml.create_instance(self._handles[new.gpu], profile.id, new.slice, profile.memory_slices)
+            made = self._nvml.create_instance(
+                self._handles[new.gpu], profile.id, new.slice, profile.memory_slices
+            )
         except Failure as failure:
             return failure.status, set()
         return "ok", {made}

@@ -24,7 +24,9 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings of a tenant that the controller may change. Limits of block I/O are leased and no part of it."""
+    """The settings of a tenant that the controller may change. Limits of block I/O are leased and no part of
+    it.
+    """
 
     gpu: int = 0
     profile: str = ""

@@ -49,13 +49,16 @@ def is_running(process: int, started: float) -> bool:
 
 def require_ends_of_programs() -> None:
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-        raise BackendError("SIGCHLD is ignored, so the controller cannot see how programs end; it starts none")
+        raise BackendError(
+            "SIGCHLD is ignored, so the controller cannot see how programs end; it starts none"
+        )
 
 
 class Programs:
     """Runs programs, found along PATH and without a shell.
 
-    `held`: a descriptor that programs inherit; the lock on its file lasts while they run, even if this process is gone.
+    `held`: a descriptor that programs inherit; the lock on its file lasts while they run, even if this
+    process is gone.
     `notes`: is given the program that runs.
     """
 
@@ -67,13 +70,16 @@ class Programs:
 
     def left_behind(self) -> int:
         """A program that did not end when it was killed and still runs; 0 if there is none."""
-        self._left = [(p, started) for p, started in self._left if p.poll() is None and is_running(p.pid, started)]
+        self._left = [
+            (p, started) for p, started in self._left if p.poll() is None and is_running(p.pid, started)
+        ]
         return self._left[0][0].pid if self._left else 0
 
     def run(self, arguments: Sequence[str], given: str = "") -> Result:
         """Runs a program with `given` on its standard input.
 
-        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A process that the
+        The end by a signal counts as 128 + signal, as in a shell. Output beyond 1 MiB is dropped. A process
+        that the
         program leaves behind is not waited for. Raises BackendError if the program cannot be started.
         """
         require_ends_of_programs()
@@ -99,7 +105,9 @@ class Programs:
                 self._notes.note_program(0, 0.0)
             output.seek(0)
             text = output.read(MOST_OUTPUT).decode("utf-8", "backslashreplace")
-        return Result(128 + signal.SIGKILL if code is None else code if code >= 0 else 128 - code, text, timed_out)
+        return Result(
+            128 + signal.SIGKILL if code is None else code if code >= 0 else 128 - code, text, timed_out
+        )
 
     def _start(self, arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
         try:

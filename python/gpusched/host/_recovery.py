@@ -55,7 +55,8 @@ def recover(
 ) -> Recovery:
     """Ends limits and changes that a controller left behind, and saves the result.
 
-    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change that was cut off stays in
+    `starts`: the protected tenants' instances by the configuration. Without a MIG backend a change that was
+    cut off stays in
     the journal and is a problem.
     """
     out = Recovery()
@@ -78,7 +79,9 @@ def recover(
         out.verdicts[name] = verdict
         out.problems += [f"{name!r}: {note}" for note in notes]
         if mig.name == "none" and verdict == "failed":
-            out.problems.append(f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one")
+            out.problems.append(
+                f"{name!r}: a change of its instance was cut off, and there is no MIG backend to look: start once with one"
+            )
         if verdict in ("failed", "missing"):
             why = f" ({status})" if status != "ok" else ""
             where = f"; {journal.path} has its place" if recorded else ""
@@ -92,7 +95,9 @@ def recover(
 
 def _end_lease(lease: Lease, live: Live, journal: Journal, out: Recovery) -> None:
     if not is_limit_file(lease.file, live.cgroups):
-        out.problems.append(f"{lease.file!r}: named by {journal.path}, but no io.max below {live.cgroups}: nothing is written")
+        out.problems.append(
+            f"{lease.file!r}: named by {journal.path}, but no io.max below {live.cgroups}: nothing is written"
+        )
         return
     status = attempt(_files.end_limit, lease.file, lease.before)
     if status != "ok":

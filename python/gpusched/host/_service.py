@@ -1,4 +1,6 @@
-"""The controller as a service: notices to systemd, metrics for Prometheus, logs, and its status for other processes."""
+"""The controller as a service: notices to systemd, metrics for Prometheus, logs, and its status for other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        fields = {"time": when, "level": record.levelname.lower(), "event": getattr(record, "event", "message")}
+        fields = {
+            "time": when,
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", "message"),
+        }
         return json.dumps({**fields, **getattr(record, "fields", {}), "text": record.getMessage()})
 
 
@@ -44,7 +50,17 @@ def notify(**state: str) -> None:
 class Metrics:
     """The endpoint for Prometheus at `address`, `host:port`; port 0 takes a free one, which `port` then is."""
 
-    PHASES = ("observe", "suspect", "guarded", "reconfig", "validate", "cooldown", "exhausted", "hold", "disabled")
+    PHASES = (
+        "observe",
+        "suspect",
+        "guarded",
+        "reconfig",
+        "validate",
+        "cooldown",
+        "exhausted",
+        "hold",
+        "disabled",
+    )
 
     def __init__(self, address: str) -> None:
         client = require("prometheus_client", "host")
@@ -59,14 +75,23 @@ class Metrics:
         self._latency = gauge("latency_ms", "Latency over the last three windows.", "tenant", "quantile")
         self._phase = gauge("phase", "1 for the phase of a protected tenant.", "tenant", "phase")
         self._frozen = gauge("frozen", "1 if a tenant waits for an operator.", "tenant")
-        self._instance = gauge("instance", "1 for the instance of a tenant.", "tenant", "gpu", "profile", "slice")
+        self._instance = gauge(
+            "instance", "1 for the instance of a tenant.", "tenant", "gpu", "profile", "slice"
+        )
         self._leases = gauge("leases", "Limits of block I/O in effect.")
         self._windows = counter("windows", "Windows.")
         self._missing = counter("missing_windows", "Windows without latencies of a tenant.", "tenant")
         self._actions = counter("actions", "Actions by how they ended.", "kind", "status")
-        seconds = {"buckets": (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0), "registry": self._registry}
-        self._observing = client.Histogram("gpusched_observation_seconds", "Time to read a window.", **seconds)
-        self._deciding = client.Histogram("gpusched_decision_seconds", "Time to decide on a window.", **seconds)
+        seconds = {
+            "buckets": (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0),
+            "registry": self._registry,
+        }
+        self._observing = client.Histogram(
+            "gpusched_observation_seconds", "Time to read a window.", **seconds
+        )
+        self._deciding = client.Histogram(
+            "gpusched_decision_seconds", "Time to decide on a window.", **seconds
+        )
         host, _, port = address.rpartition(":")
         try:
             self._server, self._thread = client.start_http_server(int(port), host.strip("[]"), self._registry)
@@ -103,7 +128,9 @@ class Metrics:
 
 
 class StatusFile:
-    """The state after the last window, for `gpusched control status`. It is replaced as a whole and need not survive."""
+    """The state after the last window, for `gpusched control status`. It is replaced as a whole and need not
+    survive.
+    """
 
     def __init__(self, journal: str) -> None:
         self._path = journal + ".status"
@@ -111,7 +138,9 @@ class StatusFile:
     def write(self, status: Mapping[str, Any]) -> None:
         new = self._path + ".new"
         with contextlib.suppress(OSError):
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "w") as file:
+            with open(
+                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "w"
+            ) as file:
                 json.dump(status, file)
             os.replace(new, self._path)
 
@@ -130,7 +159,9 @@ class AuditFile:
     def __init__(self, path: str) -> None:
         self.must = True  # at the end, a log that cannot be written must not keep limits from being ended
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if path else -1
+            self._file = (
+                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if path else -1
+            )
             # The process that wrote it before may have died in the middle of a line.
             if path and os.path.isfile(path) and os.path.getsize(path) > 0:
                 with open(path, "rb") as old:

@@ -1,4 +1,6 @@
-"""The signals of a window: latencies, the kernel's counters, NVML's, and the GPU instances. A value that cannot be read is None."""
+"""The signals of a window: latencies, the kernel's counters, NVML's, and the GPU instances. A value that
+cannot be read is None.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ MOST = float(1 << 63)
 def interrupts(text: str) -> list[int]:
     """Interrupts of devices by core, from /proc/interrupts: the rows with a number that are no timer's.
 
-    The other rows (LOC, RES, ...) and timers say how busy a core is, not which device disturbs it. A core that is off has 0.
+    The other rows (LOC, RES, ...) and timers say how busy a core is, not which device disturbs it. A core
+    that is off has 0.
     Raises ValueError for other text.
     """
     heading, *rows = text.splitlines() or [""]
@@ -62,7 +65,9 @@ def nic_bytes() -> dict[str, int]:
 
 @dataclass
 class Rate:
-    """The rate of a counter. There is none for the first value, and for a value below the last, after a reset."""
+    """The rate of a counter. There is none for the first value, and for a value below the last, after a
+    reset.
+    """
 
     value: float | None = None
     time_s: float = 0.0
@@ -104,8 +109,10 @@ def source_of(latency: Latency | None, tau_ms: float) -> Source | None:
 class Signals:
     """Reads windows. Nothing raises.
 
-    A tenant without a source of latencies is there as long as its control group is. PCIe counters are those of whole
-    GPUs: a tenant's traffic is inferred, as at least its block I/O, once that moves with the traffic of its GPU's root.
+    A tenant without a source of latencies is there as long as its control group is. PCIe counters are those
+    of whole
+    GPUs: a tenant's traffic is inferred, as at least its block I/O, once that moves with the traffic of its
+      GPU's root.
     `handles`: of `Nvml.find`, by the host's GPU.
     """
 
@@ -124,7 +131,9 @@ class Signals:
         self._nvml = nvml
         self._handles = handles
         self._tenants = {one["name"]: one for one in host["tenants"]}
-        self._sources = {name: source_of(live.tenants[name].latency, one["tau_ms"]) for name, one in self._tenants.items()}
+        self._sources = {
+            name: source_of(live.tenants[name].latency, one["tau_ms"]) for name, one in self._tenants.items()
+        }
         require("psutil", "host").PROCFS_PATH = live.proc
         self._since_look = -1
         self._last_s: float | None = None
@@ -157,7 +166,9 @@ class Signals:
     def read(self, now_s: float) -> dict[str, Any]:
         """The signals of the window that ends now, as `control.Controller.step` takes them."""
         self._now_s = now_s
-        self._passed_s = now_s - self._last_s if self._last_s is not None and now_s > self._last_s else self._window_s
+        self._passed_s = (
+            now_s - self._last_s if self._last_s is not None and now_s > self._last_s else self._window_s
+        )
         self._last_s = now_s
         roots = self._roots()
         return {
@@ -204,7 +215,9 @@ class Signals:
         return out
 
     def _roots(self) -> list[dict[str, float | None]]:
-        sums: list[dict[str, list[float | None]]] = [{"bytes_per_s": [], "replays": []} for _ in self._host["roots"]]
+        sums: list[dict[str, list[float | None]]] = [
+            {"bytes_per_s": [], "replays": []} for _ in self._host["roots"]
+        ]
         for number, gpu in enumerate(self._host["gpus"]):
             traffic, replays = self._pcie(number)
             sums[gpu["root"]]["bytes_per_s"].append(traffic)
@@ -229,7 +242,9 @@ class Signals:
             replays = None if rate is None else rate * self._passed_s
         return traffic, replays
 
-    def _sums(self, read: Callable[[], dict[str, int]], groups: Sequence[Sequence[str]], count: int) -> list[float | None]:
+    def _sums(
+        self, read: Callable[[], dict[str, int]], groups: Sequence[Sequence[str]], count: int
+    ) -> list[float | None]:
         """Rates of counters, summed over the names of each group."""
         found: Mapping[str, int] = {}
         with contextlib.suppress(Exception):  # psutil raises many kinds for files that it cannot read
@@ -244,7 +259,9 @@ class Signals:
         except (Failure, ValueError):
             counts = []
         cores = len(self._host["core_numa"])
-        return [self._rate("irq", core, counts[core] if core < len(counts) else None) for core in range(cores)]
+        return [
+            self._rate("irq", core, counts[core] if core < len(counts) else None) for core in range(cores)
+        ]
 
     def _instances(self) -> list[dict[str, Any]]:
         look = self._since_look < 0 or self._since_look + 1 >= self._live.layout_every
@@ -258,7 +275,12 @@ class Signals:
             except Failure as failure:
                 gpu.lost, gpu.readable = failure.status == "gpu_is_lost", False
         return [
-            {"lost": gpu.lost, "readable": gpu.readable, "instances": [(i.profile, i.slice) for i in gpu.instances]} for gpu in self.gpus
+            {
+                "lost": gpu.lost,
+                "readable": gpu.readable,
+                "instances": [(i.profile, i.slice) for i in gpu.instances],
+            }
+            for gpu in self.gpus
         ]
 
 

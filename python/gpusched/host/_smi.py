@@ -51,7 +51,9 @@ def status_of(result: Result) -> str:
 
 
 def _rows(pattern: re.Pattern[str], text: str) -> list[tuple[str, ...]]:
-    """Rows that begin with a GPU's number. Borders, headings and second lines, which hold only numbers further right, do not."""
+    """Rows that begin with a GPU's number. Borders, headings and second lines, which hold only numbers
+    further right, do not.
+    """
     out = []
     for line in text.splitlines():
         if re.match(r"\|\s*\d.*MIG |\|\s{0,10}\d", line):
@@ -69,12 +71,16 @@ def parse_lgi(text: str) -> list[tuple[int, Row]]:
 
 
 def parse_lgip(text: str) -> dict[int, float]:
-    """GiB by profile id in the output of `nvidia-smi mig -lgip` for one GPU. Raises BackendError as `parse_lgi`."""
+    """GiB by profile id in the output of `nvidia-smi mig -lgip` for one GPU. Raises BackendError as
+    `parse_lgi`.
+    """
     return {int(number): float(gib) for number, gib in _rows(_LGIP, text)}
 
 
 def parse_created(text: str) -> set[int]:
-    """The ids of the GPU instances that the output of `-cgi` reports as created; -1 for an id that cannot be read."""
+    """The ids of the GPU instances that the output of `-cgi` reports as created; -1 for an id that cannot be
+    read.
+    """
     return {int(number) if number.isdecimal() else -1 for number in _CREATED.findall(text)}
 
 
@@ -102,11 +108,19 @@ def parse_memory(xml: str) -> dict[int, float]:
 
 
 class SmiMig(MigBackend):
-    """GPU instances by `nvidia-smi`. `pci`: the addresses of the GPUs; empty: the host's indices are those of nvidia-smi."""
+    """GPU instances by `nvidia-smi`. `pci`: the addresses of the GPUs; empty: the host's indices are those of
+    nvidia-smi.
+    """
 
     name = "nvidia-smi"
 
-    def __init__(self, programs: Programs, devices: Sequence[str], owned: Iterable[Instance] = (), pci: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        programs: Programs,
+        devices: Sequence[str],
+        owned: Iterable[Instance] = (),
+        pci: Sequence[str] = (),
+    ) -> None:
         super().__init__(devices, owned)
         self._programs = programs
         self._pci = pci

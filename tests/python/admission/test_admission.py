@@ -58,7 +58,9 @@ def test_a_job_by_name_by_pods_and_as_a_dict(job: Any) -> None:
 
 @pytest.mark.parametrize("name", ["a", "z"])
 def test_pods_of_a_new_job_may_come_before_those_of_the_cluster(name: str) -> None:
-    """Ids follow names: what was read for the cluster without the job would be another task in the one with it."""
+    """Ids follow names: what was read for the cluster without the job would be another task in the one with
+    it.
+    """
     tasks = [
         {
             "name": f"p{k}",
@@ -337,7 +339,9 @@ def test_quotas_of_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("names", [("t0", "t1"), ("t1", "t0")])
 def test_a_filter_distinguishes_tasks_that_are_equal_otherwise(names: tuple[str, str]) -> None:
-    """Only the second of two equal tasks may go to the empty node: it must be the one that moves, whatever it is called."""
+    """Only the second of two equal tasks may go to the empty node: it must be the one that moves, whatever it
+    is called.
+    """
     stays, goes = names
     nodes = [
         {"name": f"n{n}", "gpu_count": gpus, "cpu_milli": 64000, "memory_mib": 65536}

@@ -212,7 +212,8 @@ def test_settings_of_the_controller_are_overridden() -> None:
         r = gs.sim.simulate_host(variant="static", seeds=[0], duration_s=900, overrides=overrides)
         return int(r.missed[0])
 
-    # The controller does not act, so only the target decides which requests miss, and a threshold alone changes nothing.
+    # The controller does not act, so only the target decides which requests miss, and a threshold alone
+    # changes nothing.
     assert missed_of_static() == missed_of_static(threshold_ms=12.0) < missed_of_static(tau_ms=12.0)
     never = run(threshold_ms=1000.0)
     assert never.structural_actions[0] + never.throttles[0] + never.quota_changes[0] == 0
@@ -478,8 +479,22 @@ def test_timeline(tmp_path: Path) -> None:
     ):
         with pytest.raises(gs.InvalidInput):
             bad()
-    assert cli.main(["simulate-host", "--variants", "full", "--seeds", "1", "--duration-s", "600", "--plot",
-                     str(tmp_path / "t.png")]) == 0
+    assert (
+        cli.main(
+            [
+                "simulate-host",
+                "--variants",
+                "full",
+                "--seeds",
+                "1",
+                "--duration-s",
+                "600",
+                "--plot",
+                str(tmp_path / "t.png"),
+            ]
+        )
+        == 0
+    )
     assert (tmp_path / "t.png").stat().st_size > 1000
     matplotlib.pyplot.close("all")
 

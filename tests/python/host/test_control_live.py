@@ -1,4 +1,6 @@
-"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a file."""
+"""`gpusched control` on a host: a fake nvidia-smi, control groups and /proc in a folder, latencies from a
+file.
+"""
 
 from __future__ import annotations
 
@@ -227,7 +229,10 @@ def test_an_unknown_state_is_not_controlled(host: Host) -> None:
     out = host.run(host.config(), "--windows", "1")
     assert out.returncode == 3
     assert "'T1': missing" in out.stderr
-    for text, words in ((b'{"format": "gpusched.control-journal"}', "former C++ controller"), (b"x", "no journal of gpusched")):
+    for text, words in (
+        (b'{"format": "gpusched.control-journal"}', "former C++ controller"),
+        (b"x", "no journal of gpusched"),
+    ):
         for path in host.folder.glob("journal.sqlite*"):
             path.unlink()
         (host.folder / "journal.sqlite").write_bytes(text)
@@ -302,7 +307,10 @@ def test_a_program_of_the_tenant_that_outlives_the_controller_is_waited_for(
     host: Host, load: Callable[..., None]
 ) -> None:
     load(40.0)
-    host.script("move-t1", f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"')
+    host.script(
+        "move-t1",
+        f'echo "start $@" >> "{host.folder}/moves"; sleep 8; echo "end $@" >> "{host.folder}/moves"',
+    )
     config = host.config(flags={"rollback": False, "guard_io": False})
     running = host.start(config)
     wait_for(lambda: (host.folder / "moves").exists() and host.journal().program()[0] > 0)
@@ -323,7 +331,12 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
     command, environment = host.command(host.config(), "--windows", "1")
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv({command[0]!r}, {command!r})"
     out = subprocess.run(
-        [sys.executable, "-c", ignoring], env=environment, text=True, capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", ignoring],
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert out.returncode == 0 and "GPU 0: 2 instances by nvidia-smi" in out.stdout
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -355,7 +368,10 @@ def test_a_caller_that_ignores_sigchld(host: Host) -> None:
         ({"layout_every": 0}, "/live/layout_every: 0; expected an integer from 1 to 1000"),
         ({"numa_disks": [[], []]}, "at most one per NUMA node"),
         ({"root_nics": [[], [], []]}, "at most one per PCIe root"),
-        ({"admission": {"capacity": -1}}, "/live/admission/capacity: -1; expected an integer from 0 to 100000"),
+        (
+            {"admission": {"capacity": -1}},
+            "/live/admission/capacity: -1; expected an integer from 0 to 100000",
+        ),
         ({"admission": {"stop": []}}, "/live/admission"),
     ],
 )
@@ -393,10 +409,27 @@ def test_the_schema_has_the_fields_of_the_reader(host: Host) -> None:
 
     fields = schema["$defs"]["live"]["properties"]
     for name, field in fields.items():
-        for value in (*(field[b] for b in ("minimum", "maximum", "default") if b in field), 0, -1, 1e9, "", "x", [1]):
+        for value in (
+            *(field[b] for b in ("minimum", "maximum", "default") if b in field),
+            0,
+            -1,
+            1e9,
+            "",
+            "x",
+            [1],
+        ):
             config = host.config()
             config["live"][name] = value
-            seen_by_the_reader_alone = ("pci", "numa_disks", "root_nics", "admission", "tenants", "mig", "journal", "metrics")
+            seen_by_the_reader_alone = (
+                "pci",
+                "numa_disks",
+                "root_nics",
+                "admission",
+                "tenants",
+                "mig",
+                "journal",
+                "metrics",
+            )
             if name in seen_by_the_reader_alone and validator.is_valid(config):
                 continue  # lengths and names are seen by the reader alone
             assert validator.is_valid(config) == accepted(config), (name, value)
@@ -450,7 +483,9 @@ def test_newcomers_are_admitted_and_started(
     assert gs.control.replay_audit(log, controller.config).first_difference == -1
 
 
-def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_admitted_in_a_dry_run(
+    host: Host, load: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", f"{host.folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SMI_STATE", str(host.folder / "smi.json"))
     controller = gs.host.Controller(host.config(flags={"dry_run": True}))
@@ -465,7 +500,9 @@ def test_nobody_is_admitted_in_a_dry_run(host: Host, load: Callable[..., None], 
     assert controller.take_answers() == [] and len(controller.waiting) == 1
 
 
-def test_a_number_of_windows_is_checked_before_the_start(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_of_windows_is_checked_before_the_start(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     host.write("config.json", json.dumps(host.config()))
     assert cli.main(["control", "--config", str(host.folder / "config.json"), "--windows", "-1"]) == 2
     assert capsys.readouterr() == ("", "gpusched: --windows: -1; expected at least 0\n")

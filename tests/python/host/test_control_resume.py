@@ -1,4 +1,6 @@
-"""An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in a folder."""
+"""An operator comes to `gpusched control` with SIGUSR1: a real process, a fake nvidia-smi, control groups in
+a folder.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,13 @@ def require_replay(audit: Path, config: Path) -> str:
 
 def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running = start(
+        host.config(flags={"place": False, "mig": False}),
+        "--audit",
+        str(audit),
+        "--config-output",
+        str(effective),
+    )
     running.wait("tail above the threshold")
     running.resume()
     running.wait("resume not needed: nothing waits for an operator")
@@ -108,7 +116,13 @@ def test_nobody_waits(host: Host, start: Callable[..., Running]) -> None:
 
 def test_an_instance_that_was_gone_and_is_back(host: Host, start: Callable[..., Running]) -> None:
     audit, effective = host.folder / "audit.jsonl", host.folder / "effective.json"
-    running = start(host.config(flags={"place": False, "mig": False}), "--audit", str(audit), "--config-output", str(effective))
+    running = start(
+        host.config(flags={"place": False, "mig": False}),
+        "--audit",
+        str(audit),
+        "--config-output",
+        str(effective),
+    )
     running.wait("tail above the threshold")
     host.gpus([[host.gi(19, 2, 6, 1, False)], [host.gi(9, 3, 0, 4, False)]])
     running.wait("(row 20, cause unknown): own instance missing")
@@ -142,7 +156,9 @@ def test_a_change_with_an_unknown_end_then_a_restart(host: Host, start: Callable
     running.wait("where it was to go, stands as well: remove it")
     # The operator removes it, and the program works again.
     state = json.loads(host.read("smi.json"))
-    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    old = [
+        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
+    ]
     host.gpus(old, next=state["next"])
     host.script("move-t1", f'echo "$@" >> "{moves}"')
     running.resume()
@@ -168,7 +184,9 @@ def test_killed_while_it_resumes(host: Host, start: Callable[..., Running]) -> N
     running = start(config)
     running.wait("T1: reconfig -> hold (row 15")
     state = json.loads(host.read("smi.json"))
-    old = [[i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])]
+    old = [
+        [i for i in gpu if not i["mine"] or (g, i["start"]) == (0, 0)] for g, gpu in enumerate(state["gpus"])
+    ]
     host.gpus(old, next=state["next"])
     count = len(moves.read_text(encoding="utf-8").splitlines())
     host.script("move-t1", f'echo "$@" >> "{moves}"; exec sleep 0.5')

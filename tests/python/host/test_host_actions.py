@@ -58,7 +58,9 @@ def test_limits_are_written_and_taken_back(world: World, actuator: Actuator) -> 
     assert world.act(actuator, "throttle_io", target="T3", value=250).status == "not_supported"
 
 
-def test_a_limit_that_cannot_be_ended_is_tried_again_and_not_taken_for_the_state_before(world: World, actuator: Actuator) -> None:
+def test_a_limit_that_cannot_be_ended_is_tried_again_and_not_taken_for_the_state_before(
+    world: World, actuator: Actuator
+) -> None:
     assert world.act(actuator, "throttle_io", target="T2", value=500).status == "ok"
     with mock.patch.object(_files, "write", side_effect=Failure("unknown")):
         assert world.act(actuator, "release_io", target="T2").status == "unknown"
@@ -103,7 +105,9 @@ def test_a_quota_whose_client_does_not_restart_is_taken_back(world: World, actua
 
 
 @pytest.mark.parametrize(("restart_code", "cores", "outcomes"), [(0, True, 1), (5, True, 2), (0, False, 2)])
-def test_a_quota_and_cores_with_a_change_are_both_set_or_neither(world: World, restart_code: int, cores: bool, outcomes: int) -> None:
+def test_a_quota_and_cores_with_a_change_are_both_set_or_neither(
+    world: World, restart_code: int, cores: bool, outcomes: int
+) -> None:
     world.programs.restart_code = restart_code
     if not cores:
         (world.folder / "cg/t1/cpuset.cpus").unlink()
@@ -156,9 +160,16 @@ def test_the_group_above_has_fewer_cores(world: World, actuator: Actuator) -> No
 def test_texts_of_control_groups() -> None:
     text = "8:0 rbps=1 wbps=max riops=3 wiops=max new=1\n259:0 rbps=max wbps=2 riops=max wiops=max\n"
     assert _files.io_limits(text, "8:0") == {"rbps": 1, "wbps": None, "riops": 3, "wiops": None}
-    assert _files.io_limits_text("8:0", _files.io_limits("", "8:0")) == "8:0 rbps=max wbps=max riops=max wiops=max"
+    assert (
+        _files.io_limits_text("8:0", _files.io_limits("", "8:0"))
+        == "8:0 rbps=max wbps=max riops=max wiops=max"
+    )
     stat = "8:0 rbytes=10 wbytes=5 rios=1 wios=1 dbytes=9 dios=0\n259:0 rbytes=100 wbytes=0\n"
-    assert _files.io_bytes(stat, []) == 115 and _files.io_bytes(stat, ["259:0"]) == 100 and _files.io_bytes("", []) == 0
+    assert (
+        _files.io_bytes(stat, []) == 115
+        and _files.io_bytes(stat, ["259:0"]) == 100
+        and _files.io_bytes("", []) == 0
+    )
     for bad in ("8:0 rbps", "8:0 rbps=x", "8:0 rbps=-1"):
         with pytest.raises(Failure, match="invalid_state"):
             _files.io_limits(bad, "8:0")
@@ -182,10 +193,15 @@ def test_a_kernel_that_accepts_and_does_nothing(tmp_path: Path) -> None:
     file = tmp_path / "io.max"
     file.write_text("259:0 rbps=5 wbps=5 riops=max wiops=max\n", encoding="utf-8")
     with mock.patch.object(_files, "write"):
-        assert attempt(_files.end_limit, str(file), "259:0 rbps=max wbps=max riops=max wiops=max") == "invalid_state"
+        assert (
+            attempt(_files.end_limit, str(file), "259:0 rbps=max wbps=max riops=max wiops=max")
+            == "invalid_state"
+        )
         assert attempt(_files.end_limit, str(file), "259:0 rbps=5 wbps=5 riops=max wiops=max") == "ok"
         assert attempt(_files.end_limit, str(file), "259:7 rbps=max wbps=max riops=max wiops=max") == "ok"
-    assert attempt(_files.end_limit, str(tmp_path / "gone/io.max"), "259:0 rbps=max") == "ok"  # with its group
+    assert (
+        attempt(_files.end_limit, str(tmp_path / "gone/io.max"), "259:0 rbps=max") == "ok"
+    )  # with its group
 
 
 def test_the_control_groups_of_this_machine() -> None:
@@ -256,10 +272,20 @@ class FakeMig(NoMig):
         self.call(effect)
 
 
-STATUSES = ["in_use", "insufficient_resources", "no_permission", "reset_required", "not_supported", "not_found", *sorted(FREEZING)]
+STATUSES = [
+    "in_use",
+    "insufficient_resources",
+    "no_permission",
+    "reset_required",
+    "not_supported",
+    "not_found",
+    *sorted(FREEZING),
+]
 
 
-@pytest.mark.parametrize("after", [Configuration(0, "3g", 4), Configuration(0, "1g", 0), Configuration(1, "2g", 2)], ids=str)
+@pytest.mark.parametrize(
+    "after", [Configuration(0, "3g", 4), Configuration(0, "1g", 0), Configuration(1, "2g", 2)], ids=str
+)
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_change_that_fails_at_any_call_says_what_stands(after: Configuration, status: str) -> None:
     ends = set()
@@ -348,7 +374,9 @@ def test_a_resumption_at_every_state_of_a_change(tmp_path: Path, backend: str) -
         assert actuator.journal.tenants["T1"].pending is not None
         world.programs.failing_switches = 1
         reasons, notes = actuator.resume(["T1"], False)
-        assert "cannot be told to run where it was: not_supported" in reasons[0] and "warm-up failed" in notes[0]
+        assert (
+            "cannot be told to run where it was: not_supported" in reasons[0] and "warm-up failed" in notes[0]
+        )
         assert actuator.journal.tenants["T1"].pending is not None
         with mock.patch.object(Journal, "save", side_effect=Failure("insufficient_resources")):
             assert "cannot be written" in actuator.resume(["T1"], False)[0][0]
@@ -420,7 +448,11 @@ def test_a_note_says_which_program_runs(tmp_path: Path) -> None:
 
 def test_arguments_and_failures_of_programs() -> None:
     at = Configuration(1, "3g", 4, quota_percent=75)
-    assert hook_arguments(["move", "{gpu}:{profile}", "{slice}-{quota}-{x}"], at) == ["move", "1:3g", "4-75-{x}"]
+    assert hook_arguments(["move", "{gpu}:{profile}", "{slice}-{quota}-{x}"], at) == [
+        "move",
+        "1:3g",
+        "4-75-{x}",
+    ]
     assert hook_failure("p", Result(1, "first\nlast \n")) == "program 'p' ended with code 1: last"
     assert hook_failure("p", Result(137, "", True)) == "program 'p' took too long"
     assert len(hook_failure("p", Result(1, "x" * 1000))) < 250
@@ -484,14 +516,21 @@ def test_memory_in_use_is_asked_of_the_first_that_knows(world: World) -> None:
         nvml = world.mig(journal)
         meter, tenants = MemoryMeter(), {"T1": BEFORE.instance, "T9": Instance(1, "2g", 4)}
         lines = meter.choose(tenants, [nvml, smi])
-        assert lines[0] == "T1: memory in use 1000 MiB, by nvml" and "not known to nvml: not_found" in lines[1]
+        assert (
+            lines[0] == "T1: memory in use 1000 MiB, by nvml" and "not known to nvml: not_found" in lines[1]
+        )
         gpus = [Gpu(instances=[BEFORE.instance]), Gpu()]
         world.nvml.log.clear()
-        assert meter.read({"T1": BEFORE.instance, "T2": BEFORE.instance}, gpus) == ({"T1": 1000.0, "T2": 1000.0}, "")
+        assert meter.read({"T1": BEFORE.instance, "T2": BEFORE.instance}, gpus) == (
+            {"T1": 1000.0, "T2": 1000.0},
+            "",
+        )
         assert world.nvml.log.count("nvmlDeviceGetMaxMigDeviceCount") == 1  # a GPU is asked once
         assert meter.read({"T1": BEFORE.instance}, [Gpu(lost=True), Gpu()]) == ({}, "")
         world.nvml.used_mib = None
-        assert meter.choose(tenants, [nvml, smi])[0] == "T1: memory in use 1010 MiB, by nvidia-smi"  # GiB in hundredths
+        assert (
+            meter.choose(tenants, [nvml, smi])[0] == "T1: memory in use 1010 MiB, by nvidia-smi"
+        )  # GiB in hundredths
         world.programs.fault, world.programs.fail_at = "hang", world.programs.calls + 1
         used, line = meter.read({"T1": BEFORE.instance}, gpus)
         assert used == {} and "took too long and is not asked again" in line

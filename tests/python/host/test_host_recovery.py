@@ -136,7 +136,9 @@ def require_true(world: World, end: Ended) -> None:
         assert world.runs_only_in(BEFORE)
 
 
-@pytest.mark.parametrize("status", ["unknown", "no_permission", "insufficient_resources", "not_found", "in_use"])
+@pytest.mark.parametrize(
+    "status", ["unknown", "no_permission", "insufficient_resources", "not_found", "in_use"]
+)
 @pytest.mark.parametrize("disjoint", [True, False])
 def test_a_failure_of_any_write(make: Make, status: str, disjoint: bool) -> None:
     """Of a control file or the journal: others are untouched, the report is true, and a restart mends it."""
@@ -146,7 +148,9 @@ def test_a_failure_of_any_write(make: Make, status: str, disjoint: bool) -> None
         others = len(world.instances(False))
         calls = itertools.count()
 
-        def failing(body: Callable[..., None], call: int = call, calls: Iterator[int] = calls) -> Callable[..., None]:
+        def failing(
+            body: Callable[..., None], call: int = call, calls: Iterator[int] = calls
+        ) -> Callable[..., None]:
             def run(*arguments: Any) -> None:
                 if next(calls) == call:
                     raise Failure(status)

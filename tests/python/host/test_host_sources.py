@@ -193,10 +193,14 @@ def test_quantiles_of_a_histogram() -> None:
     assert histogram_count_below(0.75, buckets) == pytest.approx(20)
     assert histogram_count_below(0.05, buckets) == pytest.approx(5)
     assert histogram_count_below(1.0, buckets) == 30 and histogram_count_below(9.0, buckets) == 30
-    assert histogram_count_below(0.0, buckets) == 0 and histogram_count_below(-1.0, {-1.0: 5.0, INF: 5.0}) == 5
+    assert (
+        histogram_count_below(0.0, buckets) == 0 and histogram_count_below(-1.0, {-1.0: 5.0, INF: 5.0}) == 5
+    )
 
 
-@given(st.lists(st.tuples(st.floats(0.001, 100), st.integers(0, 50)), min_size=1, max_size=8), st.floats(0, 1))
+@given(
+    st.lists(st.tuples(st.floats(0.001, 100), st.integers(0, 50)), min_size=1, max_size=8), st.floats(0, 1)
+)
 def test_a_quantile_has_its_part_of_a_histogram_below(steps: list[tuple[float, int]], q: float) -> None:
     total, buckets = 0, {}
     for bound, count in sorted(dict(steps).items()):
@@ -207,7 +211,10 @@ def test_a_quantile_has_its_part_of_a_histogram_below(steps: list[tuple[float, i
     if total == 0:
         assert math.isnan(value)
     else:
-        assert histogram_count_below(value, buckets) == pytest.approx(q * total, abs=1e-6 * total) or value in buckets
+        assert (
+            histogram_count_below(value, buckets) == pytest.approx(q * total, abs=1e-6 * total)
+            or value in buckets
+        )
 
 
 PAGE = """# TYPE ttft histogram
@@ -337,15 +344,22 @@ def test_the_signals_of_a_window(tmp_path: Path) -> None:
     (tmp_path / "proc/net").mkdir(parents=True)
 
     def tick(n: int) -> None:
-        (tmp_path / "cg/t2/io.stat").write_text(f"259:0 rbytes={n * 1000} wbytes=0\n8:0 rbytes={n}\n", encoding="utf-8")
+        (tmp_path / "cg/t2/io.stat").write_text(
+            f"259:0 rbytes={n * 1000} wbytes=0\n8:0 rbytes={n}\n", encoding="utf-8"
+        )
         (tmp_path / "proc/interrupts").write_text(f"CPU0 CPU1\n 1: {n} {2 * n} chip\n", encoding="utf-8")
-        (tmp_path / "proc/diskstats").write_text(f" 259 0 nvme0n1 1 0 {n} 0 0 0 {n} 0 0 0 0\n", encoding="utf-8")
+        (tmp_path / "proc/diskstats").write_text(
+            f" 259 0 nvme0n1 1 0 {n} 0 0 0 {n} 0 0 0 0\n", encoding="utf-8"
+        )
         row = f"  eth0: {n} 0 0 0 0 0 0 0 {n} 0 0 0 0 0 0 0\n"
         (tmp_path / "proc/net/dev").write_text("Inter-|\n face |\n" + row, encoding="utf-8")
 
     live = Live(cgroups=str(tmp_path / "cg"), proc=str(tmp_path / "proc"), layout_every=2)
     live.numa_disks, live.root_nics = [["nvme0n1"], ["gone"]], [["eth0"]]
-    live.tenants = {"T1": Tenant(latency=Latency(file=str(tmp_path / "t1"))), "T2": Tenant(cgroup="t2", disks=["259:0"])}
+    live.tenants = {
+        "T1": Tenant(latency=Latency(file=str(tmp_path / "t1"))),
+        "T2": Tenant(cgroup="t2", disks=["259:0"]),
+    }
     append(tmp_path / "t1", "1\n")
     mig = NoMig(["A100-40GB"] * 2, {Instance(0, "2g", 0)})
     (tmp_path / "world").mkdir()
@@ -436,14 +450,24 @@ def real(name: str) -> str:
 def test_output_of_nvidia_smi() -> None:
     assert _smi.parse_lgi(LGI) == [(0, Row(14, 3, 0, 1)), (0, Row(5, 2, 2, 2))]
     assert _smi.parse_lgi("No GPU instances found: Not Found\n") == []
-    for bad in ("|   0  MIG 1g.5gb   x |\n", "|   0  MIG 1g.5gb   19   7   0-1 |\n", "|   0  something else |\n"):
+    for bad in (
+        "|   0  MIG 1g.5gb   x |\n",
+        "|   0  MIG 1g.5gb   19   7   0-1 |\n",
+        "|   0  something else |\n",
+    ):
         with pytest.raises(gs.BackendError, match="row cannot be read"):
             _smi.parse_lgi(bad)
     created = "Successfully created GPU instance ID  9 on GPU  0 using profile MIG 3g.20gb (ID  9)\n"
     more = "Successfully created compute instance ID  0 on GPU  0 GPU instance ID  9 using profile MIG 3g.20gb (ID  2)\n"
     assert _smi.parse_created(created + more) == {9}
-    assert _smi.parse_created("Successfully created GPU instance ID on\n") == {-1} and not _smi.parse_created("Unable\n")
-    statuses = {(1, "Unable to destroy: In use by another client"): "in_use", (4, ""): "no_permission", (2, ""): "unknown"}
+    assert _smi.parse_created("Successfully created GPU instance ID on\n") == {-1} and not _smi.parse_created(
+        "Unable\n"
+    )
+    statuses = {
+        (1, "Unable to destroy: In use by another client"): "in_use",
+        (4, ""): "no_permission",
+        (2, ""): "unknown",
+    }
     assert all(_smi.status_of(Result(code, text)) == status for (code, text), status in statuses.items())
     assert _smi.status_of(Result(0, "", True)) == "timeout"
 
@@ -453,7 +477,13 @@ def test_memory_in_the_output_of_nvidia_smi() -> None:
         memory = f"<fb_memory_usage><total>{total}</total><free>{free}</free></fb_memory_usage>"
         return f"<mig_device><gpu_instance_id>{number}</gpu_instance_id>{memory}</mig_device>"
 
-    xml = "<gpu>" + device("1", "9856 MiB", "9000 MiB") + device("2", "N/A", "N/A") + device("3", "5 MiB", "9 MiB") + "</gpu>"
+    xml = (
+        "<gpu>"
+        + device("1", "9856 MiB", "9000 MiB")
+        + device("2", "N/A", "N/A")
+        + device("3", "5 MiB", "9 MiB")
+        + "</gpu>"
+    )
     assert _smi.parse_memory(xml) == {1: 856.0} and _smi.parse_memory("") == {}
     for bad in (device("x", "1 MiB", "1 MiB"), "<mig_device><gpu_instance_id>1"):
         with pytest.raises(gs.BackendError, match="MIG device cannot be read"):
@@ -462,7 +492,11 @@ def test_memory_in_the_output_of_nvidia_smi() -> None:
 
 @pytest.mark.parametrize(
     ("name", "device"),
-    [("lgip_a30_24gb_driver535.txt", "A30-24GB"), ("lgip_h100_80gb.txt", "H100-80GB"), ("lgip_h200_141gb_partial.txt", "H200-141GB")],
+    [
+        ("lgip_a30_24gb_driver535.txt", "A30-24GB"),
+        ("lgip_h100_80gb.txt", "H100-80GB"),
+        ("lgip_h200_141gb_partial.txt", "H200-141GB"),
+    ],
 )
 def test_real_profiles_agree_with_the_tables(name: str, device: str) -> None:
     table = {profile.id: profile.memory_mib for profile in gs.control.mig_layout(device).profiles}
@@ -471,7 +505,11 @@ def test_real_profiles_agree_with_the_tables(name: str, device: str) -> None:
 
 
 def test_real_instances() -> None:
-    assert _smi.parse_lgi(real("lgi_a30_three_instances.txt")) == [(0, Row(14, 3, 0, 1)), (0, Row(14, 4, 1, 1)), (0, Row(5, 2, 2, 2))]
+    assert _smi.parse_lgi(real("lgi_a30_three_instances.txt")) == [
+        (0, Row(14, 3, 0, 1)),
+        (0, Row(14, 4, 1, 1)),
+        (0, Row(5, 2, 2, 2)),
+    ]
     assert _smi.parse_lgi(real("lgi_80gb_fragmented_0_1_5.txt"))[-1] == (3, Row(19, 12, 5, 1))
 
 
@@ -491,7 +529,9 @@ def test_a_machine_is_found_and_its_configuration_is_complete(tmp_path: Path) ->
         (sys / "bus/pci/devices" / bdf).symlink_to(folder)
     for node in (0, 1):
         (sys / f"devices/system/node/node{node}").mkdir(parents=True)
-        (sys / f"devices/system/node/node{node}/cpulist").write_text(f"{node * 40}-{node * 40 + 39}\n", encoding="utf-8")
+        (sys / f"devices/system/node/node{node}/cpulist").write_text(
+            f"{node * 40}-{node * 40 + 39}\n", encoding="utf-8"
+        )
     disk = sys / "devices/pci0000:3a/0000:3a:01.0/nvme/nvme0/nvme0n1"
     disk.mkdir(parents=True)
     (disk / "dev").write_text("259:0\n", encoding="utf-8")
@@ -502,14 +542,20 @@ def test_a_machine_is_found_and_its_configuration_is_complete(tmp_path: Path) ->
     nic.mkdir()
     (sys / "class/net/eth7").mkdir(parents=True)
     (sys / "class/net/eth7/device").symlink_to(nic)
-    for pid, group in ((11, "/system.slice/t1.service"), (12, "/system.slice/t3.service"), (13, "/system.slice/t1.service")):
+    for pid, group in (
+        (11, "/system.slice/t1.service"),
+        (12, "/system.slice/t3.service"),
+        (13, "/system.slice/t1.service"),
+    ):
         (proc / str(pid)).mkdir(parents=True)
         (proc / str(pid) / "cgroup").write_text(f"0::{group}\n", encoding="utf-8")
     world.nvml.processes = [(11, 1), (12, 1), (13, 1), (14, 2)]
     with world.instrumented():
         machine = gs.host.discover(sys=str(sys), proc=str(proc))
     assert machine.source == "nvml" and machine.gpus[0].device == "A100-40GB"
-    assert machine.gpus[0].instances == [("2g", 0), ("1g", 6)] and machine.gpus[0].counters["pcie_replays"] == 5
+    assert (
+        machine.gpus[0].instances == [("2g", 0), ("1g", 6)] and machine.gpus[0].counters["pcie_replays"] == 5
+    )
     config = machine.config(journal=str(tmp_path / "j"))
     host, live = config["host"], config["live"]
     assert [gpu["root"] for gpu in host["gpus"]] == [0, 1] and host["roots"][1]["bridge"] == 1
@@ -539,7 +585,9 @@ def test_a_machine_by_nvidia_smi(host: Host, monkeypatch: pytest.MonkeyPatch) ->
     assert config["live"]["mig"] == "nvidia-smi" and config["host"]["tenants"][0]["start"]["profile"] == "1g"
     gs.host.Controller(config)
     host.script("nvidia-smi", "echo 'Driver/library version mismatch'; exit 18")
-    with pytest.raises(gs.BackendError, match="nvidia-smi ended with code 18: Driver/library version mismatch"):
+    with pytest.raises(
+        gs.BackendError, match="nvidia-smi ended with code 18: Driver/library version mismatch"
+    ):
         gs.host.discover()
 
 
@@ -547,11 +595,15 @@ def test_parts_and_links() -> None:
     names = {("NVIDIA A100-SXM4-40GB", 40960): "A100-40GB", ("NVIDIA A100 80GB PCIe", 81920): "A100-80GB", ("Tesla T4", 15360): "",
              ("NVIDIA A30", 24576): "A30-24GB", ("NVIDIA H100 NVL", 95830): "H100-94GB", ("NVIDIA H200", 143771): "H200-141GB"}  # fmt: skip
     assert all(device_of(name, mib) == device for (name, mib), device in names.items())
-    assert pcie_bytes_per_s("5.0 GT/s PCIe", "8") == 4e9 and pcie_bytes_per_s("64.0 GT/s PCIe", "16") == pytest.approx(121e9)
+    assert pcie_bytes_per_s("5.0 GT/s PCIe", "8") == 4e9 and pcie_bytes_per_s(
+        "64.0 GT/s PCIe", "16"
+    ) == pytest.approx(121e9)
     assert pcie_bytes_per_s("Unknown", "16") == pcie_bytes_per_s("16.0 GT/s", "x") == 22e9
 
 
-def test_without_a_gpu_every_command_says_so(host: Host, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_every_command_says_so(
+    host: Host, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     if Path("/usr/bin/nvidia-smi").exists():
         pytest.skip("this machine has a GPU")
@@ -587,9 +639,24 @@ JSON = st.recursive(
 @settings(max_examples=300)
 @given(st.data())
 def test_any_live_section_is_read_or_refused(data: st.DataObject) -> None:
-    names = ["mig", "nvml", "pci", "journal", "backoff_s", "layout_every", "numa_disks", "metrics", "admission", "tenants"]
+    names = [
+        "mig",
+        "nvml",
+        "pci",
+        "journal",
+        "backoff_s",
+        "layout_every",
+        "numa_disks",
+        "metrics",
+        "admission",
+        "tenants",
+    ]
     fields = data.draw(st.dictionaries(st.sampled_from(names) | st.text(max_size=5), JSON, max_size=4))
-    tenant = data.draw(st.dictionaries(st.sampled_from(["latency", "cgroup", "disks", "drain"]) | st.text(max_size=3), JSON, max_size=3))
+    tenant = data.draw(
+        st.dictionaries(
+            st.sampled_from(["latency", "cgroup", "disks", "drain"]) | st.text(max_size=3), JSON, max_size=3
+        )
+    )
     tenants = {"T1": {"latency": {"file": "/x"}}, "T2": tenant}
     document = {
         "format": "gpusched.control", "version": 1, "live": {"journal": "/j", "tenants": tenants, **fields},
@@ -599,7 +666,9 @@ def test_any_live_section_is_read_or_refused(data: st.DataObject) -> None:
     try:
         _, live = read_live(document)
     except gs.InvalidInput as error:
-        assert error.problems and all("/live" in problem or "configuration" in problem for problem in error.problems)
+        assert error.problems and all(
+            "/live" in problem or "configuration" in problem for problem in error.problems
+        )
         return
     assert set(live.tenants) == {"T1", "T2"} and live.journal
     for name, value in fields.items():
@@ -620,12 +689,18 @@ def test_a_journal_is_read_back(tmp_path: Path) -> None:
         assert not none.found and none.tenants == {} and not path.exists()
     with Journal(path) as journal:
         journal.believe("b1")
-        journal.tenants["T1"] = entry(pending=Configuration(1, "3g", 4, 75, "0-3"), switched=True, cpuset="0-7")
+        journal.tenants["T1"] = entry(
+            pending=Configuration(1, "3g", 4, 75, "0-3"), switched=True, cpuset="0-7"
+        )
         journal.leases.append(Lease("T2", "/x/io.max", "259:0 rbps=max"))
         journal.remember({"T1": {"structural_windows": 3}}, 12.5)
         expected = (dict(journal.tenants), list(journal.leases), journal.carryover)
         with Journal(path, read_only=True) as other:  # beside the writer
-            assert (other.tenants, other.leases, other.carryover) == expected and other.boot == "b1" and other.found
+            assert (
+                (other.tenants, other.leases, other.carryover) == expected
+                and other.boot == "b1"
+                and other.found
+            )
             with pytest.raises(Failure, match="no_permission"):
                 other.tenants.clear()
                 other.save()
@@ -680,7 +755,10 @@ def torn(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: path.write_text("{\"format\": \"gpusched.control-journal\"}", encoding="utf-8"), "former C\\+\\+ controller"),
+        (
+            lambda path: path.write_text('{"format": "gpusched.control-journal"}', encoding="utf-8"),
+            "former C\\+\\+ controller",
+        ),
         (lambda path: path.write_bytes(b"\x7fELF"), "is no journal of gpusched"),
         (foreign, "database of another program"),
         (newer, "has version 9; this gpusched reads version 1"),
@@ -689,7 +767,9 @@ def torn(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("read_only", [False, True])
-def test_journals_that_are_refused(tmp_path: Path, make: Callable[[Path], object], words: str, read_only: bool) -> None:
+def test_journals_that_are_refused(
+    tmp_path: Path, make: Callable[[Path], object], words: str, read_only: bool
+) -> None:
     make(tmp_path / "journal")
     before = (tmp_path / "journal").read_bytes()
     with pytest.raises(gs.BackendError, match=words) as caught:
@@ -737,7 +817,9 @@ def test_metrics_for_prometheus(host: Host, running: gs.host.Controller) -> None
         assert line in text.splitlines(), line
 
 
-def test_the_status_of_a_controller(host: Host, running: gs.host.Controller, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_of_a_controller(
+    host: Host, running: gs.host.Controller, capsys: pytest.CaptureFixture[str]
+) -> None:
     append(host.folder / "t1.log", "5\n" * 40)
     running.step()
     status = running.status()
@@ -745,7 +827,10 @@ def test_the_status_of_a_controller(host: Host, running: gs.host.Controller, cap
     host.write("config.json", json.dumps(host.config()))
     assert cli.main(["control", "status", "--config", str(host.folder / "config.json")]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("running\n1 window, the last one 0 s ago\nT1: observe, p99 ") and "GPU 0 2g at 0" in out
+    assert (
+        out.startswith("running\n1 window, the last one 0 s ago\nT1: observe, p99 ")
+        and "GPU 0 2g at 0" in out
+    )
 
 
 def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -761,7 +846,9 @@ def test_structured_logs(running: gs.host.Controller, caplog: pytest.LogCaptureF
     caplog.set_level(logging.INFO, "gpusched.host")
     running.resume()
     record = json.loads(_service.JsonFormatter().format(caplog.records[-1]))
-    assert (record["event"], record["level"]) == ("resume", "info") and record["text"].startswith("resume not needed")
+    assert (record["event"], record["level"]) == ("resume", "info") and record["text"].startswith(
+        "resume not needed"
+    )
 
 
 def test_a_start_that_failed_may_be_tried_again(host: Host, tmp_path: Path) -> None:

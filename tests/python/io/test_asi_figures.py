@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the ASI release from generated tables, against a computation that goes through the rows one by one in exact fractions."""
+"""Figures of the ASI release from generated tables, against a computation that goes through the rows one by
+one in exact fractions.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def shown(bucket: str | None) -> str:
 
 @pytest.fixture(scope="module")
 def sums(pods: Any) -> dict[Any, dict[str, Fraction]]:
-    """By day, hour and server: A, S, L, L of pods that are not Standby, GPUs and cores that HP pods ask for, HP pods."""
+    """By day, hour and server: A, S, L, L of pods that are not Standby, GPUs and cores that HP pods ask for,
+    HP pods.
+    """
     out: dict[Any, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for day, hour, p in pods:
         if p["server_id"] is None:

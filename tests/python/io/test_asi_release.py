@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the ASI release by hand: a figure that can be checked on paper, quirks, broken tables, snapshots and traces."""
+"""Tables of the ASI release by hand: a figure that can be checked on paper, quirks, broken tables, snapshots
+and traces.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ SERVERS = [server("a", 8.0, 192.0), server("b", 16.0, 384.0)]
 
 
 def test_a_server_by_hand(tmp_path: Path) -> None:
-    """A = 2.5, S = 4, L = 1, so r = 3: 2.5 GPUs and 192 - 142 = 50 cores are idle; 16 GPUs are left out of Figure 13."""
+    """A = 2.5, S = 4, L = 1, so r = 3: 2.5 GPUs and 192 - 142 = 50 cores are idle; 16 GPUs are left out of
+    Figure 13.
+    """
     found = figures_of(one_hour(tmp_path, PODS, SERVERS))
     row = found["fig9"][0]
     assert (row.hp_pct, row.hp_and_lp_pct) == (100 * (5.5 / 8 + 1) / 2, 100 * (6.5 / 8 + 1) / 2)
@@ -56,7 +60,9 @@ def test_a_server_by_hand(tmp_path: Path) -> None:
 
 
 def test_types_of_columns_that_parquet_files_may_have(tmp_path: Path) -> None:
-    """Whole numbers, large texts and dictionaries; a column without any value has the type null; hours without a zero."""
+    """Whole numbers, large texts and dictionaries; a column without any value has the type null; hours
+    without a zero.
+    """
     plain = figures_of(one_hour(tmp_path / "plain", PODS, SERVERS, hour=4))
     folder, servers = tmp_path / "typed", [{**row, "gpu_count": int(row["gpu_count"])} for row in SERVERS]
     types = {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots through the API of a cluster: a fake API server serves pages and errors; tests/kubernetes has a real one."""
+"""Snapshots through the API of a cluster: a fake API server serves pages and errors; tests/kubernetes has a
+real one.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def test_all_pages_of_all_kinds_become_one_list(api: FakeApi, config: Path) -> N
 
 
 def test_kinds_that_the_server_lacks_are_named_and_no_error(api: FakeApi, config: Path) -> None:
-    # The group is there, but not with this resource; and a resource only in a version that is not the preferred one.
+    # The group is there, but not with this resource; and a resource only in a version that is not the
+    # preferred one.
     api.lists["/apis/scheduling.k8s.io/v1/priorityclasses"] = []
     api.lists["/apis/kueue.x-k8s.io/v1/topologies"] = []
     api.lists["/apis/kueue.x-k8s.io/v1beta1/workloads"] = [thing("w", "ml")]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell script of a plan, run with a kubectl that refuses, breaks off and dies; tests/kubernetes has a real one."""
+"""The shell script of a plan, run with a kubectl that refuses, breaks off and dies; tests/kubernetes has a
+real one.
+"""
 
 from __future__ import annotations
 
@@ -105,9 +107,7 @@ def test_a_plan_is_carried_out(shell: str, tmp_path: Path) -> None:
     said = run.stdout.splitlines()
     assert mentions(said[0], "prod 5 pods plan")
     assert said[1:4] == ["cordoned n0", "cordoned n2", "evicted ml/spot"]  # n1 was cordoned before
-    assert (
-        mentions(said, "evicted ml/web-a n0 starts plan n5")
-    )
+    assert mentions(said, "evicted ml/web-a n0 starts plan n5")
     assert mentions(said, "wave 1 ReplicaSet/db pods n6 plan")
     assert mentions(said, "ml/big n0 plan")
     assert mentions(said[-1], f"plan These nodes cordoned {case.script} n0 n1")
@@ -163,9 +163,7 @@ def test_it_does_not_wait_for_an_owner_that_was_scaled_down(tmp_path: Path) -> N
     run = case.run(GPUSCHED_YES="1", GPUSCHED_WAIT_S="20")
     assert run.returncode == 0, run.stdout + run.stderr
     assert_carried_out(case)
-    assert (
-        mentions(run.stdout, "wave 0 ReplicaSet/web 1 pods 3")
-    )
+    assert mentions(run.stdout, "wave 0 ReplicaSet/web 1 pods 3")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ pytest.importorskip("scipy")
 milp = gs.milp
 serving = gs.serving
 
+
 def test_matrices_are_views():
     m = milp.serving_plan(*EXAMPLE)
     assert m.shape == (34, 22)
@@ -252,8 +253,15 @@ def test_consolidation_and_packing():
         assert m.occupied(placement) == 1 and m.moves(placement) == 2
         assert s.objective == pytest.approx(1 + 2 / 4)
         assert m.evaluate(m.encode(placement)).feasible()
-    c = cluster([task("a", 4, "n0"), task("b", 2, "n1"), task("p", 4, priority=5), task("q", 4, priority=1),
-                 task("r", 3, priority=9)])
+    c = cluster(
+        [
+            task("a", 4, "n0"),
+            task("b", 2, "n1"),
+            task("p", 4, priority=5),
+            task("q", 4, priority=1),
+            task("r", 3, priority=9),
+        ]
+    )
     r = milp.priority_packing(c)
     assert [(s["priority"], s["placed"], s["bound"]) for s in r.steps] == [(9, 1, 1), (5, 0, 0), (1, 0, 0)]
     assert r.optimal and r.moves == 0 and r.placement["r"] == "n2" and r.placement["p"] is None
@@ -270,7 +278,9 @@ def test_consolidation_and_packing():
 
 
 def joint_cluster():
-    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another model."""
+    """Two switches of two nodes each, with 8 GPUs, 32 cores and 400 GiB a node; those of s1 are of another
+    model.
+    """
     nodes = [
         {
             "name": f"n{i}",

@@ -177,7 +177,7 @@ def test_units_do_not_matter(method):
 
 
 def test_a_billion_gpus():
-    many = dict.fromkeys(EXAMPLE[3], 10 ** 9)
+    many = dict.fromkeys(EXAMPLE[3], 10**9)
     plan = milp.solve_serving_plan(*EXAMPLE[:3], many, 1e9, mip_gap=1e-6, time_limit=20)
     assert plan.status == "optimal" and plan.cost <= 1e9
     assert plan.makespan == pytest.approx(plan.bound, rel=1e-5)

@@ -1,4 +1,6 @@
-"""Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another user."""
+"""Replay bundles: a snapshot, the options of a call and its plan in one file, to be run again by another
+user.
+"""
 
 from __future__ import annotations
 

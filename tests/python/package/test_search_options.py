@@ -35,7 +35,9 @@ def test_admit_takes_search(cluster: gs.Cluster) -> None:
         ({"search": [1]}, ["search", "[1]", "a dict"]),
     ],
 )
-def test_bad_search_options_are_named(cluster: gs.Cluster, options: dict[str, object], names: list[str]) -> None:
+def test_bad_search_options_are_named(
+    cluster: gs.Cluster, options: dict[str, object], names: list[str]
+) -> None:
     with pytest.raises(gs.InvalidInput) as found:
         gs.consolidate(cluster, **options)  # type: ignore[arg-type]
     assert all(name in str(found.value) for name in names)
@@ -44,4 +46,8 @@ def test_bad_search_options_are_named(cluster: gs.Cluster, options: dict[str, ob
 def test_all_problems_come_together(cluster: gs.Cluster) -> None:
     with pytest.raises(gs.InvalidInput) as found:
         gs.consolidate(cluster, search={"rounds": "x", "partition_size": "y"}, max_moves="z")  # type: ignore[arg-type]
-    assert {problem.split(":")[0] for problem in found.value.problems} == {"rounds", "partition_size", "max_moves"}
+    assert {problem.split(":")[0] for problem in found.value.problems} == {
+        "rounds",
+        "partition_size",
+        "max_moves",
+    }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of functions that are written in Python: numbers of numpy, and messages about wrong types, values and names."""
+"""Arguments of functions that are written in Python: numbers of numpy, and messages about wrong types, values
+and names.
+"""
 
 from __future__ import annotations
 

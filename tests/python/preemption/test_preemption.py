@@ -524,7 +524,9 @@ def test_the_console_breaks_budgets_and_places_victims_again(
 
 
 def test_demands_for_two_gpu_types_are_vectors() -> None:
-    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a class of devices."""
+    """ASI, section 4.2: victims are taken until every element of the demand is met. The second type is a
+    class of devices.
+    """
     node: dict[str, Any] = {
         "name": "n",
         "gpu_model": "H20",

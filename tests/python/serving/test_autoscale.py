@@ -129,8 +129,11 @@ def test_mistakes_are_named(call, message):
 
 
 def test_targets_that_idle_replicas_miss_are_named():
-    """No number of replicas makes a prompt shorter: the message names the target and the share of prompts that miss it alone."""
-    # Two windows of five minutes; of the second, 20 % of the prompts take 0.05 + 5000 * 2e-4 = 1.05 s, the others 0.25 s.
+    """No number of replicas makes a prompt shorter: the message names the target and the share of prompts
+    that miss it alone.
+    """
+    # Two windows of five minutes; of the second, 20 % of the prompts take 0.05 + 5000 * 2e-4 = 1.05 s, the
+    # others 0.25 s.
     rows = [(2.0 * i, 1000, 20) for i in range(100)] + [
         (300 + 2.0 * i, 5000 if i % 5 == 0 else 1000, 20) for i in range(100)
     ]
@@ -140,7 +143,8 @@ def test_targets_that_idle_replicas_miss_are_named():
     assert gs.serving.fewest_fixed(rows, **{**TARGETS, "ttft_s": 1.06}).prefill >= 1
     assert gs.serving.fewest_fixed(rows, windows_met=0.5, **TARGETS).prefill >= 1
     assert gs.serving.fewest_fixed(rows, **{**TARGETS, "percent": 80}).prefill >= 1
-    # An answer of two tokens waits for the transfer of its prompt's KV cache: 1000 * 1e-4 = 0.1 s for the second one.
+    # An answer of two tokens waits for the transfer of its prompt's KV cache: 1000 * 1e-4 = 0.1 s for the
+    # second one.
     rows = [(2.0 * i, 1000, 2) for i in range(100)]
     with pytest.raises(gs.InvalidInput, match=naming("tpot_s 0.05 1 100 % requests")):
         gs.serving.fewest_fixed(rows, **{**TARGETS, "times": {**TIMES, "transfer_s_per_token": 1e-4}})

@@ -211,7 +211,8 @@ def test_latency_of_documents_and_of_plans_of_ones_own() -> None:
     # By name: stages and throughputs are those that the planner would find.
     served = [{name: r[name] for name in ("model", "deployment", "count", "share")} for r in plan.replicas]
     assert serving.simulate_latency(request(), served, **options) == expected
-    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the request.
+    # One's own: a replica of one type for all, with a throughput that was measured elsewhere or in the
+    # request.
     kinds = {"long": 1.0, "chat": 1.0}
     mine = {"model": "Llama-3-8B", "deployment": "H100 1x1", "count": 2, "share": kinds}
     alone = serving.simulate_latency(request(), [mine], **options)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `gpusched plan-serving` and `gpusched serving-curve` print of what was asked, and what they do with options given twice."""
+"""What `gpusched plan-serving` and `gpusched serving-curve` print of what was asked, and what they do with
+options given twice.
+"""
 
 from __future__ import annotations
 

@@ -272,7 +272,9 @@ def test_books_balance_and_mechanisms_differ() -> None:
 
 
 def test_consolidations_are_those_of_the_preset() -> None:
-    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP tasks locked."""
+    """Every consolidation of a replay is the plan that the preset makes of the cluster as it is, with LP
+    tasks locked.
+    """
     trace = gs.sim.generate_spot_trace(nodes=16, hours=48, seed=3)
     moves = {}
     for preset in ("ipc", "fast", "best"):

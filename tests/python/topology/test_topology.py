@@ -16,7 +16,9 @@ from messages import naming
 
 @pytest.fixture
 def tree() -> gs.topology.NetworkTree:
-    """Two switches below one domain, the second with one node; a node without switch, one of unknown position."""
+    """Two switches below one domain, the second with one node; a node without switch, one of unknown
+    position.
+    """
     paths = [["c", "s0"], ["c", "s0"], ["c", "s1"], ["c"], []]
     nodes = [make_node(f"n{i}", network=path) for i, path in enumerate(paths)]
     return gs.topology.NetworkTree(gs.Cluster.from_json(document(nodes, [])))
