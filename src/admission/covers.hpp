@@ -2,16 +2,41 @@
 // CoverFinder: which sets of tasks would have to leave a node for another task.
 #pragma once
 
-#include "admission/filter_answers.hpp"
-#include "admission/node_bounds.hpp"
+#include "admission/bounds.hpp"
 #include "admission/search_state.hpp"
 
-#include <gpusched/admission/result.hpp>
+#include <gpusched/admission/admit.hpp>
+#include <gpusched/allocation/any.hpp>
+#include <gpusched/model/cluster.hpp>
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace gpusched::admission::detail {
+
+/// May a task come to a node? Without a filter it may.
+class FilterAnswers {
+  public:
+    /// @param snapshot, filter must outlive this
+    FilterAnswers(const Cluster& snapshot, const std::optional<allocation::AnyFilter>& filter)
+        : snapshot_(snapshot), filter_(filter) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return filter_.has_value(); }
+    [[nodiscard]] bool operator()(TaskId task, NodeId node) const {
+        if (!filter_) return true;
+        const auto [known, is_new] = answers_.try_emplace({task, node});
+        if (is_new) known->second = (*filter_)(snapshot_, task, node);
+        return known->second;
+    }
+
+  private:
+    const Cluster& snapshot_;
+    const std::optional<allocation::AnyFilter>& filter_;
+    mutable std::map<std::pair<TaskId, NodeId>, bool> answers_;
+};
 
 /// A set of tasks of one node without which another task fits there.
 struct Cover {

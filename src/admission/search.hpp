@@ -2,16 +2,14 @@
 // Search: which tasks leave for the pods, by which means, and where they go, at the least cost.
 #pragma once
 
+#include "admission/bounds.hpp"
 #include "admission/covers.hpp"
-#include "admission/filter_answers.hpp"
-#include "admission/node_bounds.hpp"
-#include "admission/pod_bounds.hpp"
 #include "admission/prices.hpp"
 #include "admission/search_state.hpp"
 #include "preemption/gang_table.hpp"
 
+#include <gpusched/admission/admit.hpp>
 #include <gpusched/admission/options.hpp>
-#include <gpusched/admission/result.hpp>
 #include <gpusched/consolidation/scope.hpp>
 #include <gpusched/consolidation/wave_order.hpp>
 #include <gpusched/core/budget.hpp>

@@ -1,20 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preemption/node_problem.hpp"
-#include "preemption/cores.hpp"
-#include "preemption/node_bind.hpp"
-#include "preemption/node_read.hpp"
 
+#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/natural_order.hpp>
+#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::preemption::detail {
+
+template <class Set>
+bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
+                            NodeId node, const GangTable* gangs, GpuMask healthy) {
+    const auto& inv = cluster.inventory();
+    const auto& t = inv.tasks;
+    const auto& n = inv.nodes;
+    const auto at = index(node);
+    cluster_ = &cluster;
+    request_ = &request;
+    node_ = node;
+    count_ = gang_count_ = budget_count_ = 0;
+    table_of_gangs_ = gangs;
+    has_low_ = false;
+    gpu_count_ = cluster.gpu_count(node);
+    hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
+    table_ = hardware_ != nullptr && gpu_count_ <= 8 && request.table != nullptr
+                 ? (*request.table)[n.hardware[at]].data()
+                 : nullptr;
+    cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
+    memory_ = n.memory_mib[at];
+    const auto devices = cluster.devices(node);
+    extras_ = request.extras == 0 ? nullptr : &inv.extras[request.extras];
+    if (extras_ != nullptr) {
+        devices_ = devices & ~n.failed_gpus[at];
+        resources_.clear();
+        for (const auto& one : extras_->resources)
+            resources_.push_back(inv.node_resources[at * inv.resource_names.size() + one.resource]);
+    }
+    GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
+    const auto memory_of_a_gpu = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
+    for (int g = 0; g < gpu_count_; ++g) {
+        const auto i = static_cast<std::size_t>(g);
+        clear(holders_[i]);
+        lendable_[i] = firm_[i] = whole_gpu_milli;
+        gpu_memory_[i] = memory_of_a_gpu;
+    }
+    for (const auto task : cluster.tasks_on(node)) {
+        const auto i = index(task);
+        const bool consumes = !t.is(TaskTrait::lends, task);
+        const bool claims = !consumes || !t.is(TaskTrait::borrows, task);
+        const auto cpu_milli = t.cpu_milli[i], memory_mib = t.memory_mib[i],
+                   gpu_memory_mib = t.gpu_memory_mib[i];
+        const std::int32_t share_milli = t.gpu_share_milli[i];
+        const auto gpus = cluster.gpus_of(task) & ~devices;
+        if (extras_ != nullptr) {
+            devices_ &= ~cluster.gpus_of(task);
+            for (const auto& [resource, amount] : inv.extras[t.extras[i]].resources)
+                for (std::size_t r = 0; r < resources_.size(); ++r)
+                    if (extras_->resources[r].resource == resource) resources_[r] -= amount;
+        }
+        if (consumes) cpu_lendable_ -= cpu_milli;
+        if (claims) cpu_firm_ -= cpu_milli;
+        memory_ -= memory_mib;
+        const bool victim = is_potential_victim(cluster, request, task);
+        if constexpr (std::is_same_v<Set, VictimSet>)
+            if (victim && count_ == most_victims) return false;
+        for_each_gpu(gpus, [&](int g) {
+            const auto k = static_cast<std::size_t>(g);
+            if (consumes) lendable_[k] -= share_milli;
+            if (claims) firm_[k] -= share_milli;
+            gpu_memory_[k] -= gpu_memory_mib;
+            if (victim) insert(holders_[k], count_);
+        });
+        if (!victim) {
+            if (consumes || !request.borrows) taken |= gpus;
+            continue;
+        }
+        shared |= held & gpus;
+        held |= gpus;
+        make_places(victims_, count_ + 1);
+        auto& v = victims_[static_cast<std::size_t>(count_++)];
+        v = {task,
+             gpus,
+             claims,
+             -1,
+             share_milli,
+             cpu_milli,
+             memory_mib,
+             gpus == 0 ? 0 : gpu_memory_mib,
+             t.priority[i],
+             cost_of(cluster, task, request.now, cost),
+             cluster.gpus_of(task) & devices};
+        has_low_ = has_low_ || v.priority < 1;
+    }
+    usable_ = healthy;
+    if (!request.fraction && request.gpus > 0)
+        for_each_gpu(healthy, [&](int g) {
+            // A GPU that is free of all victims may still lack memory, because Standby tasks keep theirs.
+            auto memory = gpu_memory_[static_cast<std::size_t>(g)];
+            for_each_victim(holders_[static_cast<std::size_t>(g)],
+                            [&](int i) { memory += victim(i).gpu_memory_mib; });
+            if (memory < request.gpu_memory_mib) usable_ = static_cast<GpuMask>(usable_ & ~gpu_bit(g));
+        });
+    idle_ = static_cast<GpuMask>(usable_ & ~taken & ~held);
+    contested_ = static_cast<GpuMask>(usable_ & ~taken & held);
+    enough_without_ = memory_ >= request.memory_mib && cpu_lendable_ >= request.cpu_milli &&
+                      (request.borrows || cpu_firm_ >= request.cpu_milli) &&
+                      (extras_ == nullptr || extras_obstacle(Set{}) == Obstacle::none);
+    only_gpus_ = !request.fraction && !request.cpu_local && !request.grouped && (shared & contested_) == 0;
+    if (request.grouped && scratch_of_ != &cluster) {
+        scratch_ = std::make_unique<Cluster>(cluster);
+        scratch_->commit();
+        scratch_of_ = &cluster;
+    }
+    if (count_ > 0 && ((gangs != nullptr && gangs->any()) || !t.budgets.empty())) bind(cost);
+    return true;
+}
+
+/// The cores that a task lists, each once; nothing = it lists none.
+static const std::optional<std::vector<int>>& listed_cores(const Cluster& cluster, TaskId task) {
+    const auto& inv = cluster.inventory();
+    return inv.task_affinities[inv.tasks.affinities[index(task)]].cores;
+}
+
+/// The first core of a NUMA node and the one after its last.
+static std::pair<int, int> cores_of(const HardwareMasks& hardware, std::size_t numa) {
+    const auto& nodes = hardware.description.numa_nodes;
+    int first = 0;
+    for (std::size_t n = 0; n < numa; ++n) first += nodes[n].cores;
+    return {first, first + nodes[numa].cores};
+}
+
+/// What one task uses of one NUMA node's cores, in thousandths: its listed cores there, else its even part over the
+/// NUMA nodes of its GPUs (over all without GPUs), the remainder going to the first of them.
+static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hardware, TaskId task,
+                               GpuMask gpus, std::size_t numa) {
+    const auto& inv = cluster.inventory();
+    const auto& nodes = hardware.description.numa_nodes;
+    if (const auto& listed = listed_cores(cluster, task)) {
+        const auto here = cores_of(hardware, numa);
+        return 1000 * std::count_if(listed->begin(), listed->end(),
+                                    [&](int core) { return core >= here.first && core < here.second; });
+    }
+    const auto shares = [&](std::size_t n) { return gpus == 0 || (nodes[n].gpus & gpus) != 0; };
+    if (!shares(numa)) return 0;
+    std::int64_t among = 0, before = 0;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        if (!shares(n)) continue;
+        ++among;
+        before += n < numa ? 1 : 0;
+    }
+    const auto cpu = inv.tasks.cpu_milli[index(task)];
+    return cpu / among + (before < cpu % among ? 1 : 0);
+}
+
+/// What the tasks that stay keep of one NUMA node's cores from a preemptor, in thousandths. For one that may not borrow a
+/// core that is both lent and borrowed counts once: listed cores are told apart, of others as many are taken to be
+/// both as can be. Never more for fewer tasks.
+/// @param stays of a task on the node
+template <class Stays>
+static std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, NodeId node,
+                               std::size_t numa, bool may_borrow, Stays&& stays) {
+    const auto& standby = cluster.inventory().tasks.standby;
+    std::int64_t firm = 0, lent = 0, borrowed = 0;  // neither; claimed only; used only
+    std::int64_t lent_by_list = 0, borrowed_by_list = 0, both_by_list = 0;
+    for (const auto task : cluster.tasks_on(node)) {
+        const bool lends = standby[index(task)] != 0;
+        if ((lends && may_borrow) || !stays(task)) continue;
+        const auto amount =
+            cores_used(cluster, hardware, task, cluster.gpus_of(task) & ~cluster.devices(node), numa);
+        const bool borrows = !lends && cluster.may_borrow(task);
+        (lends ? lent : borrows ? borrowed : firm) += amount;
+        if (listed_cores(cluster, task) && lends) lent_by_list += amount;
+        if (listed_cores(cluster, task) && borrows) borrowed_by_list += amount;
+    }
+    if (lent_by_list == 0 || borrowed_by_list == 0)
+        return firm + std::max({lent, borrowed, lent_by_list + borrowed_by_list});
+    const auto [first, end] = cores_of(hardware, numa);
+    for (int core = first; core < end; ++core) {
+        std::int64_t lenders = 0, borrowers = 0;
+        for (const auto task : cluster.tasks_on(node)) {
+            const auto& listed = listed_cores(cluster, task);
+            const bool lends = standby[index(task)] != 0;
+            if (!listed || !(lends || cluster.may_borrow(task)) || !stays(task)) continue;
+            if (std::find(listed->begin(), listed->end(), core) != listed->end())
+                ++(lends ? lenders : borrowers);
+        }
+        both_by_list += 1000 * std::min(lenders, borrowers);
+    }
+    return firm + std::max({lent, borrowed, lent_by_list + borrowed_by_list - both_by_list});
+}
 
 template <class Set>
 bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
@@ -391,6 +575,193 @@ Shortage NodeProblem<Set>::shortage(Argument leaving) const {
         if (!missing.locality && request_->grouped) missing.group = group_obstacle(leaving);
     }
     return missing;
+}
+
+/// Could the preemptor's place be lost because the task leaves another node? Where it spreads, what others hold counts.
+static bool is_spread_over(const Cluster& cluster, TaskId task, TaskId other) noexcept {
+    const auto& inv = cluster.inventory();
+    const auto own = inv.selection_memberships(task), others = inv.selection_memberships(other);
+    return std::any_of(own.begin(), own.end(), [&](const Membership& m) {
+        return m.is_bound() && inv.group_sets[m.set].kind == GroupKind::spread &&
+               std::any_of(others.begin(), others.end(),
+                           [&](const Membership& o) { return o.set == m.set && o.is_member(); });
+    });
+}
+
+template <class Set>
+void NodeProblem<Set>::bind(const CostFunction& cost) {
+    if (table_of_gangs_ != nullptr && table_of_gangs_->any()) bind_gangs(cost);
+    if (!cluster_->inventory().tasks.budgets.empty()) bind_budgets();
+}
+
+template <class Set>
+void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
+    const auto& inv = cluster_->inventory();
+    const auto& t = inv.tasks;
+    const auto& table = *table_of_gangs_;
+    for (int i = 0; i < count_; ++i) {
+        auto& v = victims_[static_cast<std::size_t>(i)];
+        const auto job = t.job[index(v.task)];
+        if (job == none<JobId> || !table.is_gang(job)) continue;
+        const auto begin = gangs_.begin(), end = begin + gang_count_;
+        const auto known = std::find_if(begin, end, [&](const auto& gang) { return gang.job == job; });
+        v.gang = static_cast<std::int16_t>(known - begin);
+        if (known == end) {
+            if (gangs_.size() == static_cast<std::size_t>(gang_count_)) gangs_.emplace_back();
+            auto& fresh = gangs_[static_cast<std::size_t>(gang_count_++)];
+            fresh.job = job;
+            clear(fresh.members);
+        }
+        insert(gangs_[static_cast<std::size_t>(v.gang)].members, i);
+    }
+    // Those of which as many may leave as could bind nobody.
+    int kept = 0;
+    subgroups_.clear();
+    for (int g = 0; g < gang_count_; ++g) {
+        auto& gang = gangs_[static_cast<std::size_t>(g)];
+        gang.surplus = table.surplus(inv, gang.job);
+        find_tight_subgroups(gang);
+        const bool tight = exceeds(gang.members, gang);
+        for_each_victim(gang.members, [&](int i) {
+            victims_[static_cast<std::size_t>(i)].gang = static_cast<std::int16_t>(tight ? kept : -1);
+        });
+        if (tight) std::swap(gang, gangs_[static_cast<std::size_t>(kept++)]);
+    }
+    gang_count_ = kept;
+    for (int g = 0; g < gang_count_; ++g) {
+        auto& gang = gangs_[static_cast<std::size_t>(g)];
+        gang.elsewhere = {};
+        gang.cost = 0;
+        gang.breakable = !request_->never_breaks(gang.job);
+        const auto lose = [](std::int64_t& sum, std::int64_t more) {
+            sum = std::min(sum, largest_cost - more) + more;
+        };
+        for_each_victim(gang.members, [&](int i) { lose(gang.cost, victim(i).cost); });
+        table.for_each(gang.job, [&](TaskId task) {
+            if (!gang.breakable) return;
+            if (!is_potential_victim(*cluster_, *request_, task)) {
+                gang.breakable = false;
+                return;
+            }
+            if (cluster_->node_of(task) == node_) return;
+            if (request_->grouped && is_spread_over(*cluster_, request_->task, task)) {
+                gang.breakable = false;
+                return;
+            }
+            const auto lost = cost_of(*cluster_, task, request_->now, cost);
+            auto& sums = gang.elsewhere;
+            ++sums.count;
+            sums.priority += t.priority[index(task)];
+            sums.max_priority = std::max(sums.max_priority, t.priority[index(task)]);
+            sums.weight.add(PriorityWeight(t.priority[index(task)]));
+            lose(sums.cost, lost);
+            lose(gang.cost, lost);
+        });
+    }
+}
+
+template <class Set>
+void NodeProblem<Set>::find_tight_subgroups(Gang<Set>& gang) {
+    const auto& inv = cluster_->inventory();
+    const auto first = subgroups_.size();
+    for (const auto subgroup : inv.subgroups_of(gang.job)) {
+        TightSubgroup<Set> one{subgroup, {}, table_of_gangs_->surplus(inv, subgroup)};
+        for_each_victim(gang.members, [&](int i) {
+            if (inv.subgroup_of(victim(i).task) == subgroup) insert(one.members, i);
+        });
+        if (count_of(one.members) > one.surplus) subgroups_.push_back(std::move(one));
+    }
+    gang.first_subgroup = static_cast<int>(first);
+    gang.end_subgroup = static_cast<int>(subgroups_.size());
+}
+
+template <class Set>
+void NodeProblem<Set>::bind_budgets() {
+    const auto& inv = cluster_->inventory();
+    const auto entry = [&](std::uint32_t budget) -> TightBudget<Set>& {
+        for (int b = 0; b < budget_count_; ++b)
+            if (budgets_[static_cast<std::size_t>(b)].budget == budget)
+                return budgets_[static_cast<std::size_t>(b)];
+        if (budgets_.size() == static_cast<std::size_t>(budget_count_)) budgets_.emplace_back();
+        auto& fresh = budgets_[static_cast<std::size_t>(budget_count_++)];
+        fresh.budget = budget;
+        clear(fresh.members);
+        fresh.allowed = request_->allowed_down(inv, budget);
+        fresh.elsewhere.clear();
+        return fresh;
+    };
+    for (int i = 0; i < count_; ++i)
+        for (const auto budget : inv.budgets_of(victim(i).task)) insert(entry(budget).members, i);
+    for (int g = 0; g < gang_count_; ++g) {
+        if (!gangs_[static_cast<std::size_t>(g)].breakable) continue;
+        table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+            if (cluster_->node_of(task) == node_) return;
+            for (const auto budget : inv.budgets_of(task)) {
+                auto& others = entry(budget).elsewhere;
+                if (others.empty() || others.back().first != g) others.emplace_back(g, 0);
+                ++others.back().second;
+            }
+        });
+    }
+    int kept = 0;
+    for (int b = 0; b < budget_count_; ++b) {
+        auto& one = budgets_[static_cast<std::size_t>(b)];
+        std::int64_t all = count_of(one.members);
+        for (const auto& [gang, members] : one.elsewhere) all += members;
+        if (all > one.allowed) std::swap(one, budgets_[static_cast<std::size_t>(kept++)]);
+    }
+    budget_count_ = kept;
+}
+
+template <class Set>
+Set NodeProblem<Set>::close(Argument set) const {
+    auto all = set;
+    for (int g = 0; g < gang_count_; ++g)
+        if (breaks(set, g)) all = all | gangs_[static_cast<std::size_t>(g)].members;
+    return all;
+}
+
+template <class Set>
+bool NodeProblem<Set>::breaks_as_it_may(Argument set) const {
+    for (int g = 0; g < gang_count_; ++g) {
+        const auto& gang = gangs_[static_cast<std::size_t>(g)];
+        if (!gang.breakable && exceeds(set, gang)) return false;
+    }
+    return true;
+}
+
+template <class Set>
+std::int64_t NodeProblem<Set>::over_budget(Argument set) const {
+    std::int64_t over = 0;
+    for_each_broken_budget(set, [&](std::uint32_t, std::int64_t more) { over += more; });
+    return over;
+}
+
+template <class Set>
+Set NodeProblem<Set>::beyond_budgets(const int* order, int count) const {
+    Set beyond{};
+    for (int b = 0; b < budget_count_; ++b) {
+        const auto& one = budgets_[static_cast<std::size_t>(b)];
+        auto left = one.allowed;
+        for (int i = 0; i < count; ++i)
+            if (contains(one.members, order[i]) && --left < 0) insert(beyond, order[i]);
+    }
+    return beyond;
+}
+
+template <class Set>
+Set NodeProblem<Set>::all_that_may(const int* order, int count) const {
+    auto may = all();
+    for (int g = 0; g < gang_count_; ++g) {
+        const auto& gang = gangs_[static_cast<std::size_t>(g)];
+        if (gang.breakable) continue;
+        for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
+            auto excess = count_of(may & members) - surplus;
+            for (int i = 0; i < count && excess > 0; ++i)
+                if (contains(Set(may & members), order[i])) may = minus(may, only<Set>(order[i])), --excess;
+        });
+    }
+    return may;
 }
 
 template class NodeProblem<VictimSet>;

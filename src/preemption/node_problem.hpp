@@ -4,18 +4,146 @@
 
 #include "preemption/gang_table.hpp"
 #include "preemption/request.hpp"
-#include "preemption/victim_set.hpp"
 
+#include <gpusched/core/detail/small_vector.hpp>
 #include <gpusched/model/feasibility.hpp>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gpusched::preemption::detail {
+
+/// A set of a node's potential victims: bit i is victim i.
+using VictimSet = std::uint64_t;
+inline constexpr int most_victims = 64;
+
+/// The same without an upper bound. Words that are not there are 0. Searches copy sets at every step: up to 256 victims
+/// nothing is allocated.
+class ManyVictims {
+  public:
+    [[nodiscard]] bool contains(int i) const noexcept {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        return word < words_.size() && (words_[word] >> (i % 64) & 1) != 0;
+    }
+    void insert(int i) {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        if (word >= words_.size()) words_.resize(word + 1);
+        words_[word] |= std::uint64_t{1} << (i % 64);
+    }
+    void clear() noexcept { words_.clear(); }
+    [[nodiscard]] bool empty() const noexcept {
+        return std::all_of(words_.begin(), words_.end(), [](std::uint64_t w) { return w == 0; });
+    }
+    [[nodiscard]] int count() const noexcept {
+        int sum = 0;
+        for (const auto w : words_) sum += std::popcount(w);
+        return sum;
+    }
+    /// Without those of the other.
+    [[nodiscard]] ManyVictims minus(const ManyVictims& other) const {
+        auto left = *this;
+        for (std::size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i)
+            left.words_[i] &= ~other.words_[i];
+        return left;
+    }
+    [[nodiscard]] bool within(const ManyVictims& other) const noexcept {
+        for (std::size_t i = 0; i < words_.size(); ++i)
+            if ((words_[i] & ~(i < other.words_.size() ? other.words_[i] : 0)) != 0) return false;
+        return true;
+    }
+    friend ManyVictims operator|(const ManyVictims& a, const ManyVictims& b) {
+        auto all = a.words_.size() < b.words_.size() ? b : a;
+        const auto& less = a.words_.size() < b.words_.size() ? a : b;
+        for (std::size_t i = 0; i < less.words_.size(); ++i) all.words_[i] |= less.words_[i];
+        return all;
+    }
+    friend ManyVictims operator&(const ManyVictims& a, const ManyVictims& b) { return a.minus(a.minus(b)); }
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (std::size_t i = 0; i < words_.size(); ++i)
+            for (auto w = words_[i]; w != 0; w &= w - 1)
+                visit(static_cast<int>(64 * i) + std::countr_zero(w));
+    }
+
+  private:
+    boost::container::small_vector<std::uint64_t, 4> words_;
+};
+
+[[nodiscard]] constexpr bool is_empty(VictimSet set) noexcept { return set == 0; }
+[[nodiscard]] inline bool is_empty(const ManyVictims& set) noexcept { return set.empty(); }
+
+[[nodiscard]] constexpr int count_of(VictimSet set) noexcept { return std::popcount(set); }
+[[nodiscard]] inline int count_of(const ManyVictims& set) noexcept { return set.count(); }
+
+[[nodiscard]] constexpr bool contains(VictimSet set, int i) noexcept { return (set >> i & 1) != 0; }
+[[nodiscard]] inline bool contains(const ManyVictims& set, int i) noexcept { return set.contains(i); }
+
+constexpr void insert(VictimSet& set, int i) noexcept { set |= VictimSet{1} << i; }
+inline void insert(ManyVictims& set, int i) { set.insert(i); }
+
+constexpr void clear(VictimSet& set) noexcept { set = 0; }
+inline void clear(ManyVictims& set) noexcept { set.clear(); }
+
+[[nodiscard]] constexpr VictimSet minus(VictimSet a, VictimSet b) noexcept { return a & ~b; }
+[[nodiscard]] inline ManyVictims minus(const ManyVictims& a, const ManyVictims& b) { return a.minus(b); }
+
+/// Are all of `a` in `b`?
+[[nodiscard]] constexpr bool within(VictimSet a, VictimSet b) noexcept { return (a & ~b) == 0; }
+[[nodiscard]] inline bool within(const ManyVictims& a, const ManyVictims& b) noexcept { return a.within(b); }
+
+template <class Visit>
+void for_each_victim(VictimSet set, Visit&& visit) {
+    for (; set != 0; set &= set - 1) visit(std::countr_zero(set));
+}
+template <class Visit>
+void for_each_victim(const ManyVictims& set, Visit&& visit) {
+    set.for_each(visit);
+}
+
+template <class Set>
+[[nodiscard]] Set with(Set set, int i) {
+    insert(set, i);
+    return set;
+}
+template <class Set>
+[[nodiscard]] Set only(int i) {
+    return with(Set{}, i);
+}
+
+/// All that come before victim `count`.
+template <class Set>
+[[nodiscard]] Set first_victims(int count) {
+    if constexpr (std::is_same_v<Set, VictimSet>) {
+        return count == most_victims ? ~VictimSet{0} : (VictimSet{1} << count) - 1;
+    } else {
+        Set set;
+        for (int i = 0; i < count; ++i) insert(set, i);
+        return set;
+    }
+}
+
+/// As sets are passed to functions.
+template <class Set>
+using SetArgument = std::conditional_t<std::is_same_v<Set, VictimSet>, VictimSet, const Set&>;
+
+/// A list with a place for every victim, and one more.
+template <class Set, class T>
+using PerVictim =
+    std::conditional_t<std::is_same_v<Set, VictimSet>, std::array<T, most_victims + 1>, std::vector<T>>;
+template <class T, std::size_t N>
+constexpr void make_places(std::array<T, N>&, int) noexcept {}
+template <class T>
+void make_places(std::vector<T>& list, int count) {
+    if (list.size() < static_cast<std::size_t>(count)) list.resize(static_cast<std::size_t>(count));
+}
 
 struct Victim {
     TaskId task = none<TaskId>;
@@ -239,6 +367,47 @@ class NodeProblem {
     mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
     const Cluster* scratch_of_ = nullptr;
 };
+
+template <class Set>
+template <class Visit>
+void NodeProblem<Set>::for_each_broken_budget(Argument set, Visit&& visit) const {
+    for (int b = 0; b < budget_count_; ++b) {
+        const auto& one = budgets_[static_cast<std::size_t>(b)];
+        std::int64_t down = count_of(set & one.members);
+        for (const auto& [gang, members] : one.elsewhere)
+            if (breaks(set, gang)) down += members;
+        if (down > one.allowed) visit(one.budget, down - one.allowed);
+    }
+}
+
+template <class Set>
+template <class Visit>
+void NodeProblem<Set>::for_each_elsewhere(Argument set, Visit&& visit) const {
+    for (int g = 0; g < gang_count_; ++g)
+        if (breaks(set, g))
+            table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+                if (cluster_->node_of(task) != node_) visit(task);
+            });
+}
+
+template <class Set>
+template <class First>
+Set NodeProblem<Set>::with_back(Argument set, int i, First&& first) const {
+    auto left = minus(set, only<Set>(i));
+    const auto gang = victim(i).gang;
+    if (gang < 0 || !breaks(set, gang)) return left;
+    for_each_surplus(gangs_[static_cast<std::size_t>(gang)], [&](const Set& members, std::int64_t surplus) {
+        while (count_of(left & members) > surplus) {
+            int next = -1;
+            for_each_victim(Set(left & members), [&](int j) {
+                if (next < 0 || first(j, next)) next = j;
+            });
+            left = minus(left, only<Set>(next));
+        }
+    });
+    return left;
+}
+
 extern template class NodeProblem<VictimSet>;
 extern template class NodeProblem<ManyVictims>;
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preemption/cost.hpp"
-
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/options.hpp>
 
@@ -90,6 +88,15 @@ GPUSCHED_EXPORT double paper_score(std::int64_t priority_sum, double topology, d
     const auto sum = static_cast<double>(priority_sum);
     return priority_sum >= 1 ? alpha / sum + (1 - alpha) * topology
                              : alpha * (2 - 1 / (1 - sum)) + (1 - alpha) * topology;
+}
+
+GPUSCHED_EXPORT const Registry<VictimPolicy>& victim_policies() {
+    static const auto all = [] {
+        Registry<VictimPolicy> r("policy");
+        for (const auto& row : enum_names(Policy{})) r.add(row.name, [policy = row.value] { return policy; });
+        return r;
+    }();
+    return all;
 }
 
 }  // namespace gpusched::preemption

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocation/exact_packing.hpp"
 #include "model/placement_order.hpp"
-#include "preemption/cost.hpp"
-#include "preemption/node_answer.hpp"
+#include "preemption/node_evaluator.hpp"
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
-#include "preemption/vacated_nodes.hpp"
+#include "preemption/request.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>

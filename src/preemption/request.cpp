@@ -4,6 +4,7 @@
 #include <gpusched/core/checks.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace gpusched::preemption::detail {
@@ -105,6 +106,15 @@ bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexce
     const auto budgets = inv.budgets_of(task);
     return std::any_of(budgets.begin(), budgets.end(),
                        [&](std::uint32_t b) { return request.allowed_down(inv, b) == 0; });
+}
+
+std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now, const CostFunction& cost) {
+    if (!cost) return lost_work(cluster, task, now);
+    const auto found = cost(cluster, task, now);
+    if (found < 0 || found > largest_cost)
+        throw InvalidInput(bad_value("cost", std::to_string(found), "0 to " + std::to_string(largest_cost),
+                                     "task " + gpusched::quoted(cluster.name(task))));
+    return found;
 }
 
 }  // namespace gpusched::preemption::detail

@@ -106,4 +106,8 @@ struct Request {
     return !may_be_kept || !is_kept(cluster, request, task);
 }
 
+/// @throws InvalidInput when the caller's function answers less than 0 or more than `largest_cost`
+[[nodiscard]] std::int64_t cost_of(const Cluster& cluster, TaskId task, std::int64_t now,
+                                   const CostFunction& cost);
+
 }  // namespace gpusched::preemption::detail

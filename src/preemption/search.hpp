@@ -4,7 +4,7 @@
 
 #include "preemption/node_problem.hpp"
 
-#include <gpusched/preemption/policy.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/admission/make_room.hpp>
+#include <gpusched/admission/admit.hpp>
 #include <gpusched/core/clock.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/apply.hpp>

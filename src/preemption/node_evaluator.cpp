@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preemption/node_answer.hpp"
-#include "preemption/node_bind.hpp"
-#include "preemption/vacated_nodes.hpp"
+#include "preemption/node_evaluator.hpp"
 
 #include <gpusched/core/errors.hpp>
 
