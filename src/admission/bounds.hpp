@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeBounds: for every node, what it costs at least to displace enough there for a task.
+// NodeBounds and PodBounds: lower bounds on the cost of displacing tasks for a pod on a node, and for all pods.
 #pragma once
 
 #include "admission/prices.hpp"
@@ -16,18 +16,18 @@
 
 namespace gpusched::admission::detail {
 
-/// What a node's bound depends on, of a task.
+/// The properties of a task that affect its bounds.
 using RequestKey = std::tuple<std::uint32_t, std::uint32_t, int, int, std::int64_t, std::int64_t, bool>;
 [[nodiscard]] RequestKey request_key(const Cluster& cluster, TaskId task);
 
-/// Nodes of one request in ascending order of what displacing enough there will cost by estimate, sorted as far as somebody looked.
+/// The nodes for one request in ascending order of estimated cost. Sorted lazily, up to the highest index in use.
 class Ranking {
   public:
     struct Entry {
-        std::int64_t bound;  ///< what it costs at least to displace enough on the node
+        std::int64_t bound;  ///< lower bound on the cost of displacing enough tasks on the node
         std::int64_t
-            estimate;  ///< the same with what the places of displaced tasks may cost; not less than the bound
-        std::int32_t idle;  ///< GPUs that are idle there: ties go to the node with most of them
+            estimate;  ///< the same plus estimated costs of places for displaced tasks; not less than the bound
+        std::int32_t idle;  ///< idle GPUs on the node; breaks ties, most first
         NodeId node;
         friend bool operator<(const Entry& a, const Entry& b) noexcept {
             return std::tie(a.estimate, a.bound, b.idle, a.node) <
@@ -37,51 +37,51 @@ class Ranking {
     explicit Ranking(std::vector<Entry> entries);
     [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
     [[nodiscard]] const Entry& operator[](std::size_t i);
-    /// The least bound of the `i`-th and of all after it.
+    /// The least bound of entry `i` and all later entries.
     [[nodiscard]] std::int64_t least_from(std::size_t i);
-    /// The least bound of all nodes but one; `never` = there is no other.
+    /// The least bound of all nodes except `node`; `never` if there is no other.
     [[nodiscard]] std::int64_t least_without(NodeId node) const noexcept;
     [[nodiscard]] std::span<const Entry> unsorted() const noexcept { return entries_; }
 
   private:
     std::vector<Entry> entries_;
-    std::vector<std::int64_t> least_from_;  // of those that are sorted
-    Entry first_, second_;                  // by bound
+    std::vector<std::int64_t> least_from_;  // for the sorted entries
+    Entry first_, second_;                  // the two least by bound
 };
 
-/// Bounds from the snapshot: the cheapest tasks on a node that free so many GPUs, exact as far as GPUs go (a knapsack over the tasks and
-/// over the GPUs that several share), and where only other resources lack the cheapest task that may leave.
+/// Lower bounds from the snapshot. For GPUs they are exact: a knapsack over the tasks of a node and over its shared GPUs. If only
+/// other resources are missing, the bound is the cheapest task that may leave.
 class NodeBounds {
   public:
-    /// @param needed_milli thousandths of a GPU that must leave for good are those beyond what is free
+    /// @param needed_milli size of the pods in thousandths of a GPU; the part beyond free capacity must be evicted for good
     NodeBounds(const Cluster& cluster, const Prices& prices, std::int64_t needed_milli);
 
-    /// Of all schedulable nodes where the task may run (model, labels, taints) and enough may leave.
+    /// Ranks all schedulable nodes on which the task may run (model, labels, taints) and enough tasks may leave.
     [[nodiscard]] Ranking& ranking(const Cluster& snapshot, TaskId task);
 
-    /// What it costs at least to displace enough for the task on another node than its own.
+    /// Lower bound on the cost of a place for the task on another node.
     [[nodiscard]] std::int64_t elsewhere(const Cluster& snapshot, TaskId task) {
         return ranking(snapshot, task).least_without(snapshot.node_of(task));
     }
-    /// What the place of a displaced task costs by estimate, on top of its price: the tasks that leave there, and where GPUs are scarce the
-    /// loss of as many elsewhere.
+    /// Estimated cost of a place for a displaced task, in addition to its price: tasks that leave there and, if GPUs are scarce, the
+    /// loss of as many GPUs elsewhere.
     [[nodiscard]] std::int64_t place_estimate(const Cluster& snapshot, TaskId task) const noexcept;
-    /// The least of the task's prices with that estimate.
+    /// The least price of the task, including that estimate.
     [[nodiscard]] std::int64_t estimate(const Cluster& snapshot, TaskId task) const noexcept;
-    /// A bound on what displacing enough for the task on the node costs, not less than its bound in the ranking: displaced tasks of at
-    /// least so many GPUs go where, for each of them, others leave. For tasks beside which nobody of that size fits on any node.
+    /// A lower bound not less than the one in the ranking: for each displaced task with at least `gpus` GPUs, other tasks must leave
+    /// their node. Valid if no node with the pod on it has space for a task of that size.
     [[nodiscard]] std::int64_t bound_with_places(const Cluster& snapshot, TaskId task, NodeId node,
                                                  int gpus) const;
-    /// What `bound_with_places` adds for each displaced task of so many GPUs.
+    /// The amount that `bound_with_places` adds for each displaced task with this number of GPUs.
     [[nodiscard]] std::int64_t place_of_size(int gpus) const noexcept;
-    /// Some task of so many whole GPUs may leave its node.
+    /// Returns whether a task with this number of whole GPUs may leave its node.
     [[nodiscard]] bool has_size(int gpus) const noexcept {
         return static_cast<std::size_t>(gpus) < width_ && has_size_[static_cast<std::size_t>(gpus)] != 0;
     }
 
-    /// What tasks lose at least, on top of their `least` prices, where so many thousandths of a GPU must leave for good.
+    /// Lower bound on the cost in addition to `least` prices if `gpu_milli` thousandths of a GPU are evicted for good.
     [[nodiscard]] std::int64_t loss_of_at_least(std::int64_t gpu_milli) const noexcept;
-    /// Thousandths of a GPU that are free on schedulable nodes, lent ones included.
+    /// Free capacity on schedulable nodes in thousandths of a GPU, including lent GPUs.
     [[nodiscard]] std::int64_t free_milli() const noexcept { return free_milli_; }
 
   private:
@@ -98,43 +98,44 @@ class NodeBounds {
 
     std::size_t width_ = 1;  // entries per node of `to_free_`
     std::vector<std::int64_t>
-        to_free_;  // [node][GPUs]: the least that displacing tasks costs which frees so many
-    std::vector<std::int64_t> cheapest_;                        // by node: the cheapest task that may leave
-    std::vector<std::int64_t> estimates_, cheapest_estimates_;  // both by estimate
+        to_free_;  // [node][GPUs]: least cost of displacing tasks that frees so many GPUs
+    std::vector<std::int64_t> cheapest_;  // by node: price of the cheapest task that may leave
+    std::vector<std::int64_t> estimates_, cheapest_estimates_;  // the same tables by estimate
     std::vector<std::int64_t>
-        place_of_size_;  // by GPUs: what leaves a node for one of so many whole GPUs, at least
-    std::vector<std::int64_t> usual_place_of_size_;  // the same where several places are needed, by estimate
+        place_of_size_;  // by GPUs: least cost of a place for a task with so many whole GPUs
+    std::vector<std::int64_t>
+        usual_place_of_size_;  // by GPUs: estimated cost of such a place if several are needed
     struct Loss {
         std::int64_t gpu_milli, extra;
     };
     std::vector<std::uint8_t> has_size_;
     std::vector<Loss> of_tasks_;
-    std::vector<Loss> losses_;  // running sums, cheapest per GPU first
-    Loss dearest_{1, 0};        // the last of those that must be lost
+    std::vector<Loss> losses_;  // prefix sums, cheapest per GPU first
+    Loss last_loss_{1, 0};      // the costliest task that must be evicted for good
     std::int64_t free_milli_ = 0;
     std::map<RequestKey, Ranking> rankings_;
 };
 
-/// A lower bound on the cost of every way to let the pods in, from the bounds of nodes alone. Pods that are alike and need a node each have
-/// it node by node as well.
+/// A lower bound on the cost of placing all pods, from the bounds of nodes. For equal pods that need one node each, it also has
+/// bounds for fewer pods.
 class PodBounds {
   public:
-    /// @param needed_milli thousandths of a GPU that must be lost for good
+    /// @param needed_milli thousandths of a GPU that must be evicted for good
     PodBounds(const Cluster& snapshot, std::span<const TaskId> pods, NodeBounds& bounds,
               std::int64_t needed_milli)
         : snapshot_(snapshot), inv_(snapshot.inventory()), pods_(pods), bounds_(bounds),
           needed_milli_(needed_milli) {}
 
-    /// Of every way with all pods on these nodes (ascending; empty = everywhere); `never` = there is none. What follows is about the
-    /// region that was asked for last.
+    /// The bound for all pods on these nodes (ascending; empty = all nodes); `never` if they do not fit. The functions below refer to
+    /// the last region.
     [[nodiscard]] std::int64_t of_region(std::span<const NodeId> region);
-    /// Whether each pod needs a node of its own, so that there are bounds for fewer pods.
+    /// Returns whether there are bounds for fewer pods: each pod needs a node of its own.
     [[nodiscard]] bool known() const noexcept { return !cheapest_.empty(); }
-    /// What so many pods cost at least.
+    /// Lower bound for this number of pods.
     [[nodiscard]] std::int64_t cheapest(std::int64_t pods) const {
         return cheapest_[static_cast<std::size_t>(pods)];
     }
-    /// What a pod costs on the node at least.
+    /// Lower bound for one pod on the node.
     [[nodiscard]] std::int64_t at(NodeId node) const { return at_[index(node)]; }
 
   private:

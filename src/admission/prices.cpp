@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Computes the prices of all running tasks.
 #include "admission/prices.hpp"
 #include "preemption/request.hpp"
 
@@ -20,19 +21,19 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     : of(cluster.task_slots()) {
     const auto& inv = cluster.inventory();
     unbroken.assign(inv.job_names.size(), 0);
-    // Who may be evicted for one pod, and has a lower priority than every pod.
-    preemption::Options who;
-    who.now = options.now;
-    who.break_budgets = options.budget_price_s.has_value();
+    // A victim must have a lower priority than every pod, so the least important pod decides.
+    preemption::Options victims;
+    victims.now = options.now;
+    victims.break_budgets = options.budget_price_s.has_value();
     auto least_important = pods.front();
     for (const auto pod : pods) {
         if (inv.tasks.priority[index(pod)] < inv.tasks.priority[index(least_important)])
             least_important = pod;
         if (const auto job = inv.tasks.job[index(pod)]; job != none<JobId>) unbroken[index(job)] = 1;
     }
-    const preemption::detail::Request request(cluster, least_important, who);
+    const preemption::detail::Request request(cluster, least_important, victims);
     const auto now = options.now.value_or(inv.now);
-    // Gangs that hold somebody who may not be evicted stay.
+    // Gangs with a member that may not be evicted must not be broken.
     if (options.evictions && gangs.any())
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
@@ -63,14 +64,15 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
         if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
             const bool stays =
-                job != none<JobId> && unbroken[index(job)] && gangs.surplus_beside(inv, task) == 0;
+                job != none<JobId> && unbroken[index(job)] && gangs.surplus_of_peers(inv, task) == 0;
             if (!stays) {
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
                 const auto gone = sum(work, per_task);
-                // Plans cannot be judged by local cores.
-                const bool judged = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
-                if (options.replace && judged) price.replace = sum(gone, product(size, options.restart_s));
+                // Plans do not describe local cores.
+                const bool can_return = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
+                if (options.replace && can_return)
+                    price.replace = sum(gone, product(size, options.restart_s));
                 price.lose = sum(gone, product(size, options.loss_s));
             }
         }

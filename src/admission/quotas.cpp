@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks jobs against the quotas of their tenants.
 #include <gpusched/admission/quotas.hpp>
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -58,8 +59,8 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
         };
         const auto in_words = [&](const auto& text, std::int64_t limit, std::int64_t has, std::int64_t wants,
                                   const char* unit) {
-            return quota_is + text(limit) + unit + ": " + text(has) + " held, " + text(wants) +
-                   " more asked for";
+            return quota_is + text(limit) + unit + ": " + text(has) + " are in use, " + text(wants) +
+                   " more are requested";
         };
         if (beyond(quota.gpu_milli, &QuotaSums::gpu_milli))
             return QuotaBreach{Obstacle::gpu, in_words(thousandths, *quota.gpu_milli, held.gpu_milli,
@@ -80,8 +81,9 @@ find_quota_breach(const Cluster& cluster, std::span<const TaskId> pods, std::spa
                 static_cast<double>(*quota.cpu_milli_per_gpu) * static_cast<double>(gpus))
                 return QuotaBreach{Obstacle::cpu, quota_is + thousandths(*quota.cpu_milli_per_gpu) +
                                                       " cores for each GPU: task " +
-                                                      quoted(cluster.name(pod)) + " asks for " +
-                                                      thousandths(cores) + " beside " + thousandths(gpus)};
+                                                      quoted(cluster.name(pod)) + " requests " +
+                                                      thousandths(cores) + " for " + thousandths(gpus) +
+                                                      " GPUs"};
         }
     }
     return std::nullopt;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the best candidates of all nodes in tournament trees that follow the events of a cluster.
 #include "preemption/node_evaluator.hpp"
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
@@ -25,7 +26,7 @@ namespace gpusched::preemption {
 
 namespace detail {
 
-// Everything about a preemptor that answers depend on, given the index's options.
+// All properties of a preemptor that affect the answer, given the options of the index.
 using ShapeKey =
     std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t, int, int, std::int64_t,
                std::int64_t, std::int64_t, std::int64_t, bool, bool, Qos, int, JobId>;
@@ -48,7 +49,7 @@ static ShapeKey shape_key(const Inventory& inventory, const Request& r) {
             r.job};
 }
 
-/// Order by name of ids that were there when it was made; of newcomers the names are compared.
+/// Ranks by name of the ids at the last rebuild. Later ids are unranked: their names are compared.
 class NameRanks {
   public:
     static constexpr std::uint32_t unranked = 0xFFFFFFFFu;
@@ -66,7 +67,7 @@ class NameRanks {
         for (const auto at : natural_order(names)) ranks_[slot_of[at]] = rank++;
         generations_.assign(slots, 0);
     }
-    /// Takes in who has the slot now.
+    /// Updates the slot for its current id.
     void renew(std::size_t slot, std::uint32_t generation) {
         if (slot >= ranks_.size()) {
             ranks_.resize(slot + 1, unranked);
@@ -84,15 +85,15 @@ class NameRanks {
     std::vector<std::uint32_t> ranks_, generations_;
 };
 
-// One shape: the candidate of every node, and who wins between any two halves.
+// One shape of preemptor: the candidate of every node, and a tournament tree over them.
 struct Shape {
     Request request;
-    std::vector<Choice<VictimSet>> candidates;  // by node; count == 0 and found = fits as it is
-    std::map<std::uint32_t, ManyVictims> many;  // victims on nodes that may have more than 64
-    std::vector<std::uint32_t> winners;         // heap order; leaves are nodes
+    std::vector<Choice<VictimSet>> candidates;  // by node; found with count == 0 = fits without evictions
+    std::map<std::uint32_t, ManyVictims> many;  // victims on nodes with more than 64 potential victims
+    std::vector<std::uint32_t> winners;         // in heap order; the leaves are nodes
     std::vector<NodeId> marked;
     std::vector<std::uint8_t> is_marked;
-    bool must_fill = false;  // the tournament is not played
+    bool must_fill = false;  // the tree is not up to date
     std::uint64_t last_asked = 0;
 };
 
@@ -101,32 +102,32 @@ struct Shape {
 struct PreemptionIndex::State {
     Options options;
     std::size_t most_shapes;
-    detail::NameRanks rank, task_rank;  // of nodes and tasks
+    detail::NameRanks rank, task_rank;  // of nodes; of tasks
     std::map<detail::ShapeKey, std::size_t> shape_of;
     std::vector<std::unique_ptr<detail::Shape>> shapes;
-    detail::Shape everywhere;  // of a preemptor with group constraints
-    // The shape of each task, where it was asked before, its slot was not given away since, and it has not changed.
+    detail::Shape uncached;  // for preemptors with group constraints
+    // By task: its shape at its last decision. Valid if the shape's slot has not been reused and the task has not changed.
     std::vector<std::uint32_t> shape_of_task;
     std::vector<std::uint64_t> shape_birth_of_task;
-    std::vector<std::uint64_t> birth;  // of the shape in each slot
+    std::vector<std::uint64_t> birth;  // by slot: the time at which its shape was created
     std::uint64_t clock = 0;
     std::uint64_t hardware_since = 0;
-    detail::NodeQuestion problem;
+    detail::NodeEvaluator problem;
     detail::GangTable gangs;
     Decision decision;
-    bool proven_before = true;  // answers of `preempt`
+    bool proven_before = true;  // of decisions by `preempt`
     detail::Objective objective = detail::Objective::fewest;
     std::size_t leaves = 1;
     FollowerPosition position;
 
-    static constexpr std::uint32_t nobody = 0xFFFFFFFFu;
+    static constexpr std::uint32_t no_index = 0xFFFFFFFFu;
 
-    // Following ------------------------------------------------------------------------------------------------
+    // Following the cluster.
     void rebuild(const Cluster& cluster) {
         shape_of.clear();
         shapes.clear();
         birth.clear();
-        everywhere = {};
+        uncached = {};
         const auto nodes = cluster.node_slots(), tasks = cluster.task_slots();
         rank.rebuild(cluster.nodes(), nodes,
                      [&](std::size_t i) -> const std::string& { return cluster.name(make_id<NodeId>(i)); });
@@ -137,7 +138,7 @@ struct PreemptionIndex::State {
             rank.set_generation(i, cluster.handle(make_id<NodeId>(i)).generation);
         for (std::size_t i = 0; i < tasks; ++i)
             task_rank.set_generation(i, cluster.handle(make_id<TaskId>(i)).generation);
-        shape_of_task.assign(tasks, nobody);
+        shape_of_task.assign(tasks, no_index);
         shape_birth_of_task.assign(tasks, 0);
         leaves = std::bit_ceil(std::max<std::size_t>(nodes, 1));
         gangs.read(cluster);
@@ -146,24 +147,24 @@ struct PreemptionIndex::State {
     void usage_changed(const Cluster&, NodeId node) { mark(node); }
     void node_changed(const Cluster& cluster, NodeId node) {
         if (hardware_since != cluster.inventory().hardware_since) {
-            // Shapes hold a table of all machines' localities.
+            // Shapes hold a table of localities for all hardware descriptions.
             hardware_since = cluster.inventory().hardware_since;
             shape_of.clear();
             shapes.clear();
             birth.clear();
         }
         rank.renew(index(node), cluster.handle(node).generation);
-        make_room(cluster);
+        add_slots(cluster);
         mark(node);
     }
     void task_changed(const Cluster& cluster, TaskId task) {
         task_rank.renew(index(task), cluster.handle(task).generation);
         if (shape_of_task.size() < cluster.task_slots()) {
-            shape_of_task.resize(cluster.task_slots(), nobody);
+            shape_of_task.resize(cluster.task_slots(), no_index);
             shape_birth_of_task.resize(cluster.task_slots(), 0);
         }
-        shape_of_task[index(task)] = nobody;
-        // What a gang's members cost, and whether they may leave, depends on all of them.
+        shape_of_task[index(task)] = no_index;
+        // The cost of a gang's members, and whether they may leave, depends on all members.
         const auto before = gangs.job_of(task);
         gangs.update(cluster, task);
         const auto now = gangs.job_of(task);
@@ -177,7 +178,7 @@ struct PreemptionIndex::State {
     void mark_gang(const Cluster& cluster, JobId job) {
         if (shapes.empty()) return;
         gangs.for_each(job, [&](TaskId member) {
-            // It may have moved or left since; that is told later.
+            // It may have moved or left in the meantime: a later event reports that.
             if (cluster.contains(member) && cluster.is_placed(member)) mark(cluster.node_of(member));
         });
     }
@@ -196,8 +197,8 @@ struct PreemptionIndex::State {
         }
     }
 
-    // Makes room for nodes in new slots.
-    void make_room(const Cluster& cluster) {
+    // Adds entries for new node slots.
+    void add_slots(const Cluster& cluster) {
         const auto slots = cluster.node_slots();
         if (!shapes.empty() && shapes[0]->candidates.size() >= slots) return;
         leaves = std::max(leaves, std::bit_ceil(slots));
@@ -208,18 +209,18 @@ struct PreemptionIndex::State {
         shape.candidates.resize(slots);
         shape.is_marked.resize(slots, 0);
         if (shape.winners.size() != 2 * leaves) {
-            shape.winners.assign(2 * leaves, nobody);
+            shape.winners.assign(2 * leaves, no_index);
             shape.must_fill = true;
         }
         for (std::size_t i = shape.must_fill ? 0 : before; i < slots; ++i)
             shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
     }
 
-    // Asking ---------------------------------------------------------------------------------------------------
-    // Does node a beat node b?
+    // Decisions.
+    // Returns whether node a is better than node b.
     [[nodiscard]] bool beats(const Cluster& cluster, const detail::Shape& shape, std::uint32_t a,
                              std::uint32_t b) const {
-        if (b == nobody || a == nobody) return a != nobody;
+        if (b == no_index || a == no_index) return a != no_index;
         const auto& x = shape.candidates[a];
         const auto& y = shape.candidates[b];
         if (x.found() != y.found()) return x.found();
@@ -254,7 +255,7 @@ struct PreemptionIndex::State {
         }
     }
 
-    // After the candidate of the leaf `at` changed. Above a match that another node has won as before nothing changes.
+    // Updates the tree after the candidate of leaf `at` changed. Stops at a match that another node still wins.
     void replay(const Cluster& cluster, detail::Shape& shape, std::size_t at) const {
         const auto changed = shape.winners[at];
         for (at /= 2; at > 0; at /= 2) {
@@ -282,7 +283,7 @@ struct PreemptionIndex::State {
         ++clock;
         if (index(task) < shape_of_task.size()) {
             const auto slot = shape_of_task[index(task)];
-            // Another task of its job may have brought it under a constraint of groups since.
+            // In the meantime another task of its job may have added a group constraint.
             if (slot < birth.size() && birth[slot] == shape_birth_of_task[index(task)] &&
                 !cluster.is_placed(task) && cluster.inventory().memberships(task).empty() &&
                 shapes[slot]->request.job == own_gang(cluster, task)) {
@@ -293,14 +294,14 @@ struct PreemptionIndex::State {
         detail::Request request(cluster, task, options);
         request.name_rank = task_rank.data();
         request.job = own_gang(cluster, task);
-        if (request.grouped) {  // answers depend on other nodes: never found again
-            start(cluster, everywhere, std::move(request));
-            return everywhere;
+        if (request.grouped) {  // the answer depends on other nodes: not cached
+            start(cluster, uncached, std::move(request));
+            return uncached;
         }
         const auto key = detail::shape_key(cluster.inventory(), request);
         auto found = shape_of.find(key);
         if (found == shape_of.end()) {
-            // Where a cost function throws, nothing has changed.
+            // If a cost function throws, the index is unchanged.
             auto fresh = std::make_unique<detail::Shape>();
             start(cluster, *fresh, std::move(request));
             std::size_t slot = shapes.size();
@@ -324,7 +325,7 @@ struct PreemptionIndex::State {
         return shape;
     }
 
-    /// The task's job where others of it run: answers depend on it only then.
+    /// The task's job if other tasks of it run; only then it affects the answer.
     [[nodiscard]] JobId own_gang(const Cluster& cluster, TaskId task) const {
         const auto job = cluster.inventory().tasks.job[index(task)];
         return job != none<JobId> && gangs.running(job) > 0 ? job : none<JobId>;
@@ -334,7 +335,7 @@ struct PreemptionIndex::State {
         shape.request = std::move(request);
         shape.candidates.assign(cluster.node_slots(), {});
         shape.many.clear();
-        shape.winners.assign(2 * leaves, nobody);
+        shape.winners.assign(2 * leaves, no_index);
         for (std::size_t i = 0; i < cluster.node_slots(); ++i)
             shape.winners[leaves + i] = static_cast<std::uint32_t>(i);
         shape.marked.clear();
@@ -354,8 +355,8 @@ GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
     check_at_least(problems, "most_shapes", most_shapes, 1);
     if (options.time_limit)
         problems.add(
-            bad_value("time_limit", number_text(*options.time_limit), "none: the index keeps its answers"));
-    if (options.filter) problems.add(bad_value("filter", "one", "none: the index keeps its answers"));
+            bad_value("time_limit", number_text(*options.time_limit), "none: the index caches its answers"));
+    if (options.filter) problems.add(bad_value("filter", "one", "none: the index caches its answers"));
     problems.throw_if_any();
     state_ = std::make_unique<State>();
     auto& s = *state_;
@@ -391,7 +392,7 @@ GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, 
                                      "below " + std::to_string(cluster.task_slots())));
     s.position.catch_up(s, cluster);
     auto& shape = s.shape_for(cluster, preemptor);
-    shape.request.name_rank = s.task_rank.data();  // newcomers may have moved it
+    shape.request.name_rank = s.task_rank.data();  // new tasks may have moved the array
     if (shape.must_fill || shape.marked.size() > s.leaves / 8) {
         s.fill(cluster, shape);
     } else {
@@ -403,7 +404,7 @@ GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, 
         shape.marked.clear();
     }
     const auto winner = shape.winners[1];
-    if (winner == State::nobody || !shape.candidates[winner].found()) return nullptr;
+    if (winner == State::no_index || !shape.candidates[winner].found()) return nullptr;
     const auto node = make_id<NodeId>(winner);
     const struct Restore {
         TaskId& at;
@@ -433,27 +434,27 @@ GPUSCHED_EXPORT OnlinePreemption::OnlinePreemption(const Cluster& snapshot, Opti
 
 GPUSCHED_EXPORT void OnlinePreemption::require_idle() const {
     if (deciding_)
-        throw InvalidInput("preemption: a decision is being made; expected events and further "
-                           "questions after it, not from its cost function or another thread");
+        throw InvalidInput("preemption: a decision is being made; call after it, not from its cost function "
+                           "or another thread");
 }
 
 GPUSCHED_EXPORT void OnlinePreemption::require_fit(TaskId task, NodeId node, GpuMask gpus) const {
     const auto& inventory = cluster_.inventory();
-    const auto wanted = int{inventory.tasks.gpu_count[gpusched::index(task)]};
+    const auto requested = int{inventory.tasks.gpu_count[gpusched::index(task)]};
     const auto devices = gpus & cluster_.devices(node);
     const auto& extras = inventory.extras[inventory.tasks.extras[gpusched::index(task)]];
     if (!gpusched::detail::are_of_one_class(inventory, extras, node, devices))
         throw InvalidInput("gpus: devices that task " + gpusched::quoted(cluster_.name(task)) +
-                           " does not ask for; expected " + std::to_string(extras.device_count) +
-                           " of one class that it accepts, of node " + gpusched::quoted(cluster_.name(node)));
+                           " does not request; expected " + std::to_string(extras.device_count) +
+                           " of one class that it accepts, on node " + gpusched::quoted(cluster_.name(node)));
     gpus &= ~devices;
-    if (gpu_count(gpus) != wanted || (gpus & ~first_gpus(cluster_.gpu_count(node))) != 0)
+    if (gpu_count(gpus) != requested || (gpus & ~first_gpus(cluster_.gpu_count(node))) != 0)
         throw InvalidInput("gpus: " + std::to_string(gpu_count(gpus)) + " for task " +
-                           gpusched::quoted(cluster_.name(task)) + "; expected " + std::to_string(wanted) +
+                           gpusched::quoted(cluster_.name(task)) + "; expected " + std::to_string(requested) +
                            " of node " + gpusched::quoted(cluster_.name(node)));
     if (has_failed(node))
         throw InvalidInput("node " + gpusched::quoted(cluster_.name(node)) +
-                           ": has failed; expected one that runs");
+                           ": has failed; expected a node that runs");
 }
 
 GPUSCHED_EXPORT void OnlinePreemption::place(TaskId task, NodeId node, GpuMask gpus) {
@@ -490,7 +491,7 @@ GPUSCHED_EXPORT void OnlinePreemption::fail_node(NodeId node, bool failed) {
     if (failed == has_failed(node)) return;
     auto spec = cluster_.node_spec(node);
     if (failed) {
-        // Without taints: a cordon by a taint would let tasks in that tolerate it.
+        // Cordoned without taints: a taint would admit tasks that tolerate it.
         failed_[node] = {spec.schedulable, std::exchange(spec.taints, {})};
         spec.schedulable = false;
     } else {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Applies the search of a policy to a node, and builds the decision.
 #include "preemption/node_evaluator.hpp"
 
 #include <gpusched/core/errors.hpp>
@@ -19,7 +20,7 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     if (traits.searches)
         return options.engine == Engine::plain ? search.plain(node, request, traits.objective)
                                                : search.best(node, request, traits.objective);
-    switch (*policy) {  // all of them, so that the compiler misses a new one
+    switch (*policy) {  // no default, so that the compiler reports a missing policy
     case Policy::spot:
         return search.cheapest_prefix(node, request);
     case Policy::first_fit:
@@ -31,11 +32,11 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     case Policy::spot_exact:
         break;
     }
-    throw InternalError("no search belongs to the victim policy " + std::string(traits.name));
+    throw InternalError("no search for victim policy " + std::string(traits.name));
 }
 
-void NodeQuestion::read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
-                        const GangTable* gangs, GpuMask healthy) {
+void NodeEvaluator::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
+                         NodeId node, const GangTable* gangs, GpuMask healthy) {
     cluster_ = &cluster;
     request_ = &request;
     has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
@@ -47,30 +48,30 @@ void NodeQuestion::read(const Cluster& cluster, const Request& request, const Co
     (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
 }
 
-void NodeQuestion::forget() noexcept {
+void NodeEvaluator::forget() noexcept {
     problem_.forget();
     if (many_ != nullptr) many_->problem.forget();
 }
 
-void NodeQuestion::watch(Budget* budget) noexcept {
+void NodeEvaluator::watch(Budget* budget) noexcept {
     budget_ = budget;
     search_.watch(budget);
     if (many_ != nullptr) many_->search.watch(budget);
 }
 
-int NodeQuestion::size() const noexcept { return has_many_ ? many_->problem.size() : problem_.size(); }
+int NodeEvaluator::size() const noexcept { return has_many_ ? many_->problem.size() : problem_.size(); }
 
-std::uint8_t NodeQuestion::locality_now() const {
+std::uint8_t NodeEvaluator::locality_now() const {
     return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
 }
 
-Answer NodeQuestion::best(const Options& options) {
+Answer NodeEvaluator::best(const Options& options) {
     if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
     auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
     return {{static_cast<const Candidate&>(found), 0}, std::move(found.victims)};
 }
 
-void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
+void NodeEvaluator::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     const auto list = [&](const auto& node, auto& search, auto found) {
         search.minimal_sets(node, *request_, found);
         for (const auto& set : found) {
@@ -88,12 +89,12 @@ void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     std::sort(sets.begin(), sets.end());
 }
 
-Shortage NodeQuestion::shortage(bool when_all_have_left) const {
-    if (has_many_) return many_->problem.shortage(when_all_have_left ? many_->problem.all() : ManyVictims{});
-    return problem_.shortage(when_all_have_left ? problem_.all() : 0);
+Shortage NodeEvaluator::shortage(bool without_victims) const {
+    if (has_many_) return many_->problem.shortage(without_victims ? many_->problem.all() : ManyVictims{});
+    return problem_.shortage(without_victims ? problem_.all() : 0);
 }
 
-std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
+std::int64_t NodeEvaluator::longest_running(const Answer& answer) const {
     std::int64_t since = INT64_MAX;
     const auto& started = cluster_->inventory().tasks.start_time;
     const auto look = [&](const auto& node, const auto& victims) {
@@ -113,7 +114,7 @@ std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
     return since;
 }
 
-void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
+void NodeEvaluator::decide(const Answer& answer, bool spot, Decision& d) const {
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
@@ -146,11 +147,11 @@ void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
     d.cost = answer.cost;
 }
 
-std::int64_t NodeQuestion::steps() const noexcept {
+std::int64_t NodeEvaluator::steps() const noexcept {
     return search_.steps() + (many_ == nullptr ? 0 : many_->search.steps());
 }
 
-bool NodeQuestion::proven() const noexcept {
+bool NodeEvaluator::proven() const noexcept {
     return search_.proven() && (many_ == nullptr || many_->search.proven());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one node answers under a policy, however many potential victims it has, and the decision made of it.
+// NodeEvaluator: the best victims on one node under a policy, and the resulting decision.
 #pragma once
 
 #include "preemption/search.hpp"
@@ -14,53 +14,52 @@
 
 namespace gpusched::preemption::detail {
 
-/// A candidate with its victims: of the two sets, the one that the node needs.
+/// A candidate with its victims, in `victims` or, on nodes with more than 64 potential victims, in `many`.
 struct Answer : Choice<VictimSet> {
     ManyVictims many{};
 };
 
-/// Asks one node after another, with the same memory.
-class NodeQuestion {
+/// Evaluates nodes in sequence, reusing its memory.
+class NodeEvaluator {
   public:
-    /// Reads the node. Allocates where the preemptor has group constraints, and where potential victims are more than 64.
+    /// Reads the node. Allocates if the preemptor has group constraints or there are more than 64 potential victims.
     /// @param healthy GPUs that have not failed
     void read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
               const GangTable* gangs, GpuMask healthy);
-    /// With the GPUs that the snapshot calls healthy.
+    /// The same with the healthy GPUs of the snapshot.
     void read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
               const GangTable* gangs = nullptr) {
         read(cluster, request, cost, node, gangs, cluster.healthy_gpus(node));
     }
     /// See NodeProblem.
     void forget() noexcept;
-    /// Searches end early when it is exhausted.
+    /// Ends searches when the budget is exhausted.
     void watch(Budget* budget) noexcept;
 
-    /// Gangs or disruption budgets bind its victims.
+    /// Returns whether gangs or disruption budgets restrict the sets of victims.
     [[nodiscard]] bool is_bound() const noexcept {
         return has_many_ ? many_->problem.is_bound() : problem_.is_bound();
     }
-    [[nodiscard]] bool has_gangs() const noexcept {
-        return has_many_ ? many_->problem.has_gangs() : problem_.has_gangs();
-    }
-    /// Potential victims of the node that was read.
+    /// The number of potential victims.
     [[nodiscard]] int size() const noexcept;
+    /// Returns whether there are more than 64 potential victims.
     [[nodiscard]] bool has_many() const noexcept { return has_many_; }
-    /// The locality that the preemptor finds when nobody leaves.
+    /// The locality for the preemptor without evictions.
     [[nodiscard]] std::uint8_t locality_now() const;
-    /// The node's victims under the policy.
+    /// The best victims under the policy.
     [[nodiscard]] Answer best(const Options& options);
-    /// All smallest sets, each in snapshot order, and so are the sets.
+    /// Lists all smallest sets; the sets and their members are in snapshot order.
     void minimal_sets(std::vector<std::vector<TaskId>>& sets);
-    [[nodiscard]] Shortage shortage(bool when_all_have_left) const;
-    /// The earliest start of those of the highest priority among the victims.
+    /// The missing resources, with all potential victims in place or with none of them.
+    [[nodiscard]] Shortage shortage(bool without_victims) const;
+    /// The earliest start among the victims of the highest priority.
     [[nodiscard]] std::int64_t longest_running(const Answer& answer) const;
     /// Fills `decision`, reusing its memory.
     void decide(const Answer& answer, bool spot, Decision& decision) const;
 
-    /// Sets looked at so far.
+    /// Number of sets checked so far.
     [[nodiscard]] std::int64_t steps() const noexcept;
-    /// No search so far hit its limit or the budget's.
+    /// No search so far hit a limit.
     [[nodiscard]] bool proven() const noexcept;
 
   private:
@@ -73,12 +72,12 @@ class NodeQuestion {
     NodeProblem<VictimSet> problem_;
     Search<VictimSet> search_;
     bool has_many_ = false;
-    std::unique_ptr<Many> many_;  // made for the first node that needs it
+    std::unique_ptr<Many> many_;  // created for the first node that needs it
     Budget* budget_ = nullptr;
 };
 
-/// Nodes that hold tasks other than daemons now, all of them victims, and where none is placed.
-/// @param is_taken whether a task other than a daemon is placed on the node
+/// Lists the nodes that become empty, except for daemons: all their other tasks are victims, and no task is placed there.
+/// @param is_taken returns whether a task other than a daemon is placed on the node
 template <class Taken>
 void list_vacated_nodes(const Cluster& cluster, std::span<const TaskId> victims, const Taken& is_taken,
                         std::vector<NodeId>& vacated) {
@@ -88,7 +87,7 @@ void list_vacated_nodes(const Cluster& cluster, std::span<const TaskId> victims,
         if (!is_taken(node)) vacated.push_back(node);
     }
     if (vacated.empty()) return;
-    // Victims are never daemons: a node is vacated when it is here as often as it holds others than daemons.
+    // Victims are never daemons: a node is vacated if it is listed once per task other than daemons.
     std::sort(vacated.begin(), vacated.end());
     auto kept = vacated.begin();
     for (auto first = vacated.begin(), last = first; first != vacated.end(); first = last) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a node for one preemptor, and evaluates sets of its potential victims.
 #include "preemption/node_problem.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
@@ -46,7 +47,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         for (const auto& one : extras_->resources)
             resources_.push_back(inv.node_resources[at * inv.resource_names.size() + one.resource]);
     }
-    GpuMask taken = 0, held = 0, shared = 0;  // by tasks that stay, by victims, by several victims
+    GpuMask taken = 0, held = 0, shared = 0;  // GPUs of tasks that stay, of victims, of several victims
     const auto memory_of_a_gpu = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
     for (int g = 0; g < gpu_count_; ++g) {
         const auto i = static_cast<std::size_t>(g);
@@ -87,7 +88,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         }
         shared |= held & gpus;
         held |= gpus;
-        make_places(victims_, count_ + 1);
+        reserve_entries(victims_, count_ + 1);
         auto& v = victims_[static_cast<std::size_t>(count_++)];
         v = {task,
              gpus,
@@ -105,7 +106,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     usable_ = healthy;
     if (!request.fraction && request.gpus > 0)
         for_each_gpu(healthy, [&](int g) {
-            // A GPU that is free of all victims may still lack memory, because Standby tasks keep theirs.
+            // Without all victims a GPU can still lack memory, because Standby tasks keep theirs.
             auto memory = gpu_memory_[static_cast<std::size_t>(g)];
             for_each_victim(holders_[static_cast<std::size_t>(g)],
                             [&](int i) { memory += victim(i).gpu_memory_mib; });
@@ -126,13 +127,13 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     return true;
 }
 
-/// The cores that a task lists, each once; nothing = it lists none.
+/// The distinct cores that a task lists; absent = none.
 static const std::optional<std::vector<int>>& listed_cores(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     return inv.task_affinities[inv.tasks.affinities[index(task)]].cores;
 }
 
-/// The first core of a NUMA node and the one after its last.
+/// The first core of a NUMA node, and the core after its last.
 static std::pair<int, int> cores_of(const HardwareMasks& hardware, std::size_t numa) {
     const auto& nodes = hardware.description.numa_nodes;
     int first = 0;
@@ -140,8 +141,8 @@ static std::pair<int, int> cores_of(const HardwareMasks& hardware, std::size_t n
     return {first, first + nodes[numa].cores};
 }
 
-/// What one task uses of one NUMA node's cores, in thousandths: its listed cores there, else its even part over the
-/// NUMA nodes of its GPUs (over all without GPUs), the remainder going to the first of them.
+/// The use of a NUMA node's cores by one task, in thousandths: its listed cores there, or else an even share over the NUMA nodes
+/// of its GPUs (over all without GPUs). The first of them get the remainder.
 static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hardware, TaskId task,
                                GpuMask gpus, std::size_t numa) {
     const auto& inv = cluster.inventory();
@@ -163,15 +164,16 @@ static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hard
     return cpu / among + (before < cpu % among ? 1 : 0);
 }
 
-/// What the tasks that stay keep of one NUMA node's cores from a preemptor, in thousandths. For one that may not borrow a
-/// core that is both lent and borrowed counts once: listed cores are told apart, of others as many are taken to be
-/// both as can be. Never more for fewer tasks.
-/// @param stays of a task on the node
+/// The cores of a NUMA node that the remaining tasks keep from a preemptor, in thousandths.
+///
+/// If the preemptor may not borrow, a core that is both lent and borrowed counts once. Listed cores are compared by number; of the
+/// others, as many as possible are assumed to be both. Fewer tasks never keep more.
+/// @param stays returns whether a task on the node remains
 template <class Stays>
 static std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, NodeId node,
                                std::size_t numa, bool may_borrow, Stays&& stays) {
     const auto& standby = cluster.inventory().tasks.standby;
-    std::int64_t firm = 0, lent = 0, borrowed = 0;  // neither; claimed only; used only
+    std::int64_t firm = 0, lent = 0, borrowed = 0;  // in neither group; of lenders; of borrowers
     std::int64_t lent_by_list = 0, borrowed_by_list = 0, both_by_list = 0;
     for (const auto task : cluster.tasks_on(node)) {
         const bool lends = standby[index(task)] != 0;
@@ -286,19 +288,20 @@ std::uint8_t NodeProblem<Set>::locality(Argument leaving) const {
     return group_obstacle(leaving) == Obstacle::none ? found : infeasible;
 }
 
-// The best locality with GPUs whose NUMA nodes have enough free cores, and such GPUs.
+// The best locality with GPUs near enough free cores. Writes such GPUs to `chosen` unless it is nullptr.
 template <class Set>
 std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const {
     if (hardware_ == nullptr) return infeasible;
     const auto& nodes = hardware_->description.numa_nodes;
-    const auto wanted = request_->gpus;
+    const auto requested = request_->gpus;
     struct Numa {
         int gpus;
         std::int64_t cores;
         GpuMask free;
         int socket;
     };
-    std::array<Numa, most_gpu_localities> numa{};  // only those with free GPUs: GPUs are on one each
+    std::array<Numa, most_gpu_localities>
+        numa{};  // only NUMA nodes with free GPUs; each GPU is on one of them
     std::size_t size = 0;
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const auto here = static_cast<GpuMask>(nodes[n].gpus & free);
@@ -315,7 +318,7 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
     int fewest = max_gpus_per_node + 1;
     for (std::uint32_t set = 1; set < (1u << size); ++set) {
         const int used = bits_of(set);
-        if (used > wanted) continue;
+        if (used > requested) continue;
         int gpus = 0, sockets = 0;
         std::int64_t cores = 0;
         GpuMask here = 0;
@@ -327,17 +330,17 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
             here |= one.free;
             if (socket != one.socket) ++sockets, socket = one.socket;
         }
-        if (gpus < wanted || cores < request_->cpu_milli) continue;
+        if (gpus < requested || cores < request_->cpu_milli) continue;
         const std::uint8_t found = used == 1 ? 0 : sockets == 1 ? 1 : 2;
         if (!request_->admits(found) || found > best || (found == best && used >= fewest)) continue;
         best = found;
         fewest = used;
         if (chosen == nullptr) continue;
-        // One GPU of each, then whatever is lowest.
+        // One GPU of each NUMA node, then the lowest numbers.
         *chosen = 0;
         for (auto rest = set; rest != 0; rest &= rest - 1)
             *chosen |= lowest_gpus(numa[static_cast<std::size_t>(std::countr_zero(rest))].free, 1);
-        *chosen |= lowest_gpus(static_cast<GpuMask>(here & ~*chosen), wanted - used);
+        *chosen |= lowest_gpus(static_cast<GpuMask>(here & ~*chosen), requested - used);
     }
     return best;
 }
@@ -354,7 +357,7 @@ Obstacle NodeProblem<Set>::group_obstacle(Argument leaving) const {
 
 template <class Set>
 Sums NodeProblem<Set>::sums(Argument set) const {
-    // The costs of 64 fit; beyond them sums stop at the largest number.
+    // 64 costs cannot overflow; larger sums saturate.
     const auto add = [](std::int64_t a, std::int64_t b) {
         if constexpr (std::is_same_v<Set, VictimSet>) return a + b;
         return std::min(a, INT64_MAX - b) + b;
@@ -408,14 +411,14 @@ GpuMask NodeProblem<Set>::choose_gpus(Argument leaving) const {
 template <class Set>
 GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
     const auto free = free_gpus(leaving);
-    const int wanted = request_->gpus;
-    if (wanted == 0) return 0;
+    const int requested = request_->gpus;
+    if (requested == 0) return 0;
     if (request_->cpu_local) {
         GpuMask chosen = 0;
         (void)local_cores(leaving, free, &chosen);
         return chosen;
     }
-    if (request_->fraction) {  // the tightest
+    if (request_->fraction) {  // the GPU with the least left
         GpuMask best = 0;
         std::int64_t least = INT64_MAX;
         for_each_gpu(free, [&](int g) {
@@ -431,31 +434,31 @@ GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
         return best;
     }
     const auto found = request_->locality(hardware_, free);
-    if (hardware_ == nullptr || wanted < 2) return lowest_gpus(free, wanted);
-    // The tightest place of that locality; in it, GPUs of as few NUMA nodes as possible.
+    if (hardware_ == nullptr || requested < 2) return lowest_gpus(free, requested);
+    // The NUMA node or socket with the fewest free GPUs that suffice; within it, as few NUMA nodes as possible.
     GpuMask place = free;
     if (found < 2)
         for (const auto mask : found == 0 ? hardware_->numa : hardware_->socket) {
             const auto here = static_cast<GpuMask>(mask & free);
-            if (gpu_count(here) >= wanted && (place == free || gpu_count(here) < gpu_count(place)))
+            if (gpu_count(here) >= requested && (place == free || gpu_count(here) < gpu_count(place)))
                 place = here;
         }
     GpuMask chosen = 0;
-    while (gpu_count(chosen) < wanted) {
+    while (gpu_count(chosen) < requested) {
         GpuMask most = 0;
         for (const auto mask : hardware_->numa) {
             const auto here = static_cast<GpuMask>(mask & place & ~chosen);
             if (gpu_count(here) > gpu_count(most)) most = here;
         }
-        if (most == 0) most = static_cast<GpuMask>(place & ~chosen);  // GPUs near no NUMA node
-        chosen |= lowest_gpus(most, std::min(gpu_count(most), wanted - gpu_count(chosen)));
+        if (most == 0) most = static_cast<GpuMask>(place & ~chosen);  // GPUs without a NUMA node
+        chosen |= lowest_gpus(most, std::min(gpu_count(most), requested - gpu_count(chosen)));
     }
     return chosen;
 }
 
 template <class Set>
 bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
-    // Of two different sets of one size, the one that has the first name of those that only one has comes first.
+    // Compares the first names among the tasks that only one of the sets contains.
     const auto visit = [&](Argument mine, Argument theirs, const auto& see) {
         for_each_victim(minus(mine, theirs), [&](int i) { see(victim(i).task); });
         for (int g = 0; g < gang_count_; ++g)
@@ -516,7 +519,7 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     }
     if (v.gpus == w.gpus) return true;
     if (request_->fraction || gpu_count(v.gpus) != gpu_count(w.gpus)) return false;
-    // Different GPUs are interchangeable where nobody else holds them and as many lie in each place.
+    // Different GPUs are interchangeable if no other victim uses them and every NUMA node and socket holds equally many.
     const auto alone = [&](int i) {
         bool yes = true;
         for_each_gpu(victim(i).gpus,
@@ -525,7 +528,7 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     };
     if (!alone(a) || !alone(b)) return false;
     if (hardware_ == nullptr) return !request_->cpu_local;
-    // Places too small for the preemptor tell nobody apart, unless their cores matter.
+    // NUMA nodes and sockets too small for the preemptor do not matter, unless their cores do.
     const auto possible = static_cast<GpuMask>(idle_ | contested_);
     for (const auto* const level : {&hardware_->numa, &hardware_->socket})
         for (const auto mask : *level)
@@ -577,17 +580,6 @@ Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     return missing;
 }
 
-/// Could the preemptor's place be lost because the task leaves another node? Where it spreads, what others hold counts.
-static bool is_spread_over(const Cluster& cluster, TaskId task, TaskId other) noexcept {
-    const auto& inv = cluster.inventory();
-    const auto own = inv.selection_memberships(task), others = inv.selection_memberships(other);
-    return std::any_of(own.begin(), own.end(), [&](const Membership& m) {
-        return m.is_bound() && inv.group_sets[m.set].kind == GroupKind::spread &&
-               std::any_of(others.begin(), others.end(),
-                           [&](const Membership& o) { return o.set == m.set && o.is_member(); });
-    });
-}
-
 template <class Set>
 void NodeProblem<Set>::bind(const CostFunction& cost) {
     if (table_of_gangs_ != nullptr && table_of_gangs_->any()) bind_gangs(cost);
@@ -608,13 +600,13 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
         v.gang = static_cast<std::int16_t>(known - begin);
         if (known == end) {
             if (gangs_.size() == static_cast<std::size_t>(gang_count_)) gangs_.emplace_back();
-            auto& fresh = gangs_[static_cast<std::size_t>(gang_count_++)];
-            fresh.job = job;
-            clear(fresh.members);
+            auto& added = gangs_[static_cast<std::size_t>(gang_count_++)];
+            added.job = job;
+            clear(added.members);
         }
         insert(gangs_[static_cast<std::size_t>(v.gang)].members, i);
     }
-    // Those of which as many may leave as could bind nobody.
+    // Gangs with enough surplus for all their potential victims on the node do not restrict sets.
     int kept = 0;
     subgroups_.clear();
     for (int g = 0; g < gang_count_; ++g) {
@@ -644,7 +636,8 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
                 return;
             }
             if (cluster_->node_of(task) == node_) return;
-            if (request_->grouped && is_spread_over(*cluster_, request_->task, task)) {
+            // If the preemptor spreads over tasks elsewhere, evicting them could make its node infeasible.
+            if (request_->grouped && shares_selection(*cluster_, request_->task, task, GroupKind::spread)) {
                 gang.breakable = false;
                 return;
             }
@@ -683,12 +676,12 @@ void NodeProblem<Set>::bind_budgets() {
             if (budgets_[static_cast<std::size_t>(b)].budget == budget)
                 return budgets_[static_cast<std::size_t>(b)];
         if (budgets_.size() == static_cast<std::size_t>(budget_count_)) budgets_.emplace_back();
-        auto& fresh = budgets_[static_cast<std::size_t>(budget_count_++)];
-        fresh.budget = budget;
-        clear(fresh.members);
-        fresh.allowed = request_->allowed_down(inv, budget);
-        fresh.elsewhere.clear();
-        return fresh;
+        auto& added = budgets_[static_cast<std::size_t>(budget_count_++)];
+        added.budget = budget;
+        clear(added.members);
+        added.allowed = request_->allowed_down(inv, budget);
+        added.elsewhere.clear();
+        return added;
     };
     for (int i = 0; i < count_; ++i)
         for (const auto budget : inv.budgets_of(victim(i).task)) insert(entry(budget).members, i);
@@ -722,7 +715,7 @@ Set NodeProblem<Set>::close(Argument set) const {
 }
 
 template <class Set>
-bool NodeProblem<Set>::breaks_as_it_may(Argument set) const {
+bool NodeProblem<Set>::breaks_only_breakable(Argument set) const {
     for (int g = 0; g < gang_count_; ++g) {
         const auto& gang = gangs_[static_cast<std::size_t>(g)];
         if (!gang.breakable && exceeds(set, gang)) return false;

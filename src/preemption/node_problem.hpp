@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeProblem: one node as seen by one preemptor: potential victims as bits, and what the node offers without them.
+// NodeProblem: one node for one preemptor: its potential victims as bits, and its resources without a set of them.
 #pragma once
 
 #include "preemption/gang_table.hpp"
@@ -25,8 +25,8 @@ namespace gpusched::preemption::detail {
 using VictimSet = std::uint64_t;
 inline constexpr int most_victims = 64;
 
-/// The same without an upper bound. Words that are not there are 0. Searches copy sets at every step: up to 256 victims
-/// nothing is allocated.
+/// A set of victims without an upper bound. Missing words are 0. Searches copy sets at every step, so sets of up to 256 victims
+/// do not allocate.
 class ManyVictims {
   public:
     [[nodiscard]] bool contains(int i) const noexcept {
@@ -47,7 +47,7 @@ class ManyVictims {
         for (const auto w : words_) sum += std::popcount(w);
         return sum;
     }
-    /// Without those of the other.
+    /// The victims that are not in `other`.
     [[nodiscard]] ManyVictims minus(const ManyVictims& other) const {
         auto left = *this;
         for (std::size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i)
@@ -95,7 +95,7 @@ inline void clear(ManyVictims& set) noexcept { set.clear(); }
 [[nodiscard]] constexpr VictimSet minus(VictimSet a, VictimSet b) noexcept { return a & ~b; }
 [[nodiscard]] inline ManyVictims minus(const ManyVictims& a, const ManyVictims& b) { return a.minus(b); }
 
-/// Are all of `a` in `b`?
+/// Returns whether `a` is a subset of `b`.
 [[nodiscard]] constexpr bool within(VictimSet a, VictimSet b) noexcept { return (a & ~b) == 0; }
 [[nodiscard]] inline bool within(const ManyVictims& a, const ManyVictims& b) noexcept { return a.within(b); }
 
@@ -118,7 +118,7 @@ template <class Set>
     return with(Set{}, i);
 }
 
-/// All that come before victim `count`.
+/// The victims 0 to `count` - 1.
 template <class Set>
 [[nodiscard]] Set first_victims(int count) {
     if constexpr (std::is_same_v<Set, VictimSet>) {
@@ -130,32 +130,32 @@ template <class Set>
     }
 }
 
-/// As sets are passed to functions.
+/// The type by which functions take sets.
 template <class Set>
 using SetArgument = std::conditional_t<std::is_same_v<Set, VictimSet>, VictimSet, const Set&>;
 
-/// A list with a place for every victim, and one more.
+/// A list with an entry for every victim, and one more.
 template <class Set, class T>
 using PerVictim =
     std::conditional_t<std::is_same_v<Set, VictimSet>, std::array<T, most_victims + 1>, std::vector<T>>;
 template <class T, std::size_t N>
-constexpr void make_places(std::array<T, N>&, int) noexcept {}
+constexpr void reserve_entries(std::array<T, N>&, int) noexcept {}
 template <class T>
-void make_places(std::vector<T>& list, int count) {
+void reserve_entries(std::vector<T>& list, int count) {
     if (list.size() < static_cast<std::size_t>(count)) list.resize(static_cast<std::size_t>(count));
 }
 
+/// One potential victim.
 struct Victim {
     TaskId task = none<TaskId>;
-    GpuMask gpus = 0;        ///< whole ones
-    bool claims = false;     ///< its resources are not lent ones only: whoever may not borrow gains them
+    GpuMask gpus = 0;        ///< the GPUs that it uses, without other devices
+    bool claims = false;     ///< its eviction also frees resources for tasks that may not borrow
     std::int16_t gang = -1;  ///< index into NodeProblem's gangs; -1 = it may leave alone
     std::int32_t share_milli = 0;
     std::int64_t cpu_milli = 0, memory_mib = 0, gpu_memory_mib = 0;
     std::int64_t priority = 0;
-    std::int64_t cost = 0;  ///< its own
-    GpuMask devices =
-        0;  ///< its other devices; only where the preemptor asks for more than CPU, memory and GPUs
+    std::int64_t cost = 0;  ///< of this task alone
+    GpuMask devices = 0;    ///< its other devices; set only if the preemptor requests extras
 };
 
 /// Sums over a set of victims.
@@ -163,7 +163,7 @@ struct Sums {
     int count = 0;
     std::int64_t priority = 0, max_priority = INT64_MIN, cost = 0;
     PriorityWeight weight{};
-    std::int64_t over_budget = 0;  ///< tasks down beyond what disruption budgets allow, summed over budgets
+    std::int64_t over_budget = 0;  ///< evicted tasks beyond disruption budgets, summed over budgets
 };
 
 /// A subgroup of a gang with more potential victims on the node than may leave it.
@@ -171,54 +171,56 @@ template <class Set>
 struct TightSubgroup {
     SubgroupId subgroup = none<SubgroupId>;
     Set members{};             ///< on the node
-    std::int64_t surplus = 0;  ///< that many of them may leave before the gang is broken
+    std::int64_t surplus = 0;  ///< number of them that may leave without breaking the gang
 };
 
-/// A gang with more potential victims on the node than may leave it: when more of them leave, all of its running members do.
+/// A gang with more potential victims on the node than may leave it. If more leave, all its running members must leave.
 template <class Set>
 struct Gang {
     JobId job = none<JobId>;
     Set members{};                             ///< on the node
-    std::int64_t surplus = 0;                  ///< that many of them may leave before the gang is broken
+    std::int64_t surplus = 0;                  ///< number of them that may leave without breaking the gang
     int first_subgroup = 0, end_subgroup = 0;  ///< in NodeProblem's tight subgroups
-    bool breakable = true;                     ///< all running members may be evicted, wherever they are
-    Sums elsewhere{};                          ///< of the members on other nodes
-    std::int64_t cost = 0;                     ///< of all running members
+    bool breakable = true;                     ///< all running members, on every node, may be evicted
+    Sums elsewhere{};                          ///< sums over the members on other nodes
+    std::int64_t cost = 0;                     ///< cost of all running members
 };
 
-/// A disruption budget that victims of the node could break.
+/// A disruption budget that evictions on the node can exceed.
 template <class Set>
 struct TightBudget {
     std::uint32_t budget = 0;
     Set members{};             ///< on the node
-    std::int64_t allowed = 0;  ///< that many may leave
+    std::int64_t allowed = 0;  ///< number of tasks that may leave
     std::vector<std::pair<int, std::int64_t>>
-        elsewhere{};  ///< gangs, and how many of their other members are in it
+        elsewhere{};  ///< gangs, and the number of their members elsewhere in the budget
 };
 
-/// What a preemptor lacks. For explanations.
+/// The resources that a preemptor lacks, for explanations.
 struct Shortage {
     std::int64_t cpu_milli = 0, memory_mib = 0;
-    int gpus = 0;  ///< of the preemptor's GPUs, how many find none
+    int gpus = 0;  ///< missing GPUs
     bool locality = false;
-    Obstacle extras = Obstacle::none;          ///< a named resource, or devices
-    std::optional<Extras::Amount> resource{};  ///< the first named resource that is short, and by how much
+    Obstacle extras = Obstacle::none;  ///< a named resource, or devices
+    std::optional<Extras::Amount>
+        resource{};  ///< the first named resource that is short, and the missing amount
     Obstacle group = Obstacle::none;
 };
 
+/// One node for one preemptor. A set of victims is closed if it contains all members on the node of the gangs that it breaks.
 /// @tparam Set VictimSet or ManyVictims
 template <class Set>
 class NodeProblem {
   public:
     using Argument = SetArgument<Set>;
 
-    /// Reads the node. With a VictimSet it allocates only where the preemptor has group constraints.
+    /// Reads the node. With a VictimSet it allocates only if the preemptor has group constraints.
     /// @param healthy GPUs that have not failed
-    /// @return false when there are more potential victims than the set can hold; nothing else may be asked then
+    /// @return false if there are more potential victims than the set can hold; then no other function may be called
     [[nodiscard]] bool read(const Cluster& cluster, const Request& request, const CostFunction& cost,
                             NodeId node, const GangTable* gangs, GpuMask healthy);
 
-    /// Forgets what it knows of the cluster; needed after a change of the cluster where the preemptor has groups.
+    /// Drops the copy of the cluster. Required after a change of the cluster if the preemptor has group constraints.
     void forget() noexcept { scratch_of_ = nullptr; }
 
     [[nodiscard]] int size() const noexcept { return count_; }
@@ -226,81 +228,80 @@ class NodeProblem {
     [[nodiscard]] Set all() const { return first_victims<Set>(count_); }
     [[nodiscard]] NodeId node() const noexcept { return node_; }
 
-    /// The best locality that the preemptor finds once the set has left, every other task staying on its own devices;
-    /// `infeasible` if it then does not fit. Never worse for a larger set. The set is closed.
+    /// The best locality for the preemptor without the closed set of victims; `infeasible` if it does not fit. Other tasks keep
+    /// their GPUs. A larger set never has a worse locality.
     [[nodiscard]] std::uint8_t locality(Argument leaving) const;
-    /// Of a closed set, and of the members elsewhere of the gangs that it breaks.
+    /// Sums over a closed set and over the members elsewhere of the gangs that it breaks.
     [[nodiscard]] Sums sums(Argument set) const;
 
-    /// Some set of victims is bound by gangs or by disruption budgets.
+    /// Returns whether gangs or disruption budgets restrict the sets of victims.
     [[nodiscard]] bool is_bound() const noexcept { return gang_count_ > 0 || budget_count_ > 0; }
     [[nodiscard]] bool has_gangs() const noexcept { return gang_count_ > 0; }
-    /// Of one victim: whether it may leave depends on who else does.
+    /// Returns whether gangs or disruption budgets restrict sets with this victim.
     [[nodiscard]] bool is_bound(int i) const noexcept {
         return victim(i).gang >= 0 || std::any_of(budgets_.begin(), budgets_.begin() + budget_count_,
                                                   [&](const auto& one) { return contains(one.members, i); });
     }
-    /// The set with all members on the node of the gangs that it breaks.
+    /// The smallest closed set that contains `set`.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
-    /// Does the closed set break only gangs that may be broken, and no budget that may not?
+    /// Returns whether the closed set breaks only breakable gangs, and exceeds budgets only if that is allowed.
     [[nodiscard]] bool allows(Argument set) const { return !is_bound() || allows_bound(set); }
-    /// Tasks that the closed set takes down beyond what disruption budgets allow.
+    /// The number of tasks by which the closed set exceeds disruption budgets.
     [[nodiscard]] std::int64_t over_budget(Argument set) const;
-    /// The least sum of priorities that gangs could add by their members elsewhere, at most 0.
+    /// A lower bound, at most 0, on the sum of priorities that gangs add by their members elsewhere.
     [[nodiscard]] std::int64_t least_priority_elsewhere() const noexcept {
         std::int64_t sum = 0;
         for (int g = 0; g < gang_count_; ++g)
             sum += std::min<std::int64_t>(0, gangs_[static_cast<std::size_t>(g)].elsewhere.priority);
         return sum;
     }
-    /// Of victims in that order, those whose leaving would break a budget if all before them leave.
+    /// The victims that exceed a budget if all victims leave in this order.
     [[nodiscard]] Set beyond_budgets(const int* order, int count) const;
-    /// All potential victims, but of gangs that may not be broken only as many as may leave: those last in the order.
+    /// All potential victims, except that each unbreakable gang loses only its surplus: its last members in the order.
     [[nodiscard]] Set all_that_may(const int* order, int count) const;
-    /// The closed set without the victim, and without as many other members of its gang as must stay with it: those that
-    /// `first` puts first.
+    /// The closed set without victim `i`. If its gang then survives, other members return with it, in the order of `first`.
     template <class First>
     [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
-    /// Members elsewhere of the gangs that the closed set breaks.
+    /// Visits the members elsewhere of the gangs that the closed set breaks.
     template <class Visit>
     void for_each_elsewhere(Argument set, Visit&& visit) const;
-    /// Visits the budgets that the closed set breaks, and by how many tasks.
+    /// Visits the budgets that the closed set exceeds, with the number of tasks beyond them.
     template <class Visit>
     void for_each_broken_budget(Argument set, Visit&& visit) const;
-    /// What evicting it first would cost: the whole gang's work where it breaks its gang.
+    /// The cost if it is evicted first: that of its whole gang if it breaks the gang.
     [[nodiscard]] std::int64_t first_cost(int i) const noexcept;
-    /// GPUs that could serve the preemptor once the set has left.
+    /// GPUs that can serve the preemptor without the set.
     [[nodiscard]] GpuMask free_gpus(Argument leaving) const;
     /// GPUs for the preemptor within the best locality; the set must be feasible.
     [[nodiscard]] GpuMask choose_gpus(Argument leaving) const;
-    /// Does the first set come before the second, of the same size, by the sorted names of its tasks?
+    /// Returns whether `a` comes before `b`, a set of the same size, by the sorted names of their tasks.
     [[nodiscard]] bool names_before(Argument a, Argument b) const;
-    /// Are the two interchangeable for everything but cost and name?
+    /// Returns whether two victims are interchangeable, except for cost and name.
     [[nodiscard]] bool alike(int a, int b) const noexcept;
-    /// May the victim's leaving give the preemptor anything that it lacks?
+    /// Returns whether the victim's eviction can free a resource that the preemptor lacks.
     [[nodiscard]] bool helps(int i) const noexcept;
 
-    /// Named resources and devices as well.
+    /// Returns whether CPU, memory, named resources and devices suffice without the set.
     [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
-    /// CPU and memory suffice as it is, and where they are does not matter.
+    /// Returns whether all resources except GPUs suffice without evictions, and neither local cores nor groups matter.
     [[nodiscard]] bool only_gpus_lack() const noexcept {
         return enough_without_ && !request_->cpu_local && !request_->grouped;
     }
-    /// True where nothing but whole GPUs, CPU and memory decides, and a set frees the union of what its members hold.
+    /// Returns whether only whole GPUs, CPU and memory decide, and a set frees the union of its members' GPUs.
     [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }
     [[nodiscard]] GpuMask idle() const noexcept { return idle_; }
-    /// GPUs that only victims keep from the preemptor.
+    /// Usable GPUs that only victims occupy.
     [[nodiscard]] GpuMask contested() const noexcept { return contested_; }
-    /// GPUs that have not failed and whose memory could suffice.
+    /// Healthy GPUs with enough memory once all victims have left.
     [[nodiscard]] GpuMask usable() const noexcept { return usable_; }
     [[nodiscard]] const std::uint8_t* table() const noexcept { return table_; }
     [[nodiscard]] const HardwareMasks* hardware() const noexcept { return hardware_; }
 
-    /// What is missing even when the set has left.
+    /// The resources that are missing without the set.
     [[nodiscard]] Shortage shortage(Argument leaving) const;
 
   private:
-    /// What binds the victims together: gangs, and disruption budgets.
+    /// Finds the gangs and disruption budgets that restrict sets of victims.
     void bind(const CostFunction& cost);
     void bind_gangs(const CostFunction& cost);
     void bind_budgets();
@@ -309,7 +310,7 @@ class NodeProblem {
         const auto& one = gangs_[static_cast<std::size_t>(gang)];
         return one.breakable && exceeds(set, one);
     }
-    /// Visits the members of the gang that are bound together, and how many of them may leave: of its tight subgroups, then all.
+    /// Visits the tight subgroups of the gang, then the gang: its members on the node and its surplus.
     template <class Visit>
     void for_each_surplus(const Gang<Set>& gang, Visit&& visit) const {
         for (int s = gang.first_subgroup; s < gang.end_subgroup; ++s) {
@@ -318,7 +319,7 @@ class NodeProblem {
         }
         visit(gang.members, gang.surplus);
     }
-    /// Are there more of the gang's members in the set than may leave?
+    /// Returns whether the set contains more members of the gang than its surplus.
     [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
         bool more = count_of(set & gang.members) > gang.surplus;
         for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
@@ -328,10 +329,10 @@ class NodeProblem {
         return more;
     }
     void find_tight_subgroups(Gang<Set>& gang);
-    [[nodiscard]] bool breaks_as_it_may(Argument set) const;
-    // Out of the way of `allows`, which most clusters pass without.
+    [[nodiscard]] bool breaks_only_breakable(Argument set) const;
+    // Not inlined into `allows`: most nodes have neither gangs nor budgets.
     [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
-        return breaks_as_it_may(set) && (request_->break_budgets || over_budget(set) == 0);
+        return breaks_only_breakable(set) && (request_->break_budgets || over_budget(set) == 0);
     }
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
@@ -355,16 +356,16 @@ class NodeProblem {
     bool only_gpus_ = false, enough_without_ = false;
     bool has_low_ = false;  // some victim's priority is below 1
     PerVictim<Set, Victim> victims_{};
-    // With all victims in place.
+    // Free resources with all victims in place.
     std::int64_t cpu_lendable_ = 0, cpu_firm_ = 0, memory_ = 0;
     GpuMask idle_ = 0, contested_ = 0, usable_ = 0;
-    std::array<Set, max_gpus_per_node> holders_{};  // victims on each GPU
+    std::array<Set, max_gpus_per_node> holders_{};  // the victims on each GPU
     std::array<std::int32_t, max_gpus_per_node> lendable_{}, firm_{};
     std::array<std::int64_t, max_gpus_per_node> gpu_memory_{};
-    const Extras* extras_ = nullptr;            // what the preemptor asks for beyond; nothing = no such
-    std::vector<std::int64_t> resources_;       // free of each that it asks for
-    GpuMask devices_ = 0;                       // healthy ones that nobody holds
-    mutable std::unique_ptr<Cluster> scratch_;  // where groups are asked
+    const Extras* extras_ = nullptr;  // resources and devices that the preemptor requests; nullptr = none
+    std::vector<std::int64_t> resources_;       // free amount of each requested resource
+    GpuMask devices_ = 0;                       // healthy and free devices
+    mutable std::unique_ptr<Cluster> scratch_;  // a copy of the cluster for group constraints
     const Cluster* scratch_of_ = nullptr;
 };
 

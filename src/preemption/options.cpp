@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks the options of preemption, and defines costs, scores and policy names.
 #include <gpusched/config.hpp>
 #include <gpusched/preemption/options.hpp>
 
@@ -16,15 +17,13 @@ GPUSCHED_EXPORT void validate(const Options& options) {
         if (!std::isfinite(value)) problems.add(bad_value(field, number_text(value), "a finite number"));
     };
     if (options.engine != Options{}.engine && !detail::traits_of(options.policy).searches)
-        problems.add(bad_value("engine", enum_name(options.engine),
-                               "the default with policy " + std::string(options.policy.name()) +
-                                   ", which searches in one way; " +
-                                   detail::policies_with(&detail::PolicyTraits::searches, "and") +
-                                   " have two"));
+        problems.add("engine='" + std::string(enum_name(options.engine)) + "' is not supported by policy '" +
+                     options.policy.name() + "'; use " +
+                     detail::policies_with(&detail::PolicyTraits::searches, "or"));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);
-    // Of two scores in the wrong order the caller is told of the one that is not the default.
+    // If two scores are in the wrong order, names the one that is not the default.
     const auto descending = [&](const char* near, double Options::*above, const char* far,
                                 double Options::*below) {
         const auto larger = options.*above, smaller = options.*below;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Verifies placements and victims, independently of the searches.
 #include "preemption/placement_check.hpp"
 #include "preemption/gang_table.hpp"
 
@@ -13,9 +14,10 @@
 
 namespace gpusched::preemption::detail {
 
-/// Thousandths of a NUMA node's cores that the preemptor may take: core by core where tasks say which they hold; then
-/// those who do not say take what is left, sharing only what may be shared, a claim of Standby with a borrower.
-/// @param first the number of its first core
+/// The cores of a NUMA node that are free for the preemptor, in thousandths.
+///
+/// Counts listed cores one by one. Tasks without a list use the remaining cores. Only a Standby task and a borrower share a core.
+/// @param first number of the NUMA node's first core
 static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
                                const Decision& decision, std::size_t numa, int first) {
     const auto& inv = cluster.inventory();
@@ -47,7 +49,8 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     std::int64_t borrowed = 0, lent = 0;
     each_holder([&](TaskId task, bool used, bool claimed) {
         if (list_of(task)) return;
-        std::int64_t parts = 0, mine = -1;  // NUMA nodes it is spread over
+        std::int64_t parts = 0,
+                     mine = -1;  // the number of NUMA nodes with its cores, the position of this one
         for (std::size_t i = 0; i < places.size(); ++i) {
             const auto gpus = cluster.gpus_of(task) & ~cluster.devices(decision.node);
             if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
@@ -63,11 +66,11 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
             (used ? borrowed : lent) += amount;
     });
     left -= std::max({std::int64_t{0}, borrowed - only_claimed, lent - only_used});
-    return std::max<std::int64_t>(0, left);  // one that is used beyond what it has takes from no other
+    return std::max<std::int64_t>(0, left);  // an overused NUMA node does not reduce the others
 }
 
-/// Are the victims whole gangs or beyond `min_members`, their subgroups' too, none elsewhere but of whole gangs, no gang of the preemptors whole, and
-/// within the budgets?
+/// Returns whether the victims may leave. Each gang leaves completely or keeps the `min_members` of job and subgroups; only
+/// complete gangs have victims on other nodes; gangs of preemptors do not leave completely; budgets hold or are listed.
 static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();
@@ -106,14 +109,15 @@ static bool victims_may_leave(const Cluster& cluster, const Request& request, co
                 const auto its = inv.budgets_of(task);
                 return std::find(its.begin(), its.end(), budget) != its.end();
             };
-            if (std::any_of(victims.begin(), at, holds)) continue;  // it was counted
-            std::int64_t said = 0;
+            if (std::any_of(victims.begin(), at, holds)) continue;  // counted already
+            std::int64_t listed = 0;
             for (const auto& broken : decision.broken_budgets)
-                if (broken.budget == budget) said = broken.over;
+                if (broken.budget == budget) listed = broken.over;
             const auto before = request.down == nullptr ? 0 : request.down[budget];
             const auto allowed = std::max<std::int64_t>(0, inv.budgets[budget].allows() - before);
             const auto over = std::count_if(at, victims.end(), holds) - allowed;
-            if (std::max<std::int64_t>(0, over) != said || (said > 0 && !request.break_budgets)) return false;
+            if (std::max<std::int64_t>(0, over) != listed || (listed > 0 && !request.break_budgets))
+                return false;
         }
     }
     return true;
@@ -156,8 +160,8 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
     bool good = true;
     for_each_gpu(whole, [&](int g) {
         const auto k = static_cast<std::size_t>(g);
-        const int room = whole_gpu_milli - request.share_milli;
-        good = good && share[k] <= room && (request.borrows || claimed[k] <= room);
+        const int available = whole_gpu_milli - request.share_milli;
+        good = good && share[k] <= available && (request.borrows || claimed[k] <= available);
         const auto capacity = inv.nodes.gpu_memory_mib[n];
         good = good && (capacity < 0 || capacity - gpu_memory[k] >= request.gpu_memory_mib);
     });
@@ -205,11 +209,11 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
 void require_placement(const Cluster& cluster, const Request& request, const Decision& decision,
                        GpuMask healthy, const GangTable* gangs) {
     if (!placement_holds(cluster, request, decision, healthy, gangs))
-        throw InternalError("preemption: the placement of task " +
-                            gpusched::quoted(cluster.name(request.task)) + " on node " +
-                            gpusched::quoted(cluster.name(decision.node)) +
-                            " failed its last check; nobody is to be evicted for it. Unless a cost function "
-                            "changed the cluster, this is an error of gpusched: please report it");
+        throw InternalError(
+            "preemption: the placement of task " + gpusched::quoted(cluster.name(request.task)) +
+            " on node " + gpusched::quoted(cluster.name(decision.node)) +
+            " failed verification; do not evict tasks for it. Unless a cost function changed the "
+            "cluster, this is an error in gpusched: please report it");
 }
 
 }  // namespace gpusched::preemption::detail

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Preemption for one task: selects node and victims, lists minimal sets, explains failures.
 #include "preemption/node_evaluator.hpp"
 #include "preemption/placement_check.hpp"
 #include "preemption/replace_victims.hpp"
@@ -28,8 +29,8 @@ namespace gpusched::preemption {
 
 namespace detail {
 
-/// ASI's three criteria, the first that differs counts, more is better (section 4.2 of the ASI paper).
-/// @param borrows is it a spot task that is to be placed?
+/// ASI's rank of a node for a task that fits without evictions: three criteria in order, higher is better (section 4.2).
+/// @param borrows whether the task is a spot task
 static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrows, NodeId node) noexcept {
     return {allocation::Packing::rank(cluster, borrows ? Lent::yes : Lent::no, node),
             allocation::Homogeneous::rank(cluster, borrows, node),
@@ -37,8 +38,8 @@ static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrow
 }
 
 // Kubernetes' order of nodes (pickOneNodeForPreemption): lower is better.
-static auto importance(const NodeQuestion& node, const Answer& answer) {
-    // Kubernetes raises priorities, so that no victim more is an improvement.
+static auto importance(const NodeEvaluator& node, const Answer& answer) {
+    // Kubernetes raises priorities, so that an additional victim is never an improvement.
     constexpr auto raised = std::int64_t{1} << 31;
     return std::tuple(answer.over_budget, answer.max_priority, answer.priority_sum + raised * answer.count,
                       answer.count, -node.longest_running(answer));
@@ -52,25 +53,25 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     Result result;
 
-    std::vector<bool> refused;
+    std::vector<bool> rejected;
     if (options.filter) {
-        refused.resize(cluster.node_slots());
+        rejected.resize(cluster.node_slots());
         for (const auto node : cluster.nodes())
-            refused[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-                                   !(*options.filter)(cluster, task, node);
+            rejected[index(node)] = inv.nodes.receives(node) && request.may_run_on(inv, node) &&
+                                    !(*options.filter)(cluster, task, node);
     }
     const auto may_run = [&](NodeId node) {
         return inv.nodes.receives(node) && request.may_run_on(inv, node) &&
-               (refused.empty() || !refused[index(node)]);
+               (rejected.empty() || !rejected[index(node)]);
     };
     const auto earlier = [&](NodeId a, NodeId b) {
         return b == none<NodeId> || comes_before(cluster.name(a), cluster.name(b));
     };
 
-    // Without evicting anybody.
+    // First without evictions.
     NodeId best = none<NodeId>;
     std::uint8_t closest = detail::infeasible;
     for (const auto node : cluster.nodes()) {
@@ -146,12 +147,12 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
 }
 
 GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId task, NodeId node,
-                                                const MinimalSetsOptions& looked_at, const Context& context) {
-    const Options options{.policy = looked_at.policy,
-                          .qos = looked_at.qos,
-                          .break_budgets = looked_at.break_budgets,
-                          .search_limit = looked_at.search_limit,
-                          .time_limit = looked_at.time_limit};
+                                                const MinimalSetsOptions& given, const Context& context) {
+    const Options options{.policy = given.policy,
+                          .qos = given.qos,
+                          .break_budgets = given.break_budgets,
+                          .search_limit = given.search_limit,
+                          .time_limit = given.time_limit};
     validate(options);
     Budget budget(context, options.time_limit);
     const detail::Request request(cluster, task, options);
@@ -161,7 +162,7 @@ GPUSCHED_EXPORT MinimalSets minimal_victim_sets(const Cluster& cluster, TaskId t
     MinimalSets result;
     const auto& inv = cluster.inventory();
     if (!inv.nodes.receives(node) || !request.may_run_on(inv, node)) return result;
-    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     detail::GangTable gangs;
     if (inv.job_names.size() > 0) gangs.read(cluster);
     problem->read(cluster, request, options.cost, node, &gangs);
@@ -190,7 +191,7 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
     validate(options);
     const detail::Request request(cluster, task, options);
     const auto& inv = cluster.inventory();
-    const auto problem = std::make_unique_for_overwrite<detail::NodeQuestion>();
+    const auto problem = std::make_unique_for_overwrite<detail::NodeEvaluator>();
     const auto describe = [&](NodeId node, const std::string& what) {
         return "node " + gpusched::quoted(cluster.name(node)) + " comes closest: " + what;
     };
@@ -206,8 +207,8 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
         problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->locality_now() != detail::infeasible)
             return {node, Obstacle::none, 0, "fits without evictions"};
-        const bool none_leaves = request.spot && request.borrows;
-        const auto missing = problem->shortage(!none_leaves);
+        const bool no_evictions = request.spot && request.borrows;
+        const auto missing = problem->shortage(!no_evictions);
         const auto kinds = (missing.cpu_milli > 0) + (missing.memory_mib > 0) + (missing.gpus > 0) +
                            static_cast<int>(missing.locality) + (missing.extras != Obstacle::none) +
                            (missing.group != Obstacle::none);
@@ -217,9 +218,9 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
         if (least && *least <= key) continue;
         least = key;
         result.node = node;
-        std::string what = none_leaves
-                               ? std::string("spot tasks evict nobody, and ")
-                               : "with its " + std::to_string(problem->size()) + " potential victims gone ";
+        std::string what = no_evictions
+                               ? std::string("spot tasks evict no tasks, and ")
+                               : "without its " + std::to_string(problem->size()) + " potential victims, ";
         if (missing.gpus > 0) {
             result.obstacle = Obstacle::gpu;
             result.missing = missing.gpus;
@@ -237,7 +238,7 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
             result.obstacle = missing.extras;
             result.missing = missing.resource ? missing.resource->amount : 0;
             if (missing.resource) {
-                what += std::to_string(result.missing) + " of resource " +
+                what += std::to_string(result.missing) + " units of resource " +
                         gpusched::quoted(inv.resource_names[missing.resource->resource]) + " are missing";
             } else {
                 const auto& extras = inv.extras[request.extras];
@@ -250,17 +251,17 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
             result.obstacle = Obstacle::hardware;
             result.missing = 0;
             what += request.level ? "no " + std::string(enum_name(*request.level)) + " has " +
-                                        std::to_string(request.gpus) + " GPUs for it"
-                                  : std::string("no GPUs with enough local cores are left");
+                                        std::to_string(request.gpus) + " free GPUs"
+                                  : std::string("no free GPUs have enough local cores");
             if (request.level && request.cpu_local) what += " with enough local cores";
         } else if (kinds == 0) {
             result.missing = 0;
             result.obstacle = Obstacle::gang;
-            what += "it would fit, but some are of gangs of which other members may not leave";
+            what += "it would fit, but some of them belong to gangs with members that may not be evicted";
         } else {
             result.missing = 0;
             result.obstacle = missing.group;
-            what += std::string("its groups forbid it (") + enum_name(missing.group) + ")";
+            what += std::string("its group constraints exclude it (") + enum_name(missing.group) + ")";
         }
         result.text = describe(node, what);
     }
@@ -275,14 +276,16 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
                 budgets += (budgets.empty() ? "" : ", ") + gpusched::quoted(inv.budget_names[broken.budget]) +
                            " by " + std::to_string(broken.over) + (broken.over == 1 ? " task" : " tasks");
             }
-            result.text = describe(found->node, "evictions would make room, but break budgets: " + budgets);
+            result.text =
+                describe(found->node, "evictions would help, but exceed disruption budgets: " + budgets);
         }
     }
     if (!result.node)
         result = {std::nullopt, Obstacle::not_eligible, 0,
-                  std::string("no schedulable node has an accepted GPU model, the labels and no taint that "
-                              "keeps the task away") +
-                      (options.filter ? ", and passes the filter" : "")};
+                  std::string(
+                      "no schedulable node has an accepted GPU model, the required labels and no taint that "
+                      "repels the task") +
+                      (options.filter ? " and passes the filter" : "")};
     return result;
 }
 

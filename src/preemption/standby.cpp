@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws evictions, and keeps the state of Standby leases.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/preemption/standby.hpp>
@@ -26,8 +27,6 @@ GPUSCHED_EXPORT EvictionModel::Timeline EvictionModel::draw(std::int64_t now_ms,
     const auto exit = now_ms + (is_killed ? grace_ms : takes);
     return {now_ms, exit, exit + reclaim_ms, is_killed};
 }
-
-// The lease --------------------------------------------------------------------------------------------------
 
 GPUSCHED_EXPORT StandbyLease::StandbyLease(TaskId owner, NodeId node, GpuMask gpus, EvictionModel model)
     : owner_(owner), node_(node), gpus_(gpus), model_(model) {

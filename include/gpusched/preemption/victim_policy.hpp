@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Victim policies: one of the library's, or an order of the caller's in which the potential victims of a node leave.
+// Victim policies: the library's policies by name, and user-defined orders in which potential victims leave.
 #pragma once
 
 #include <gpusched/core/detail/policy_checks.hpp>
@@ -20,44 +20,45 @@
 
 namespace gpusched::preemption {
 
-/// How a node's victims, and the node, are chosen.
+/// How the victims of a node and the node itself are chosen.
 enum class Policy : std::uint8_t {
-    spot,        ///< ASI: cheapest spot tasks first until the task fits; the node that loses the least work
-    spot_exact,  ///< ours: the victims that lose the least work, per node and over all nodes
+    spot,  ///< ASI: evict the cheapest spot tasks until the task fits; take the node that loses least work
+    spot_exact,  ///< ours: the victims that lose the least work, on each node and over all nodes
     imp,         ///< FlexTopo's Incremental Minimal Preemption: fewest victims per node, then Equation 1
     exhaustive,  ///< the optimum of FlexTopo's Equation 1 over all sets of victims
-    reprieve,    ///< Kubernetes: all potential victims leave, the most important ones come back first
-    first_fit,   ///< the first node on which leaving by ascending priority makes room
+    reprieve,    ///< Kubernetes: evict all potential victims, then bring back the most important first
+    first_fit,   ///< the first node that fits when its tasks are evicted by ascending priority
 };
 
 namespace detail {
 
-/// Which candidate is best, first to last, after the fewest tasks beyond budgets; names of victims break the ties that remain.
+/// The keys by which candidates are compared, in this order. The number of tasks beyond disruption budgets
+/// comes before all of them, the names of the victims after them.
 enum class Objective : std::uint8_t {
-    fewest,  ///< fewest victims, score, lower maximum priority, cost: the best of IMP's answer
+    fewest,  ///< fewest victims, score, lower maximum priority, cost: the best set of IMP
     score,   ///< score, fewest victims, lower maximum priority, cost: the optimum of Equation 1
     cost,    ///< cost, fewest victims, lower maximum priority: the least work lost
 };
 
-/// Which node wins, of those on which evictions help.
+/// Which node is chosen among the nodes where evictions help.
 enum class NodeChoice : std::uint8_t {
-    best,             ///< the best candidate by the objective
-    least_important,  ///< the least important victims, as Kubernetes compares them
-    first,            ///< the first one
+    best,             ///< the node with the best candidate by the objective
+    least_important,  ///< the node with the least important victims, in Kubernetes' order
+    first,            ///< the first node in the snapshot
 };
 
-/// What tells policies apart, besides the way in which a node's victims are found (`best_of_node`).
+/// The properties of a policy, except its search on one node (`best_of_node`).
 struct PolicyTraits {
     Policy policy{};
     const char* name = nullptr;
     Objective objective = Objective::cost;
     NodeChoice nodes = NodeChoice::best;
-    bool spot = false;      ///< victims are spot tasks of any priority; else tasks of lower priority
-    bool searches = false;  ///< finds the best set by the objective, with either `Engine`
-    bool indexed = false;   ///< `PreemptionIndex` keeps its answers
+    bool spot = false;      ///< victims are spot tasks of any priority; otherwise tasks of lower priority
+    bool searches = false;  ///< finds the best set by the objective and supports both `Engine`s
+    bool indexed = false;   ///< supported by `PreemptionIndex`
 };
 
-/// In the order of the enumerators.
+/// In the order of `Policy`.
 inline constexpr auto policies = std::to_array<PolicyTraits>({
     {.policy = Policy::spot, .name = "spot", .objective = Objective::cost, .spot = true},
     {.policy = Policy::spot_exact,
@@ -87,8 +88,8 @@ static_assert([] {
     return true;
 }());
 
-/// The names of the policies of which a trait is true: "imp or exhaustive".
-/// @param joint before the last one
+/// The names of the policies with this trait, such as "imp or exhaustive".
+/// @param joint the word before the last name
 inline std::string policies_with(bool PolicyTraits::*trait, const char* joint) {
     std::string text;
     std::size_t left = 0;
@@ -111,12 +112,12 @@ constexpr auto enum_names(Policy) {
     return names;
 }
 
-/// In which order the potential victims of a node leave: ascending by the returned key, a whole number, then by name.
+/// A user-defined order of the potential victims of a node: ascending by the returned integer, then by name.
 ///
-/// They leave one by one until the preemptor fits; then those who left before come back, the last of the order first, where it
-/// still fits. So nobody is evicted in vain, but the set need not be the best one by any measure: an order promises no optimum.
-/// Of the nodes, the one whose victims cost the least wins (`Options::cost`), then as the other policies break ties. Potential
-/// victims are tasks of lower priority. `now` is in seconds.
+/// Tasks are evicted in this order until the preemptor fits. Then they are brought back in reverse order, each if the preemptor
+/// still fits. Every eviction is therefore necessary, but the set need not be optimal by any measure. The node with the lowest
+/// cost (`Options::cost`) is chosen; ties are broken as for the other policies. Potential victims are tasks of lower priority.
+/// `now` is in seconds.
 template <class P>
 concept VictimOrder = requires(const P& order, const Cluster& cluster, TaskId victim, std::int64_t now) {
     { order(cluster, victim, now) } -> gpusched::detail::WholeNumber;
@@ -129,19 +130,17 @@ concept FloatPerVictim = requires(const P& order, const Cluster& cluster, TaskId
     { order(cluster, victim, now) } -> std::floating_point;
 };
 
-/// Only static_asserts, so that the compiler's first message is the cause. Always true.
+/// Always true. Contains only static_asserts, so that the compiler's first message names the cause.
 template <class P>
 constexpr bool check_victim_order() {
     static_assert(
         VictimOrder<P> || !std::convertible_to<const P&, std::string_view>,
-        "a victim policy is not given as text; preemption::victim_policies().make(name) makes one of "
-        "its name");
+        "a victim policy is not a string; preemption::victim_policies().make(name) creates one by name");
     static_assert(!FloatPerVictim<P>,
-                  "a victim order returns whole numbers, not floating point, which would be cut off; scale "
-                  "them, for example to thousandths");
+                  "a victim order returns integers; scale floating-point keys, for example to thousandths");
     static_assert(FloatPerVictim<P> || VictimOrder<P> || std::convertible_to<const P&, std::string_view>,
                   "a victim order is called as `order(const Cluster&, TaskId victim, std::int64_t now)`, "
-                  "returns a whole number, and its operator() is const");
+                  "returns an integer, and its operator() is const");
     return true;
 }
 
@@ -149,34 +148,34 @@ constexpr bool check_victim_order() {
 
 struct Options;
 
-/// One of the library's policies, or any VictimOrder.
+/// One of the library's policies or any VictimOrder.
 class VictimPolicy {
   public:
     template <class P>
     static constexpr bool check() {
         return detail::check_victim_order<P>();
     }
-    VictimPolicy(
-        Policy policy = Policy::imp)  // NOLINT(google-explicit-constructor): a policy of another type
+    VictimPolicy(Policy policy = Policy::imp)  // NOLINT(google-explicit-constructor)
         : named_(policy) {}
     template <class P>
-        requires(std::is_class_v<P> ? !std::derived_from<P, VictimPolicy> && !std::derived_from<P, Options>
-                                    : std::invocable<P&, const Cluster&, TaskId, std::int64_t> ||
-                                          std::convertible_to<P, std::string_view>)  // refused with the cause
-    VictimPolicy(P order)  // NOLINT(google-explicit-constructor): a policy of another type
+        requires(std::is_class_v<P>
+                     ? !std::derived_from<P, VictimPolicy> && !std::derived_from<P, Options>
+                     : std::invocable<P&, const Cluster&, TaskId, std::int64_t> ||
+                           std::convertible_to<P, std::string_view>)  // rejected below, with the cause
+    VictimPolicy(P order)                                             // NOLINT(google-explicit-constructor)
         : named_(std::nullopt) {
         static_assert(detail::check_victim_order<P>());
-        if constexpr (VictimOrder<P>)  // all else is said above
+        if constexpr (VictimOrder<P>)  // otherwise an assertion above has failed
             order_ = [order = std::move(order)](const Cluster& cluster, TaskId victim, std::int64_t now) {
                 return static_cast<std::int64_t>(order(cluster, victim, now));
             };
     }
 
-    /// Which of the library's; nothing for an order.
+    /// The library's policy; absent for an order.
     [[nodiscard]] std::optional<Policy> named() const noexcept { return named_; }
-    /// As messages call it.
+    /// The name in messages.
     [[nodiscard]] const char* name() const noexcept { return named_ ? enum_name(*named_) : "a victim order"; }
-    /// The key of a potential victim; only of an order.
+    /// The key of a potential victim. Requires an order.
     [[nodiscard]] std::int64_t key(const Cluster& cluster, TaskId victim, std::int64_t now) const {
         return order_(cluster, victim, now);
     }
@@ -189,7 +188,7 @@ class VictimPolicy {
 
 namespace detail {
 
-/// The row of one of the library's policies; for an order the default.
+/// The traits of a policy; the defaults for an order.
 [[nodiscard]] inline const PolicyTraits& traits_of(const VictimPolicy& policy) noexcept {
     static constexpr PolicyTraits order{};
     const auto named = policy.named();
@@ -199,7 +198,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The names of `Policy`. A copy takes orders of your own:
+/// The names of `Policy`. Add user-defined orders to a copy:
 ///
 ///     auto policies = preemption::victim_policies();
 ///     policies.add<YoungestFirst>("youngest_first");
