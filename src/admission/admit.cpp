@@ -157,8 +157,8 @@ static void describe(const Cluster& cluster, std::span<const TaskId> pods, Admis
             made.broken_budgets.push_back({budget, count - inv.budgets[budget].allows()});
 }
 
-/// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or else the lack of places for
-/// displaced tasks.
+/// Gives the reason for a rejection: the first pod that fits nowhere even if all tasks leave that may, or
+/// else the lack of places for displaced tasks.
 static void explain(const Cluster& cluster, std::span<const TaskId> pods, const FilterAnswers& passes,
                     const Prices& prices, const allocation::Allocation& as_it_is, Admission& made) {
     Cluster work(cluster);
@@ -222,8 +222,8 @@ static void explain(const Cluster& cluster, std::span<const TaskId> pods, const 
     if (!made.proven) made.reason += " (the search did not try everything)";
 }
 
-/// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The search gets the rest of
-/// the time limit, and its steps are added to `stats`.
+/// Names the limits that prevent the admission, by a plan without them; empty if there is no such plan. The
+/// search gets the rest of the time limit, and its steps are added to `stats`.
 static std::string describe_limits(const Cluster& cluster, std::span<const TaskId> pods,
                                    const Options& options, const Context& context, double elapsed_s,
                                    Statistics& stats) {
@@ -305,8 +305,8 @@ static std::vector<Region> regions_of(const Cluster& cluster, std::span<const Ta
     return regions;
 }
 
-/// If the pods are in several domains of their preferred level, tries to place them in one domain at no higher cost. Tries the domains
-/// with the lowest bounds, with as many steps in total as for one pod.
+/// If the pods are in several domains of their preferred level, tries to place them in one domain at no
+/// higher cost. Tries the domains with the lowest bounds, with as many steps in total as for one pod.
 static void bring_together(const Cluster& cluster, const allocation::detail::Gang& gang, Search& search,
                            NodeBounds& bounds, const Options& options) {
     constexpr std::size_t most_domains = 8;
@@ -400,7 +400,8 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
         }
     made.stop_reason = budget.reason();
     auto lower = search.lower_bound();
-    // The search omits everything that costs more than its cheapest solution, even if that one did not become a plan.
+    // The search omits everything that costs more than its cheapest solution, even if that one did not become
+    // a plan.
     if (!search.solutions().empty()) lower = std::min(lower, search.solutions().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
     made.proven =

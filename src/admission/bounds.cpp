@@ -54,8 +54,8 @@ std::int64_t Ranking::least_without(NodeId node) const noexcept {
     return first_.node == node ? second_.bound : first_.bound;
 }
 
-/// Writes the least prices at which 0, 1, ... GPUs of the node become idle: a knapsack over its tasks, with each shared GPU as one
-/// item. Returns the price of the cheapest task.
+/// Writes the least prices at which 0, 1, ... GPUs of the node become idle: a knapsack over its tasks, with
+/// each shared GPU as one item. Returns the price of the cheapest task.
 template <class PriceOf>
 std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf&& price_of,
                                     std::span<std::int64_t> best) const {
@@ -134,8 +134,9 @@ GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& pri
             cluster, node, [&](TaskId task) { return estimate(cluster, task); }, row(estimates_, node));
 }
 
-/// Computes the costs of places for tasks with g GPUs. A node with m such places frees m g GPUs minus its idle ones, so each place
-/// costs at least 1/m of that. The usual cost is that of the last place if as many places are needed as the pods have GPUs for.
+/// Computes the costs of places for tasks with g GPUs. A node with m such places frees m g GPUs minus its
+/// idle ones, so each place costs at least 1/m of that. The usual cost is that of the last place if as many
+/// places are needed as the pods have GPUs for.
 void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) {
     const auto& inv = cluster.inventory();
     place_of_size_.assign(width_, 0);
@@ -336,8 +337,9 @@ GPUSCHED_EXPORT std::int64_t PodBounds::of_region(std::span<const NodeId> region
     return least;
 }
 
-/// Bounds for equal pods that need one node each. If nothing must be evicted for good, displaced tasks beyond some size add the cost
-/// of their places: these are on other nodes, because such tasks do not fit on a node together with a pod.
+/// Bounds for equal pods that need one node each. If nothing must be evicted for good, displaced tasks beyond
+/// some size add the cost of their places: these are on other nodes, because such tasks do not fit on a node
+/// together with a pod.
 bool PodBounds::find(std::span<const std::uint8_t> inside) {
     const auto pod = pods_.front();
     const auto requested = inv_.tasks.gpu_count[index(pod)];
@@ -360,7 +362,8 @@ bool PodBounds::find(std::span<const std::uint8_t> inside) {
     };
     auto least = total();
     if (needed_milli_ <= 0) {
-        // One size for all nodes: tasks that leave for one displaced task may also serve another of a different size.
+        // One size for all nodes: tasks that leave for one displaced task may also serve another of a
+        // different size.
         const auto without = nodes;
         for (int size = left + 1; size <= requested; ++size) {
             if (!bounds_.has_size(size) || bounds_.place_of_size(size) == 0) continue;

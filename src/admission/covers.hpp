@@ -17,7 +17,8 @@
 
 namespace gpusched::admission::detail {
 
-/// The answers of a caller's filter: may a task run on a node? It is called once per pair. Without a filter, always true.
+/// The answers of a caller's filter: may a task run on a node? It is called once per pair. Without a filter,
+/// always true.
 class FilterAnswers {
   public:
     /// @param snapshot, filter must outlive this
@@ -46,7 +47,8 @@ struct Cover {
     std::vector<TaskId> tasks{};
 };
 
-/// Enumerates the sets by including or excluding one task after the other. Works on the state of the search and restores it.
+/// Enumerates the sets by including or excluding one task after the other. Works on the state of the search
+/// and restores it.
 class CoverFinder {
   public:
     CoverFinder(const Cluster& snapshot, SearchState& state, const FilterAnswers& passes,
@@ -61,12 +63,14 @@ class CoverFinder {
   private:
     void find(std::size_t next, std::int64_t cost);
     void find_one();
-    /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the snapshot.
+    /// Lower bound on the cost of a place for a displaced task, in addition to its least price; from the
+    /// snapshot.
     [[nodiscard]] std::int64_t cost_of_place(TaskId task) const;
-    /// Returns whether two tasks are interchangeable: no cost and no later placement depends on which of them leaves. Never with a
-    /// filter, which can treat any two tasks differently.
+    /// Returns whether two tasks are interchangeable: no cost and no later placement depends on which of them
+    /// leaves. Never with a filter, which can treat any two tasks differently.
     [[nodiscard]] bool alike(TaskId a, TaskId b) const;
-    /// Returns whether both tasks free equally many healthy GPUs and devices of each class, and share none of them.
+    /// Returns whether both tasks free equally many healthy GPUs and devices of each class, and share none of
+    /// them.
     [[nodiscard]] bool free_alike(TaskId a, TaskId b) const;
 
     const Cluster& snapshot_;

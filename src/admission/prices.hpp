@@ -17,7 +17,8 @@ namespace gpusched::admission::detail {
 /// The cost of something impossible: more than any sum of costs. Sums of a few of them do not overflow.
 inline constexpr std::int64_t never = INT64_MAX / 8;
 
-/// The highest cost of one task, 7.0 * 10^10 GPU-seconds, so that sums over thousands of tasks do not overflow.
+/// The highest cost of one task, 7.0 * 10^10 GPU-seconds, so that sums over thousands of tasks do not
+/// overflow.
 inline constexpr std::int64_t most_per_task = INT64_MAX / (std::int64_t{1} << 17);
 
 /// Product and sum that saturate at `most_per_task`.
@@ -30,8 +31,9 @@ inline std::int64_t sum(std::int64_t a, std::int64_t b) noexcept { return std::m
 /// The size of a task for its costs, in thousandths of a GPU.
 [[nodiscard]] std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept;
 
-/// The prices of displacing tasks, by TaskId, in thousandths of a GPU-second; `never` = not by this means. Evicting a gang costs the
-/// prices of its other members in addition, and exceeded budgets have their own price.
+/// The prices of displacing tasks, by TaskId, in thousandths of a GPU-second; `never` = not by this means.
+/// Evicting a gang costs the prices of its other members in addition, and exceeded budgets have their own
+/// price.
 struct Prices {
     struct OfTask {
         std::int64_t move = never;     ///< a move to another node

@@ -124,7 +124,8 @@ void Search::descend() {
     static_cast<void>(size);
 }
 
-/// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace those to satisfy it.
+/// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace
+/// those to satisfy it.
 bool Search::looks_beyond_its_node(TaskId task) const {
     const auto groups = inv_.memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
@@ -144,7 +145,8 @@ void Search::place(const Item& item) {
     if (item.depth == 0) return place_by_displacing(item);
     if (loses_at_once_) return;
     const auto& price = prices_[item.task];
-    // Tries the cheaper alternative first. If tasks must be evicted for good anyway, a place costs the loss of other tasks.
+    // Tries the cheaper alternative first. If tasks must be evicted for good anyway, a place costs the loss
+    // of other tasks.
     const bool estimated = state_.lost_milli < needed_milli_ && !loses_early_;
     const auto scarce = estimated ? bounds_.place_estimate(snapshot_, item.task) : 0;
     const auto chain =
@@ -237,7 +239,8 @@ void Search::put(const Item& item, NodeId node) {
                           scope_.may_receive[index(node)];
     const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
-    // The more expensive means can be better if the other one uses a limit, gang or budget that another task needs.
+    // The more expensive means can be better if the other one uses a limit, gang or budget that another task
+    // needs.
     const bool either =
         options_.max_moves || options_.max_evictions || job != none<JobId> || !inv_.budgets_of(task).empty();
     if (move_first && try_as(moved) && !either) return;
@@ -365,7 +368,8 @@ void Search::run(std::span<const NodeId> region) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_early_ = false;
-    // Several pods have several passes. Their depth is at most 2 until a solution is found or the second pass ends.
+    // Several pods have several passes. Their depth is at most 2 until a solution is found or the second pass
+    // ends.
     const bool one = pods_.size() == 1;
     depth_ = one ? options_.depth : std::min(options_.depth, 2);
     for (std::int64_t share = 32;; share *= one ? 8 : 3) {
@@ -451,7 +455,8 @@ void Search::finish() {
     solutions_.push_back(std::move(solution));
 }
 
-/// Returns whether the budgets allow each restarting task to be down together with all evicted tasks. Those are down during all moves.
+/// Returns whether the budgets allow each restarting task to be down together with all evicted tasks. Those
+/// are down during all moves.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
     if (options_.budget_price_s) return true;
     return std::all_of(solution.moves.begin(), solution.moves.end(), [&](const auto& move) {
@@ -459,8 +464,9 @@ bool Search::restarts_keep_budgets(const Solution& solution) const {
     });
 }
 
-/// Orders the moves so that each is possible while its source is still occupied (make before break). If moves wait for each other in a
-/// cycle, evicts the task with the lowest additional cost instead and places it again.
+/// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
+/// wait for each other in a cycle, evicts the task with the lowest additional cost instead and places it
+/// again.
 bool Search::order_moves(Solution& solution) {
     const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
         if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;

@@ -29,9 +29,10 @@ struct Solution {
     std::vector<Placement> placements{};  ///< of pods and of victims that run again, in any order
 };
 
-/// Depth-first branch and bound over final placements. The tasks to place are on a stack: first the pods, then the tasks displaced
-/// for them. A displaced task leaves its node at once and adds its least price; the difference to the chosen means is added later.
-/// A complete placement is a solution if its moves can be made in sequence.
+/// Depth-first branch and bound over final placements. The tasks to place are on a stack: first the pods,
+/// then the tasks displaced for them. A displaced task leaves its node at once and adds its least price; the
+/// difference to the chosen means is added later. A complete placement is a solution if its moves can be made
+/// in sequence.
 class Search {
   public:
     /// @param copy a copy of `snapshot` without history
@@ -43,8 +44,8 @@ class Search {
     void offer(Solution solution);
     /// Searches for solutions with all pods on the nodes of `region` (ascending; empty = all nodes).
     void run(std::span<const NodeId> region);
-    /// Searches for a solution with all pods on the nodes of `region` that costs no more than the best one. If there is one, returns
-    /// true and appends it to `solutions`. Does not change the lower bound.
+    /// Searches for a solution with all pods on the nodes of `region` that costs no more than the best one.
+    /// If there is one, returns true and appends it to `solutions`. Does not change the lower bound.
     bool match(std::span<const NodeId> region, std::int64_t most_steps);
     /// The solutions in the order of discovery. Each is cheaper than the previous one, except after `match`.
     [[nodiscard]] const std::vector<Solution>& solutions() const noexcept { return solutions_; }

@@ -15,10 +15,11 @@
 
 namespace gpusched::admission::detail {
 
-/// The displaced tasks and their means, the placements, the tasks that remain to be placed, and the cost so far. Only the functions
-/// below change the fields, and `undo` reverts them.
+/// The displaced tasks and their means, the placements, the tasks that remain to be placed, and the cost so
+/// far. Only the functions below change the fields, and `undo` reverts them.
 struct SearchState {
-    /// The state of a task. `lifted`: off its node, without a decision yet. `evicted`: to be placed again with its gang.
+    /// The state of a task. `lifted`: off its node, without a decision yet. `evicted`: to be placed again
+    /// with its gang.
     enum Fate : std::int64_t { untouched, lifted, evicted, moved, replaced, lost, placed };
     /// A task that remains to be placed.
     struct Item {

@@ -16,9 +16,11 @@ class GangTable {
   public:
     /// Reads all tasks of the cluster. O(tasks).
     void read(const Cluster& cluster);
-    /// Updates the entry of a task that was added, changed, removed or moved. Call it for all such tasks before any query.
+    /// Updates the entry of a task that was added, changed, removed or moved. Call it for all such tasks
+    /// before any query.
     void update(const Cluster& cluster, TaskId task);
-    /// Removes an evicted task during a search. Its job still counts as a gang, even if only one task remains.
+    /// Removes an evicted task during a search. Its job still counts as a gang, even if only one task
+    /// remains.
     void evict(TaskId task);
 
     /// Returns whether some job is a gang.
@@ -34,13 +36,15 @@ class GangTable {
     [[nodiscard]] JobId job_of(TaskId task) const noexcept {
         return index(task) < job_.size() ? job_[index(task)] : none<JobId>;
     }
-    /// The number of running tasks beyond the job's `min_members`: these may leave without breaking the gang. 0 if the job sets no
-    /// `min_members`, since then all its tasks belong to the gang. The surplus of a subgroup limits its members in addition.
+    /// The number of running tasks beyond the job's `min_members`: these may leave without breaking the gang.
+    /// 0 if the job sets no `min_members`, since then all its tasks belong to the gang. The surplus of a
+    /// subgroup limits its members in addition.
     [[nodiscard]] std::int64_t surplus(const Inventory& inventory, JobId job) const noexcept {
         const auto needed = inventory.job_min_members[index(job)];
         return needed == 0 ? 0 : std::max<std::int64_t>(0, running(job) - needed);
     }
-    /// The number of running tasks beyond the subgroup's `min_members`: these may leave without breaking the gang.
+    /// The number of running tasks beyond the subgroup's `min_members`: these may leave without breaking the
+    /// gang.
     [[nodiscard]] std::int64_t surplus(const Inventory& inventory, SubgroupId subgroup) const noexcept {
         const auto runs = index(subgroup) < in_subgroup_.size() ? in_subgroup_[index(subgroup)] : 0;
         return std::max<std::int64_t>(0, runs - inventory.subgroups[index(subgroup)].min_members);

@@ -106,7 +106,8 @@ struct PreemptionIndex::State {
     std::map<detail::ShapeKey, std::size_t> shape_of;
     std::vector<std::unique_ptr<detail::Shape>> shapes;
     detail::Shape uncached;  // for preemptors with group constraints
-    // By task: its shape at its last decision. Valid if the shape's slot has not been reused and the task has not changed.
+    // By task: its shape at its last decision. Valid if the shape's slot has not been reused and the task has
+    // not changed.
     std::vector<std::uint32_t> shape_of_task;
     std::vector<std::uint64_t> shape_birth_of_task;
     std::vector<std::uint64_t> birth;  // by slot: the time at which its shape was created
@@ -255,7 +256,8 @@ struct PreemptionIndex::State {
         }
     }
 
-    // Updates the tree after the candidate of leaf `at` changed. Stops at a match that another node still wins.
+    // Updates the tree after the candidate of leaf `at` changed. Stops at a match that another node still
+    // wins.
     void replay(const Cluster& cluster, detail::Shape& shape, std::size_t at) const {
         const auto changed = shape.winners[at];
         for (at /= 2; at > 0; at /= 2) {

@@ -22,7 +22,8 @@ struct Answer : Choice<VictimSet> {
 /// Evaluates nodes in sequence, reusing its memory.
 class NodeEvaluator {
   public:
-    /// Reads the node. Allocates if the preemptor has group constraints or there are more than 64 potential victims.
+    /// Reads the node. Allocates if the preemptor has group constraints or there are more than 64 potential
+    /// victims.
     /// @param healthy GPUs that have not failed
     void read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
               const GangTable* gangs, GpuMask healthy);
@@ -76,7 +77,8 @@ class NodeEvaluator {
     Budget* budget_ = nullptr;
 };
 
-/// Lists the nodes that become empty, except for daemons: all their other tasks are victims, and no task is placed there.
+/// Lists the nodes that become empty, except for daemons: all their other tasks are victims, and no task is
+/// placed there.
 /// @param is_taken returns whether a task other than a daemon is placed on the node
 template <class Taken>
 void list_vacated_nodes(const Cluster& cluster, std::span<const TaskId> victims, const Taken& is_taken,

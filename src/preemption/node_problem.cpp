@@ -141,8 +141,8 @@ static std::pair<int, int> cores_of(const HardwareMasks& hardware, std::size_t n
     return {first, first + nodes[numa].cores};
 }
 
-/// The use of a NUMA node's cores by one task, in thousandths: its listed cores there, or else an even share over the NUMA nodes
-/// of its GPUs (over all without GPUs). The first of them get the remainder.
+/// The use of a NUMA node's cores by one task, in thousandths: its listed cores there, or else an even share
+/// over the NUMA nodes of its GPUs (over all without GPUs). The first of them get the remainder.
 static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hardware, TaskId task,
                                GpuMask gpus, std::size_t numa) {
     const auto& inv = cluster.inventory();
@@ -166,8 +166,9 @@ static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hard
 
 /// The cores of a NUMA node that the remaining tasks keep from a preemptor, in thousandths.
 ///
-/// If the preemptor may not borrow, a core that is both lent and borrowed counts once. Listed cores are compared by number; of the
-/// others, as many as possible are assumed to be both. Fewer tasks never keep more.
+/// If the preemptor may not borrow, a core that is both lent and borrowed counts once. Listed cores are
+/// compared by number; of the others, as many as possible are assumed to be both. Fewer tasks never keep
+/// more.
 /// @param stays returns whether a task on the node remains
 template <class Stays>
 static std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, NodeId node,
@@ -300,8 +301,7 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
         GpuMask free;
         int socket;
     };
-    std::array<Numa, most_gpu_localities>
-        numa{};  // only NUMA nodes with free GPUs; each GPU is on one of them
+    std::array<Numa, most_gpu_localities> numa{};  // NUMA nodes with free GPUs
     std::size_t size = 0;
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const auto here = static_cast<GpuMask>(nodes[n].gpus & free);
@@ -435,7 +435,8 @@ GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
     }
     const auto found = request_->locality(hardware_, free);
     if (hardware_ == nullptr || requested < 2) return lowest_gpus(free, requested);
-    // The NUMA node or socket with the fewest free GPUs that suffice; within it, as few NUMA nodes as possible.
+    // The NUMA node or socket with the fewest free GPUs that suffice; within it, as few NUMA nodes as
+    // possible.
     GpuMask place = free;
     if (found < 2)
         for (const auto mask : found == 0 ? hardware_->numa : hardware_->socket) {
@@ -519,7 +520,8 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     }
     if (v.gpus == w.gpus) return true;
     if (request_->fraction || gpu_count(v.gpus) != gpu_count(w.gpus)) return false;
-    // Different GPUs are interchangeable if no other victim uses them and every NUMA node and socket holds equally many.
+    // Different GPUs are interchangeable if no other victim uses them and every NUMA node and socket holds
+    // equally many.
     const auto alone = [&](int i) {
         bool yes = true;
         for_each_gpu(victim(i).gpus,

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// NodeProblem: one node for one preemptor: its potential victims as bits, and its resources without a set of them.
+// SPDX-License-Identifier: Apache-2.0 NodeProblem: one node for one preemptor: its potential victims as bits,
+// and its resources without a set of them.
 #pragma once
 
 #include "preemption/gang_table.hpp"
@@ -25,8 +25,8 @@ namespace gpusched::preemption::detail {
 using VictimSet = std::uint64_t;
 inline constexpr int most_victims = 64;
 
-/// A set of victims without an upper bound. Missing words are 0. Searches copy sets at every step, so sets of up to 256 victims
-/// do not allocate.
+/// A set of victims without an upper bound. Missing words are 0. Searches copy sets at every step, so sets of
+/// up to 256 victims do not allocate.
 class ManyVictims {
   public:
     [[nodiscard]] bool contains(int i) const noexcept {
@@ -174,7 +174,8 @@ struct TightSubgroup {
     std::int64_t surplus = 0;  ///< number of them that may leave without breaking the gang
 };
 
-/// A gang with more potential victims on the node than may leave it. If more leave, all its running members must leave.
+/// A gang with more potential victims on the node than may leave it. If more leave, all its running members
+/// must leave.
 template <class Set>
 struct Gang {
     JobId job = none<JobId>;
@@ -192,8 +193,8 @@ struct TightBudget {
     std::uint32_t budget = 0;
     Set members{};             ///< on the node
     std::int64_t allowed = 0;  ///< number of tasks that may leave
-    std::vector<std::pair<int, std::int64_t>>
-        elsewhere{};  ///< gangs, and the number of their members elsewhere in the budget
+    /// Gangs, and the number of their members elsewhere that belong to the budget.
+    std::vector<std::pair<int, std::int64_t>> elsewhere{};
 };
 
 /// The resources that a preemptor lacks, for explanations.
@@ -202,12 +203,13 @@ struct Shortage {
     int gpus = 0;  ///< missing GPUs
     bool locality = false;
     Obstacle extras = Obstacle::none;  ///< a named resource, or devices
-    std::optional<Extras::Amount>
-        resource{};  ///< the first named resource that is short, and the missing amount
+    /// The first named resource that is short, and the missing amount.
+    std::optional<Extras::Amount> resource{};
     Obstacle group = Obstacle::none;
 };
 
-/// One node for one preemptor. A set of victims is closed if it contains all members on the node of the gangs that it breaks.
+/// One node for one preemptor. A set of victims is closed if it contains all members on the node of the gangs
+/// that it breaks.
 /// @tparam Set VictimSet or ManyVictims
 template <class Set>
 class NodeProblem {
@@ -216,11 +218,13 @@ class NodeProblem {
 
     /// Reads the node. With a VictimSet it allocates only if the preemptor has group constraints.
     /// @param healthy GPUs that have not failed
-    /// @return false if there are more potential victims than the set can hold; then no other function may be called
+    /// @return false if there are more potential victims than the set can hold; then no other function may be
+    ///     called
     [[nodiscard]] bool read(const Cluster& cluster, const Request& request, const CostFunction& cost,
                             NodeId node, const GangTable* gangs, GpuMask healthy);
 
-    /// Drops the copy of the cluster. Required after a change of the cluster if the preemptor has group constraints.
+    /// Drops the copy of the cluster. Required after a change of the cluster if the preemptor has group
+    /// constraints.
     void forget() noexcept { scratch_of_ = nullptr; }
 
     [[nodiscard]] int size() const noexcept { return count_; }
@@ -228,8 +232,8 @@ class NodeProblem {
     [[nodiscard]] Set all() const { return first_victims<Set>(count_); }
     [[nodiscard]] NodeId node() const noexcept { return node_; }
 
-    /// The best locality for the preemptor without the closed set of victims; `infeasible` if it does not fit. Other tasks keep
-    /// their GPUs. A larger set never has a worse locality.
+    /// The best locality for the preemptor without the closed set of victims; `infeasible` if it does not
+    /// fit. Other tasks keep their GPUs. A larger set never has a worse locality.
     [[nodiscard]] std::uint8_t locality(Argument leaving) const;
     /// Sums over a closed set and over the members elsewhere of the gangs that it breaks.
     [[nodiscard]] Sums sums(Argument set) const;
@@ -244,7 +248,8 @@ class NodeProblem {
     }
     /// The smallest closed set that contains `set`.
     [[nodiscard]] Set closed(Argument set) const { return gang_count_ == 0 ? Set(set) : close(set); }
-    /// Returns whether the closed set breaks only breakable gangs, and exceeds budgets only if that is allowed.
+    /// Returns whether the closed set breaks only breakable gangs, and exceeds budgets only if that is
+    /// allowed.
     [[nodiscard]] bool allows(Argument set) const { return !is_bound() || allows_bound(set); }
     /// The number of tasks by which the closed set exceeds disruption budgets.
     [[nodiscard]] std::int64_t over_budget(Argument set) const;
@@ -257,9 +262,11 @@ class NodeProblem {
     }
     /// The victims that exceed a budget if all victims leave in this order.
     [[nodiscard]] Set beyond_budgets(const int* order, int count) const;
-    /// All potential victims, except that each unbreakable gang loses only its surplus: its last members in the order.
+    /// All potential victims, except that each unbreakable gang loses only its surplus: its last members in
+    /// the order.
     [[nodiscard]] Set all_that_may(const int* order, int count) const;
-    /// The closed set without victim `i`. If its gang then survives, other members return with it, in the order of `first`.
+    /// The closed set without victim `i`. If its gang then survives, other members return with it, in the
+    /// order of `first`.
     template <class First>
     [[nodiscard]] Set with_back(Argument set, int i, First&& first) const;
     /// Visits the members elsewhere of the gangs that the closed set breaks.
@@ -283,11 +290,13 @@ class NodeProblem {
 
     /// Returns whether CPU, memory, named resources and devices suffice without the set.
     [[nodiscard]] bool enough_cpu_and_memory(Argument leaving) const;
-    /// Returns whether all resources except GPUs suffice without evictions, and neither local cores nor groups matter.
+    /// Returns whether all resources except GPUs suffice without evictions, and neither local cores nor
+    /// groups matter.
     [[nodiscard]] bool only_gpus_lack() const noexcept {
         return enough_without_ && !request_->cpu_local && !request_->grouped;
     }
-    /// Returns whether only whole GPUs, CPU and memory decide, and a set frees the union of its members' GPUs.
+    /// Returns whether only whole GPUs, CPU and memory decide, and a set frees the union of its members'
+    /// GPUs.
     [[nodiscard]] bool only_gpus() const noexcept { return only_gpus_; }
     [[nodiscard]] GpuMask idle() const noexcept { return idle_; }
     /// Usable GPUs that only victims occupy.

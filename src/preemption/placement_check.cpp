@@ -16,7 +16,8 @@ namespace gpusched::preemption::detail {
 
 /// The cores of a NUMA node that are free for the preemptor, in thousandths.
 ///
-/// Counts listed cores one by one. Tasks without a list use the remaining cores. Only a Standby task and a borrower share a core.
+/// Counts listed cores one by one. Tasks without a list use the remaining cores. Only a Standby task and a
+/// borrower share a core.
 /// @param first number of the NUMA node's first core
 static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hardware, const Request& request,
                                const Decision& decision, std::size_t numa, int first) {
@@ -49,8 +50,8 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     std::int64_t borrowed = 0, lent = 0;
     each_holder([&](TaskId task, bool used, bool claimed) {
         if (list_of(task)) return;
-        std::int64_t parts = 0,
-                     mine = -1;  // the number of NUMA nodes with its cores, the position of this one
+        // The number of NUMA nodes with its cores, and the position of this one among them.
+        std::int64_t parts = 0, mine = -1;
         for (std::size_t i = 0; i < places.size(); ++i) {
             const auto gpus = cluster.gpus_of(task) & ~cluster.devices(decision.node);
             if (gpus != 0 && (places[i].gpus & gpus) == 0) continue;
@@ -69,8 +70,9 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     return std::max<std::int64_t>(0, left);  // an overused NUMA node does not reduce the others
 }
 
-/// Returns whether the victims may leave. Each gang leaves completely or keeps the `min_members` of job and subgroups; only
-/// complete gangs have victims on other nodes; gangs of preemptors do not leave completely; budgets hold or are listed.
+/// Returns whether the victims may leave. Each gang leaves completely or keeps the `min_members` of job and
+/// subgroups; only complete gangs have victims on other nodes; gangs of preemptors do not leave completely;
+/// budgets hold or are listed.
 static bool victims_may_leave(const Cluster& cluster, const Request& request, const Decision& decision,
                               const GangTable* gangs) {
     const auto& inv = cluster.inventory();

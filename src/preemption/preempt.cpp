@@ -29,7 +29,8 @@ namespace gpusched::preemption {
 
 namespace detail {
 
-/// ASI's rank of a node for a task that fits without evictions: three criteria in order, higher is better (section 4.2).
+/// ASI's rank of a node for a task that fits without evictions: three criteria in order, higher is better
+/// (section 4.2).
 /// @param borrows whether the task is a spot task
 static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrows, NodeId node) noexcept {
     return {allocation::Packing::rank(cluster, borrows ? Lent::yes : Lent::no, node),

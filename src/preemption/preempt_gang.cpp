@@ -53,7 +53,8 @@ class GangSearch {
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
-        // Requests with the same table of localities. `requests_` is reserved, so that their addresses stay valid.
+        // Requests with the same table of localities. `requests_` is reserved, so that their addresses stay
+        // valid.
         std::map<std::pair<int, std::uint32_t>, const Request*> alike;
         requests_.reserve(pods.size());
         for (const auto pod : pods) {
@@ -160,7 +161,8 @@ class GangSearch {
         return holds_in_some_order(made);
     }
 
-    /// In the plan all victims leave before the first pod starts. That can violate `spread`: a victim of a later pod may have counted.
+    /// In the plan all victims leave before the first pod starts. That can violate `spread`: a victim of a
+    /// later pod may have counted.
     [[nodiscard]] bool holds_in_some_order(const GangDecision& made) const {
         const auto& inv = cluster_.inventory();
         if (std::all_of(pods_.begin(), pods_.end(),
@@ -374,8 +376,7 @@ GPUSCHED_EXPORT GangResult preempt_gang(const Cluster& cluster, std::span<const 
                       static_cast<std::int64_t>(search.domains().size()));
         ++result.domains_considered;
         const bool placed = search.place(domain, made);
-        if (!placed && budget.reason() != StopReason::completed)
-            break;  // the domain was not searched completely
+        if (!placed && budget.reason() != StopReason::completed) break;  // an incomplete search
         if (!placed) {
             if (best || (search.placed() <= most && !result.reason.empty())) continue;
             most = search.placed();

@@ -14,9 +14,10 @@ struct Decision;
 
 namespace detail {
 
-/// Places victims again in sequence: the highest priority first, then the most GPUs, each on the feasible node with the fewest idle
-/// GPUs. Omits gangs that would run with fewer than `min_members` (all members if the job sets none), in the job or a subgroup.
-/// Omits victims with local cores, because plans do not describe them.
+/// Places victims again in sequence: the highest priority first, then the most GPUs, each on the feasible
+/// node with the fewest idle GPUs. Omits gangs that would run with fewer than `min_members` (all members if
+/// the job sets none), in the job or a subgroup. Omits victims with local cores, because plans do not
+/// describe them.
 /// @param placed the preemptors
 /// @return placements in an order in which each is feasible after the earlier ones
 [[nodiscard]] std::vector<Placement> place_victims_again(const Cluster& cluster,

@@ -55,8 +55,8 @@ struct Request {
     double alpha = 0.5;
     std::array<double, 3> topology{1, 0.5, 0};  ///< by topology::GpuLocality; zeros for Qos::none
     std::int64_t search_limit = 0;
-    const std::uint32_t* name_rank =
-        nullptr;  ///< ranks by name, by TaskId; UINT32_MAX = unknown; nullptr = compare names
+    /// Ranks of tasks by name, by TaskId; UINT32_MAX = unknown; nullptr = compare names.
+    const std::uint32_t* name_rank = nullptr;
     const std::uint8_t* spared = nullptr;    ///< tasks that are never evicted, by TaskId; nullptr = none
     const std::uint8_t* unbroken = nullptr;  ///< other gangs that are never broken, by JobId; nullptr = none
     const std::int64_t* down = nullptr;      ///< tasks that were evicted before, by budget; nullptr = none
@@ -76,7 +76,8 @@ struct Request {
         return paper ? paper_score(priority_sum, topology[locality], alpha)
                      : score(weights.value(), topology[locality], alpha);
     }
-    /// Returns whether the gang belongs to the preemptor or to a pod placed with it. Such gangs lose only their surplus.
+    /// Returns whether the gang belongs to the preemptor or to a pod placed with it. Such gangs lose only
+    /// their surplus.
     [[nodiscard]] bool never_breaks(JobId gang) const noexcept {
         return gang == job || (unbroken != nullptr && unbroken[index(gang)] != 0);
     }
@@ -96,7 +97,8 @@ struct Request {
 [[nodiscard]] bool shares_selection(const Cluster& cluster, TaskId task, TaskId other,
                                     GroupKind kind) noexcept;
 
-/// Returns whether the caller, a `near` constraint of the preemptor, or an exhausted disruption budget protects the task.
+/// Returns whether the caller, a `near` constraint of the preemptor, or an exhausted disruption budget
+/// protects the task.
 [[nodiscard]] bool is_kept(const Cluster& cluster, const Request& request, TaskId task) noexcept;
 
 /// Returns whether the request may evict the task, on any node. Called for every task on every node.

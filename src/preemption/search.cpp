@@ -64,7 +64,8 @@ bool Search<Set>::out_of_steps() {
 }
 
 // Enumerates all sets of at most 10 victims with whole GPUs, each from the set without its lowest member.
-// `Ordinary`: priorities are 1 to 100,000 and have weight, so that within a locality a lower sum implies a higher score.
+// `Ordinary`: priorities are 1 to 100,000 and have weight, so that within a locality a lower sum implies a
+// higher score.
 template <class Set>
 template <bool Ordinary>
 Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
@@ -166,7 +167,8 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
     reserve_entries(sorted_, node.size() + 1);
 }
 
-// Returns whether the victim must free a resource to be useful. Otherwise its negative priority can raise the score.
+// Returns whether the victim must free a resource to be useful. Otherwise its negative priority can raise the
+// score.
 template <class Set>
 bool Search<Set>::must_free(int i) const noexcept {
     const auto& v = node_->victim(i);
@@ -188,8 +190,8 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     }
     // The first descent reaches a feasible set within size_ + 1 steps: the limit never prevents that.
     limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
-    // Costly victims are decided on, and excluded, first. Interchangeable victims are neighbours, the costlier first: if one is
-    // chosen, all that follow it are chosen.
+    // Costly victims are decided on, and excluded, first. Interchangeable victims are neighbours, the
+    // costlier first: if one is chosen, all that follow it are chosen.
     const auto weight = [&](int i) {
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
@@ -238,7 +240,8 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     }
 }
 
-// Returns whether no set with the closed `chosen` and further victims from position `at` on can be better than the best so far.
+// Returns whether no set with the closed `chosen` and further victims from position `at` on can be better
+// than the best so far.
 template <class Set>
 bool Search<Set>::cannot_improve(int at, Argument chosen, std::uint8_t here, std::uint8_t reachable) const {
     if (!best_.found()) return false;
@@ -274,8 +277,9 @@ Set Search<Set>::reach(Argument chosen, Argument rest) const {
     return node_->closed(all);
 }
 
-// `open`: if only GPUs are missing, every victim of the best set frees GPUs. A whole GPU is free after all its victims have left:
-// `open` has the GPUs without an excluded victim. A fraction needs one GPU: `open` has the GPUs that all chosen victims use.
+// `open`: if only GPUs are missing, every victim of the best set frees GPUs. A whole GPU is free after all
+// its victims have left: `open` has the GPUs without an excluded victim. A fraction needs one GPU: `open` has
+// the GPUs that all chosen victims use.
 template <class Set>
 GpuMask Search<Set>::open_without(int staying, GpuMask open) const noexcept {
     return request_->fraction ? open : static_cast<GpuMask>(open & ~node_->victim(staying).gpus);

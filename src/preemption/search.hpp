@@ -50,16 +50,18 @@ class Search {
     [[nodiscard]] Choice<Set> plain(const Node& node, const Request& request, Objective objective);
     /// Lists all feasible sets of the smallest size; the empty set if it is feasible.
     void minimal_sets(const Node& node, const Request& request, std::vector<Set>& sets);
-    // The following skip victims that gangs or budgets do not allow. If they find no set, or one that exceeds budgets, the exact
-    // search decides, by cost (`cheapest_prefix`, `in_order`) or by fewest victims.
+    // The following skip victims that gangs or budgets do not allow. If they find no set, or one that exceeds
+    // budgets, the exact search decides, by cost (`cheapest_prefix`, `in_order`) or by fewest victims.
     /// Evicts the cheapest first until the preemptor fits (ASI).
     [[nodiscard]] Choice<Set> cheapest_prefix(const Node& node, const Request& request);
     /// Evicts by ascending priority until the preemptor fits.
     [[nodiscard]] Choice<Set> first_fit(const Node& node, const Request& request);
-    /// Evicts by the caller's order until the preemptor fits, then brings unnecessary victims back in reverse order.
+    /// Evicts by the caller's order until the preemptor fits, then brings unnecessary victims back in reverse
+    /// order.
     [[nodiscard]] Choice<Set> in_order(const Cluster& cluster, const Node& node, const Request& request,
                                        const VictimPolicy& policy);
-    /// Kubernetes: evicts all, then brings back the highest priorities first, among equal ones the longest running.
+    /// Kubernetes: evicts all, then brings back the highest priorities first, among equal ones the longest
+    /// running.
     [[nodiscard]] Choice<Set> reprieve(const Cluster& cluster, const Node& node, const Request& request);
 
     /// Number of sets checked since construction.

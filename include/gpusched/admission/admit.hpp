@@ -19,7 +19,8 @@
 
 namespace gpusched::admission {
 
-/// The cost of a plan by parts, in thousandths of a GPU-second. A part of one task saturates at 7.0 * 10^10 GPU-seconds.
+/// The cost of a plan by parts, in thousandths of a GPU-second. A part of one task saturates at 7.0 * 10^10
+/// GPU-seconds.
 struct Cost {
     std::int64_t moves = 0;      ///< moves, by `move_price_s`
     std::int64_t lost_work = 0;  ///< work of evicted tasks since their last checkpoints
@@ -44,8 +45,8 @@ constexpr void visit_fields(std::type_identity<Cost>, F&& field) {
     field("budgets", &Cost::budgets);
 }
 
-/// Counters of the search; they do not depend on the machine. If limits prevent the admission, steps and sets include the search
-/// that finds these limits.
+/// Counters of the search; they do not depend on the machine. If limits prevent the admission, steps and sets
+/// include the search that finds these limits.
 struct Statistics {
     std::int64_t steps = 0;  ///< tried displacements and placements
     std::int64_t sets_checked =
@@ -67,19 +68,21 @@ constexpr void visit_fields(std::type_identity<Statistics>, F&& field) {
 /// The result of `admit`.
 struct Admission {
     bool admitted = false;
-    /// Evictions, waves of moves, and placements of all pods and of victims that are placed again; empty unless admitted.
+    /// Evictions, waves of moves, and placements of all pods and of victims that are placed again; empty
+    /// unless admitted.
     Plan plan{};
     Cost cost{};
-    /// Lower bound: no plan within the limits of the options costs less, in thousandths of a GPU-second. Absent = no plan exists.
+    /// Lower bound: no plan within the limits of the options costs less, in thousandths of a GPU-second.
+    /// Absent = no plan exists.
     std::optional<std::int64_t> bound{};
     /// The cost equals the bound; without a plan: no plan exists within the limits.
     bool proven = false;
     std::vector<Placement> pods{};  ///< in the given order; empty unless admitted
     std::vector<TaskId> lost{};     ///< evicted tasks that are not placed again, ascending
-    std::vector<preemption::BrokenBudget>
-        broken_budgets{};  ///< ascending; empty unless `Options::budget_price_s`
-    /// Without a plan: the obstacle on the closest node even if all tasks leave that may. `gpu` or another resource also if displaced
-    /// tasks fit nowhere, and if a quota rejects the job.
+    /// Ascending; empty unless `Options::budget_price_s`.
+    std::vector<preemption::BrokenBudget> broken_budgets{};
+    /// Without a plan: the obstacle on the closest node even if all tasks leave that may. `gpu` or another
+    /// resource also if displaced tasks fit nowhere, and if a quota rejects the job.
     Obstacle obstacle = Obstacle::none;
     std::string reason{};  ///< in words; empty if admitted
     Statistics stats{};
@@ -97,24 +100,26 @@ struct Admission {
 
 /// Admits all pods of a job, or none, at the lowest cost in GPU-seconds that it finds.
 ///
-/// If the job fits as it is, the result is that of `allocation::allocate`. Otherwise one search combines all means by the prices of
-/// `Options`: moving tasks (make before break), evicting tasks and placing them again, evicting tasks for good, and borrowing from
-/// Standby tasks. It visits the nodes in the order of an estimated cost and enumerates the sets of tasks to displace. Each displaced
-/// task gets the cheapest of a free place, a place that other tasks leave (nested up to `depth`), and the two kinds of eviction.
-/// The pods of a job are placed in sequence; then the plan is improved by excluding one of its nodes at a time.
+/// If the job fits as it is, the result is that of `allocation::allocate`. Otherwise one search combines all
+/// means by the prices of `Options`: moving tasks (make before break), evicting tasks and placing them again,
+/// evicting tasks for good, and borrowing from Standby tasks. It visits the nodes in the order of an
+/// estimated cost and enumerates the sets of tasks to displace. Each displaced task gets the cheapest of a
+/// free place, a place that other tasks leave (nested up to `depth`), and the two kinds of eviction. The pods
+/// of a job are placed in sequence; then the plan is improved by excluding one of its nodes at a time.
 ///
-/// Tasks may move as for `consolidate` (`consolidation::make_scope`), but not to empty nodes. Tasks may be evicted as for `preempt`,
-/// if their priority is lower than that of every pod. A gang that would fall below its `min_members` is evicted as a whole, and is
-/// placed again as a whole or not at all. The gangs of the pods stay intact. Disruption budgets hold unless they have a price. A
-/// preferred level is kept if that costs no more.
+/// Tasks may move as for `consolidate` (`consolidation::make_scope`), but not to empty nodes. Tasks may be
+/// evicted as for `preempt`, if their priority is lower than that of every pod. A gang that would fall below
+/// its `min_members` is evicted as a whole, and is placed again as a whole or not at all. The gangs of the
+/// pods stay intact. Disruption budgets hold unless they have a price. A preferred level is kept if that
+/// costs no more.
 ///
 /// @param pods pending tasks, distinct, at least one; the cluster must hold no reservations
-/// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, except if it exceeds budgets at a price or the
-///     pods have local cores, which plans do not describe
+/// @return see Admission; the cluster is not changed. `verify::plan` accepts the plan, except if it exceeds
+///     budgets at a price or the pods have local cores, which plans do not describe
 /// @throws InvalidInput as `allocate`, and for options out of range
-/// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level; each step is at most
-/// O(nodes) and 2,000 sets of tasks. Twice that if limits prevent the admission, to find them. Deterministic unless a time limit or
-/// a cancellation ends the search.
+/// O(nodes + tasks) and at most `search_limit` steps for each pod, and as many in all for a preferred level;
+/// each step is at most O(nodes) and 2,000 sets of tasks. Twice that if limits prevent the admission, to find
+/// them. Deterministic unless a time limit or a cancellation ends the search.
 [[nodiscard]] Admission admit(const Cluster& cluster, std::span<const TaskId> pods,
                               const Options& options = {}, const Context& context = {});
 

@@ -22,8 +22,8 @@ inline constexpr std::int64_t highest_price_s = 1'000'000'000;
 
 /// Options of `admit`. Ranges are checked before the search starts.
 ///
-/// Prices are in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without GPUs counts as one GPU
-/// per 16 cores, and at least as 0.1 GPUs.
+/// Prices are in seconds. Multiplied by the GPUs of a task, they are costs in GPU-seconds. A task without
+/// GPUs counts as one GPU per 16 cores, and at least as 0.1 GPUs.
 struct Options {
     bool moves = true;      ///< allow moves of tasks to other nodes
     bool evictions = true;  ///< allow evictions of preemptible tasks with lower priority
@@ -38,13 +38,13 @@ struct Options {
     std::int64_t loss_s = 3600;
     /// The price of each GPU that a placed or moved task borrows from a Standby task, 0 to 10^9 s.
     std::int64_t recall_price_s = 60;
-    /// The price of moving or evicting any task, 0 to 10^9 s of one GPU. If it is 1, all other prices are 0 and `work` is false,
-    /// the cost is the number of disturbed tasks.
+    /// The price of moving or evicting any task, 0 to 10^9 s of one GPU. If it is 1, all other prices are 0
+    /// and `work` is false, the cost is the number of disturbed tasks.
     std::int64_t task_price_s = 0;
     /// Counts the work since a victim's last checkpoint as cost.
     bool work = true;
-    /// The price of each eviction beyond a disruption budget, 0 to 10^9 s of one GPU. Absent = budgets are never exceeded.
-    /// `verify::plan` rejects a plan that exceeds a budget.
+    /// The price of each eviction beyond a disruption budget, 0 to 10^9 s of one GPU. Absent = budgets are
+    /// never exceeded. `verify::plan` rejects a plan that exceeds a budget.
     std::optional<std::int64_t> budget_price_s{};
 
     std::optional<std::int64_t> max_moves{};      ///< most moves in the plan, >= 0
@@ -54,13 +54,14 @@ struct Options {
     /// Most members of one job that move in one wave, >= 0, in addition to the jobs' own `max_disrupted`.
     std::optional<std::int64_t> max_disrupted{};
     std::optional<std::int64_t> max_moves_per_wave{};  ///< most moves in one wave, >= 1
-    std::optional<std::int64_t>
-        max_moves_per_node{};  ///< most moves that leave or enter one node in one wave, >= 1
+    /// Most moves that leave or enter one node in one wave, >= 1.
+    std::optional<std::int64_t> max_moves_per_node{};
     /// Nesting of displacements, 1 to 16. With 1, every displaced task goes to GPUs that are already free.
     int depth = 3;
     /// Most steps (tried displacements) per pod, >= 1. Beyond them the best plan so far is returned.
     std::int64_t search_limit = 2000;
-    /// Most seconds, >= 0. When they have passed, the best plan so far is returned, and `stop_reason` is `time_limit`.
+    /// Most seconds, >= 0. When they have passed, the best plan so far is returned, and `stop_reason` is
+    /// `time_limit`.
     std::optional<double> time_limit{};
 
     /// The network level at which the pods should be together, as for `allocate`.
@@ -70,8 +71,8 @@ struct Options {
     /// Seconds, -10^12 to 10^12; absent = the time of the snapshot. Lost work is counted up to this time.
     std::optional<std::int64_t> now{};
 
-    /// Additional constraint for pods and displaced tasks: may this task run on this node (allocation/filters.hpp)? It sees the
-    /// snapshot. Absent = every node.
+    /// Additional constraint for pods and displaced tasks: may this task run on this node
+    /// (allocation/filters.hpp)? It sees the snapshot. Absent = every node.
     std::optional<allocation::AnyFilter> filter{};
     /// Nodes that no task leaves and no displaced task enters. The job may use their idle GPUs.
     std::vector<NodeId> exempt{};
@@ -111,7 +112,8 @@ constexpr void visit_fields(std::type_identity<Options>, F&& field) {
     field("quotas", &Options::quotas);
 }
 
-/// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not have
+/// @throws InvalidInput with every field that is out of range or names a node or task that `cluster` does not
+///     have
 void validate(const Options& options, const Cluster& cluster);
 
 }  // namespace gpusched::admission

@@ -39,14 +39,16 @@ constexpr void visit_fields(std::type_identity<TenantQuota>, F&& field) {
 /// A quota that a job exceeds.
 struct QuotaBreach {
     Obstacle obstacle = Obstacle::none;  ///< `gpu`, `cpu` or `memory`
-    std::string
-        reason{};  ///< in words, such as "the quota of tenant 'ads' is 8 GPUs: 6 are in use, 4 more are requested"
+    /// In words, such as "the quota of tenant 'ads' is 8 GPUs: 6 are in use, 4 more are requested".
+    std::string reason{};
 };
 
-/// Returns the first quota that `pods` would exceed, in the order of the quotas and their fields; absent if all hold.
+/// Returns the first quota that `pods` would exceed, in the order of the quotas and their fields; absent if
+/// all hold.
 ///
-/// Running tasks use the resources that they request, including resources that Standby tasks lend. Pending tasks other than `pods`
-/// use none. A tenant beyond its quota may still use resources of other kinds. If a tenant has two quotas, both hold.
+/// Running tasks use the resources that they request, including resources that Standby tasks lend. Pending
+/// tasks other than `pods` use none. A tenant beyond its quota may still use resources of other kinds. If a
+/// tenant has two quotas, both hold.
 /// @param pods pending tasks, each once
 /// @throws InvalidInput for a quota without a tenant, and numbers out of range
 /// O(tasks x groups of a task x quotas)

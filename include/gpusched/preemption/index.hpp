@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// PreemptionIndex and OnlinePreemption: repeated preemption decisions from caches that follow a cluster's events.
+// SPDX-License-Identifier: Apache-2.0 PreemptionIndex and OnlinePreemption: repeated preemption decisions
+// from caches that follow a cluster's events.
 #pragma once
 
 #include <gpusched/preemption/preempt.hpp>
@@ -14,21 +14,25 @@ namespace gpusched::preemption {
 
 /// Answers `preempt` repeatedly for policies `imp` and `exhaustive`, while the cluster changes.
 ///
-/// For each shape of preemptor (all properties of a task that affect the answer) it keeps the best candidate of every node in a
-/// tournament tree. It follows the events of the cluster (follower.hpp): a change marks one node, and the next decision evaluates
-/// the marked nodes again and reads the winner. The caller reports nothing; a different cluster rebuilds the index. Answers are
-/// equal to those of `preempt` on the same state, including ties. All nodes are evaluated each time for preemptors with group
-/// constraints, and if the cluster keeps no events (`Cluster::keep_events`).
+/// For each shape of preemptor (all properties of a task that affect the answer) it keeps the best candidate
+/// of every node in a tournament tree. It follows the events of the cluster (follower.hpp): a change marks
+/// one node, and the next decision evaluates the marked nodes again and reads the winner. The caller reports
+/// nothing; a different cluster rebuilds the index. Answers are equal to those of `preempt` on the same
+/// state, including ties. All nodes are evaluated each time for preemptors with group constraints, and if the
+/// cluster keeps no events (`Cluster::keep_events`).
 ///
-/// A change of a gang marks the nodes of all its running members; a change of a disruption budget marks all nodes.
+/// A change of a gang marks the nodes of all its running members; a change of a disruption budget marks all
+/// nodes.
 ///
-/// Not thread-safe. In the steady state it does not allocate, except for preemptors with group constraints, nodes with more than
-/// 64 potential victims, victims in gangs or disruption budgets, and `replace_victims`.
+/// Not thread-safe. In the steady state it does not allocate, except for preemptors with group constraints,
+/// nodes with more than 64 potential victims, victims in gangs or disruption budgets, and `replace_victims`.
 class PreemptionIndex {
   public:
-    /// @param options as for `preempt`, with policy `imp` or `exhaustive` and without `time_limit` and `filter`. `cost` must depend
-    ///     on the task and the time only. Without `now`, the time is that of the cluster; its changes mark all nodes.
-    /// @param most_shapes number of shapes that are kept, >= 1; beyond it the least recently used shape is dropped
+    /// @param options as for `preempt`, with policy `imp` or `exhaustive` and without `time_limit` and
+    ///     `filter`. `cost` must depend on the task and the time only. Without `now`, the time is that of the
+    ///     cluster; its changes mark all nodes.
+    /// @param most_shapes number of shapes that are kept, >= 1; beyond it the least recently used shape is
+    ///     dropped
     /// @throws InvalidInput for options out of range and other policies
     explicit PreemptionIndex(Options options = {}, std::size_t most_shapes = 64);
     PreemptionIndex(PreemptionIndex&&) noexcept;
@@ -51,11 +55,11 @@ class PreemptionIndex {
     std::unique_ptr<State> state_;
 };
 
-/// A copy of a cluster that takes the events which a scheduler reports, and a `PreemptionIndex` on it. For callers that keep no
-/// `Cluster`; others use `PreemptionIndex`.
+/// A copy of a cluster that takes the events which a scheduler reports, and a `PreemptionIndex` on it. For
+/// callers that keep no `Cluster`; others use `PreemptionIndex`.
 ///
-/// A failed node stays in the cluster, cordoned and without tasks, until it is reported as repaired. While a decision is being
-/// made, the cost function may read the state but not report events.
+/// A failed node stays in the cluster, cordoned and without tasks, until it is reported as repaired. While a
+/// decision is being made, the cost function may read the state but not report events.
 ///
 /// Not thread-safe.
 class OnlinePreemption {

@@ -56,13 +56,13 @@ constexpr auto enum_names(ScoreForm) {
     });
 }
 
-/// The highest cost of one task or gang, in thousandths of a GPU-second. The sum of 64 such costs cannot overflow; longer sums
-/// saturate.
+/// The highest cost of one task or gang, in thousandths of a GPU-second. The sum of 64 such costs cannot
+/// overflow; longer sums saturate.
 inline constexpr std::int64_t largest_cost = INT64_MAX / 128;
 
-/// The work that is lost when a task is evicted, in thousandths of a GPU-second, 0 to `largest_cost`. Holds any function
-/// `cost(const Cluster&, TaskId, std::int64_t now)` that returns an integer. A function that returns floating point does not
-/// compile.
+/// The work that is lost when a task is evicted, in thousandths of a GPU-second, 0 to `largest_cost`. Holds
+/// any function `cost(const Cluster&, TaskId, std::int64_t now)` that returns an integer. A function that
+/// returns floating point does not compile.
 class CostFunction {
   public:
     /// Absent.
@@ -98,10 +98,12 @@ class CostFunction {
 /// Options of `preempt`. Ranges are checked before the search starts.
 struct Options {
     VictimPolicy policy = Policy::imp;  ///< how victims and node are chosen: a `Policy` or a VictimOrder
-    /// How `imp`, `exhaustive` and `spot_exact` search; the result is the same. Other policies accept only the default.
+    /// How `imp`, `exhaustive` and `spot_exact` search; the result is the same. Other policies accept only
+    /// the default.
     Engine engine = Engine::masks;
-    /// Overrides the task's `hardware_affinity` for all its levels; `guaranteed` means the socket if the task names no level.
-    /// Absent = `guaranteed` if the task guarantees a level, `best_effort` if it prefers one, else `none`.
+    /// Overrides the task's `hardware_affinity` for all its levels; `guaranteed` means the socket if the task
+    /// names no level. Absent = `guaranteed` if the task guarantees a level, `best_effort` if it prefers one,
+    /// else `none`.
     std::optional<Qos> qos{};
     ScoreForm score = ScoreForm::weighted;  ///< the form of Equation 1 that scores candidates
     double alpha =
@@ -111,22 +113,24 @@ struct Options {
     double socket_score = 0.5;          ///< T for GPUs of one socket
     double cross_score = 0;             ///< T for GPUs of several sockets, or of a node with unknown hardware
     std::optional<std::int64_t> now{};  ///< seconds, -10^12 to 10^12; absent = the time of the snapshot
-    /// The cost of evicting a task, in thousandths of a GPU-second; absent = `lost_work`. It is the objective of `spot` and
-    /// `spot_exact`, and breaks ties for `imp` and `exhaustive`. For `reprieve` and `first_fit` it is only reported
-    /// (`Decision::cost`) and compares the domains of gangs.
+    /// The cost of evicting a task, in thousandths of a GPU-second; absent = `lost_work`. It is the objective
+    /// of `spot` and `spot_exact`, and breaks ties for `imp` and `exhaustive`. For `reprieve` and `first_fit`
+    /// it is only reported (`Decision::cost`) and compares the domains of gangs.
     CostFunction cost{};
-    /// Additional constraint: may the preemptor run on this node (allocation/filters.hpp)? It sees the snapshot with all victims in
-    /// place; for a gang, with the earlier pods placed. It does not apply to victims that are placed again. Absent = every node.
+    /// Additional constraint: may the preemptor run on this node (allocation/filters.hpp)? It sees the
+    /// snapshot with all victims in place; for a gang, with the earlier pods placed. It does not apply to
+    /// victims that are placed again. Absent = every node.
     std::optional<allocation::AnyFilter> filter{};
-    /// Allows evictions beyond disruption budgets if nothing else helps. Then as few tasks as possible exceed the budgets, and
-    /// `Decision::broken_budgets` lists them.
+    /// Allows evictions beyond disruption budgets if nothing else helps. Then as few tasks as possible exceed
+    /// the budgets, and `Decision::broken_budgets` lists them.
     bool break_budgets = false;
     /// Places victims that fit elsewhere again, in the same plan (`Decision::replaced`).
     bool replace_victims = false;
-    /// Most sets of victims that are checked on one node, >= 1. Beyond them the best set so far is used, and `proven` is false.
+    /// Most sets of victims that are checked on one node, >= 1. Beyond them the best set so far is used, and
+    /// `proven` is false.
     std::int64_t search_limit = 1'000'000;
-    /// Most seconds, >= 0. When they have passed, the best result so far is returned and `proven` is false. Such results depend on
-    /// the speed of the machine.
+    /// Most seconds, >= 0. When they have passed, the best result so far is returned and `proven` is false.
+    /// Such results depend on the speed of the machine.
     std::optional<double> time_limit{};
 };
 template <class F>
@@ -151,26 +155,31 @@ void validate(const Options& options);
 /// Seconds since the task's last checkpoint or, without one, its start; 0 for times in the future.
 [[nodiscard]] std::int64_t unsaved_s(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
-/// The default cost: the task's GPUs and other devices times `unsaved_s`, in thousandths of a GPU-second. Each device counts as
-/// a GPU. Source: ASI, section 4.2, `C_t = G_t (now - tau_ck)`, the sum over the types of GPUs.
+/// The default cost: the task's GPUs and other devices times `unsaved_s`, in thousandths of a GPU-second.
+/// Each device counts as a GPU. Source: ASI, section 4.2, `C_t = G_t (now - tau_ck)`, the sum over the types
+/// of GPUs.
 [[nodiscard]] std::int64_t lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
-/// The cost of evicting a running task if its gang stops with it: the sum of `lost_work` over all running tasks of its job. Only
-/// the task's own `lost_work` if it has no job, runs alone, or exceeds the `min_members` of its job and subgroup. Ours: the
-/// paper's cost ignores gangs. At most `largest_cost`. O(tasks).
+/// The cost of evicting a running task if its gang stops with it: the sum of `lost_work` over all running
+/// tasks of its job. Only the task's own `lost_work` if it has no job, runs alone, or exceeds the
+/// `min_members` of its job and subgroup. Ours: the paper's cost ignores gangs. At most `largest_cost`.
+/// O(tasks).
 [[nodiscard]] std::int64_t gang_lost_work(const Cluster& cluster, TaskId task, std::int64_t now) noexcept;
 
-/// The weight of a victim with priority p in `score`: p for p >= 1, else 1 / (2 - p). Positive, and lower for lower priorities.
-/// Rounded to multiples of 2^-44, so that sums do not depend on the order of victims.
+/// The weight of a victim with priority p in `score`: p for p >= 1, else 1 / (2 - p). Positive, and lower for
+/// lower priorities. Rounded to multiples of 2^-44, so that sums do not depend on the order of victims.
 [[nodiscard]] double priority_weight(std::int64_t priority) noexcept;
 
-/// FlexTopo's Equation 1 for priorities of any sign: `alpha f(P) + (1 - alpha) T` with f(P) = 1 / P for P >= 1, else 2 - P.
-/// @param weights P, the sum of the victims' `priority_weight`, > 0. Each additional victim raises P and lowers the score.
+/// FlexTopo's Equation 1 for priorities of any sign: `alpha f(P) + (1 - alpha) T` with f(P) = 1 / P for P >=
+/// 1, else 2 - P.
+/// @param weights P, the sum of the victims' `priority_weight`, > 0. Each additional victim raises P and
+///     lowers the score.
 /// @param topology T
 [[nodiscard]] double score(double weights, double topology, double alpha) noexcept;
 
-/// Equation 1 as published, for the plain sum P of priorities, extended to sums below 1: `alpha / P + (1 - alpha) T` for P >= 1,
-/// else `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, except that 0 and 1 score the same.
+/// Equation 1 as published, for the plain sum P of priorities, extended to sums below 1: `alpha / P + (1 -
+/// alpha) T` for P >= 1, else `alpha (2 - 1 / (1 - P)) + (1 - alpha) T`. Lower sums score higher, except that
+/// 0 and 1 score the same.
 [[nodiscard]] double paper_score(std::int64_t priority_sum, double topology, double alpha) noexcept;
 
 namespace detail {

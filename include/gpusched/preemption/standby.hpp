@@ -30,10 +30,12 @@ inline constexpr std::array<std::int64_t, 21> published_shutdown_ms{
     500,  1290,  1920,  2510,  3110,  3740,  4410,  5140,  5950,  6840, 7860,
     9000, 10200, 11800, 13600, 16000, 19500, 24500, 32000, 48000, 80000};
 
-/// The duration of an eviction: SIGTERM, shutdown for at most the grace period or else SIGKILL, then reclaiming the GPU.
+/// The duration of an eviction: SIGTERM, shutdown for at most the grace period or else SIGKILL, then
+/// reclaiming the GPU.
 ///
-/// Shutdown times are drawn from a table of quantiles, uniformly between two of them. The default is the published distribution
-/// (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 % killed after 60 s.
+/// Shutdown times are drawn from a table of quantiles, uniformly between two of them. The default is the
+/// published distribution (ASI, section 4.2): 13 s on average, 48 s at the 95th percentile, fewer than 5 %
+/// killed after 60 s.
 struct EvictionModel {
     /// Quantiles of the shutdown time at 0, 5, .., 100 %, milliseconds, ascending, >= 0.
     std::array<std::int64_t, 21> shutdown_ms = published_shutdown_ms;
@@ -84,8 +86,9 @@ constexpr auto enum_names(StandbyState) {
 
 /// The GPUs of one HP task on its node, and their borrowers. Active -> Standby -> Resuming -> Active.
 ///
-/// Guarantees: the owner gets its own GPUs back at most `grace_ms + reclaim_ms` after `resume`; borrowers are spot (LP) tasks; only
-/// lent GPUs are borrowed, each by one task. Times never decrease and are within -10^15 to 10^15 ms.
+/// Guarantees: the owner gets its own GPUs back at most `grace_ms + reclaim_ms` after `resume`; borrowers are
+/// spot (LP) tasks; only lent GPUs are borrowed, each by one task. Times never decrease and are within -10^15
+/// to 10^15 ms.
 class StandbyLease {
   public:
     struct Borrower {
@@ -109,7 +112,8 @@ class StandbyLease {
     /// @throws InvalidInput in any other state
     void lend(std::int64_t now_ms);
     /// Starts a task on lent GPUs.
-    /// @return false, without any change, unless the state is Standby, the task is LP, and all GPUs are lent and free
+    /// @return false, without any change, unless the state is Standby, the task is LP, and all GPUs are lent
+    ///     and free
     /// @throws InvalidInput if the task is the owner
     [[nodiscard]] bool borrow(TaskId task, PriorityClass priority_class, GpuMask gpus, std::int64_t now_ms);
     /// Reports that a borrower ended by itself; unknown tasks are ignored.
@@ -118,7 +122,8 @@ class StandbyLease {
     /// @return the time at which the owner has its GPUs
     /// @throws InvalidInput in any other state
     std::int64_t resume(std::int64_t now_ms, Rng& rng);
-    /// Sets the time and removes the borrowers with reclaimed GPUs; after the last of them Resuming -> Active.
+    /// Sets the time and removes the borrowers with reclaimed GPUs; after the last of them Resuming ->
+    /// Active.
     /// @return the removed borrowers, in the order of their borrowing
     std::vector<Borrower> advance(std::int64_t now_ms);
 
@@ -135,10 +140,11 @@ class StandbyLease {
 
 /// Controls the containers of a Standby task and of its borrowers.
 ///
-/// Each call returns whether it succeeded. Failed calls are repeated, so an actuator must accept a call more than once:
-///     label(owner, true)     marks the task as Standby for the scheduler (pod labels); false removes the mark
+/// Each call returns whether it succeeded. Failed calls are repeated, so an actuator must accept a call more
+/// than once:
+///     label(owner, true)     marks the task as Standby (pod labels); false removes the mark
 ///     traffic(owner, false)  stops requests to the task; true resumes them
-///     sleep(owner)           replaces its main process by `sleep`: cores and GPUs are free, the container stays
+///     sleep(owner)           replaces its main process by `sleep`; frees cores and GPUs, keeps the container
 ///     wake(owner)            starts its main process again
 ///     terminate(borrower)    SIGTERM
 ///     kill(borrower)         SIGKILL
@@ -154,11 +160,13 @@ concept StandbyActuator = requires(A& actuator, TaskId task, bool on) {
     { actuator.has_exited(task) } -> std::convertible_to<bool>;
 };
 
-/// One Standby task on a real node: the rules of `StandbyLease`, with an actuator instead of drawn shutdown times.
+/// One Standby task on a real node: the rules of `StandbyLease`, with an actuator instead of drawn shutdown
+/// times.
 ///
-/// Lending stops traffic, puts the owner to sleep and sets its label; then the GPUs are lent. Returning removes the label and sends
-/// SIGTERM to every borrower, SIGKILL after the grace period. After all have exited, the owner wakes, gets traffic, and is Active.
-/// Source: ASI, section 4.2. The paper's evictions took 13 s on average and 48 s at the 95th percentile.
+/// Lending stops traffic, puts the owner to sleep and sets its label; then the GPUs are lent. Returning
+/// removes the label and sends SIGTERM to every borrower, SIGKILL after the grace period. After all have
+/// exited, the owner wakes, gets traffic, and is Active. Source: ASI, section 4.2. The paper's evictions took
+/// 13 s on average and 48 s at the 95th percentile.
 ///
 /// The caller calls `advance` periodically, more often near the end of the grace period. Not thread-safe.
 template <StandbyActuator A>
@@ -204,7 +212,8 @@ class StandbyDriver {
         std::erase(unsignalled_, task);
     }
 
-    /// Standby -> Resuming: no task may borrow, and all borrowers get SIGTERM. Active at once if there is no borrower.
+    /// Standby -> Resuming: no task may borrow, and all borrowers get SIGTERM. Active at once if there is no
+    /// borrower.
     /// @return as `advance`
     /// @throws InvalidInput in any other state
     std::vector<TaskId> resume(std::int64_t now_ms) {
@@ -217,8 +226,8 @@ class StandbyDriver {
         return advance(now_ms);
     }
 
-    /// Sets the time: repeats failed SIGTERMs, sends SIGKILL after the grace period, and wakes the owner when all borrowers have
-    /// exited.
+    /// Sets the time: repeats failed SIGTERMs, sends SIGKILL after the grace period, and wakes the owner when
+    /// all borrowers have exited.
     /// @return the borrowers that exited since the last call, in the order of their borrowing
     std::vector<TaskId> advance(std::int64_t now_ms) {
         std::vector<TaskId> gone;

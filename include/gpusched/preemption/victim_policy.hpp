@@ -114,10 +114,10 @@ constexpr auto enum_names(Policy) {
 
 /// A user-defined order of the potential victims of a node: ascending by the returned integer, then by name.
 ///
-/// Tasks are evicted in this order until the preemptor fits. Then they are brought back in reverse order, each if the preemptor
-/// still fits. Every eviction is therefore necessary, but the set need not be optimal by any measure. The node with the lowest
-/// cost (`Options::cost`) is chosen; ties are broken as for the other policies. Potential victims are tasks of lower priority.
-/// `now` is in seconds.
+/// Tasks are evicted in this order until the preemptor fits. Then they are brought back in reverse order,
+/// each if the preemptor still fits. Every eviction is therefore necessary, but the set need not be optimal
+/// by any measure. The node with the lowest cost (`Options::cost`) is chosen; ties are broken as for the
+/// other policies. Potential victims are tasks of lower priority. `now` is in seconds.
 template <class P>
 concept VictimOrder = requires(const P& order, const Cluster& cluster, TaskId victim, std::int64_t now) {
     { order(cluster, victim, now) } -> gpusched::detail::WholeNumber;
