@@ -33,29 +33,23 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
     }
     const preemption::detail::Request request(cluster, least_important, victims);
     const auto now = options.now.value_or(inv.now);
-    // Gangs with a member that may not be evicted must not be broken.
-    if (options.evictions && gangs.any())
-        for (const auto task : cluster.tasks())
-            if (const auto job = inv.tasks.job[index(task)];
-                job != none<JobId> && cluster.is_placed(task) &&
-                !preemption::detail::is_potential_victim(cluster, request, task))
-                unbroken[index(job)] = 1;
-    std::vector<std::uint8_t> spared(options.spare.empty() ? 0 : cluster.task_slots());
+    std::vector<std::uint8_t> spared(cluster.task_slots()), exempt(cluster.node_slots());
     for (const auto task : options.spare) spared[index(task)] = 1;
-    std::vector<std::uint8_t> exempt(options.exempt.empty() ? 0 : cluster.node_slots());
     for (const auto node : options.exempt) exempt[index(node)] = 1;
-    if (options.evictions)
+    const auto stays = [&](TaskId task) {
+        return spared[index(task)] || exempt[index(cluster.node_of(task))];
+    };
+    // Gangs with a member that may not be evicted must not be broken.
+    if (options.evictions && (gangs.any() || !options.spare.empty() || !options.exempt.empty()))
         for (const auto task : cluster.tasks())
             if (const auto job = inv.tasks.job[index(task)];
                 job != none<JobId> && cluster.is_placed(task) &&
-                ((!spared.empty() && spared[index(task)]) ||
-                 (!exempt.empty() && exempt[index(cluster.node_of(task))])))
+                (stays(task) ||
+                 (gangs.any() && !preemption::detail::is_potential_victim(cluster, request, task))))
                 unbroken[index(job)] = 1;
     const auto per_task = options.task_price_s * 1000;
     for (const auto task : cluster.tasks()) {
-        if (!cluster.is_placed(task)) continue;
-        if (!spared.empty() && spared[index(task)]) continue;
-        if (!exempt.empty() && exempt[index(cluster.node_of(task))]) continue;
+        if (!cluster.is_placed(task) || stays(task)) continue;
         auto& price = of[index(task)];
         const auto size = size_milli(cluster, task);
         if (options.moves && scope.movable[index(task)])
@@ -63,9 +57,9 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
                 sum(product(product(size, options.move_price_s), inv.tasks.move_cost[index(task)]), per_task);
         if (options.evictions && preemption::detail::is_potential_victim(cluster, request, task)) {
             const auto job = inv.tasks.job[index(task)];
-            const bool stays =
+            const bool is_needed =
                 job != none<JobId> && unbroken[index(job)] && gangs.surplus_of_peers(inv, task) == 0;
-            if (!stays) {
+            if (!is_needed) {
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
                 const auto gone = sum(work, per_task);

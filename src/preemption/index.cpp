@@ -353,7 +353,7 @@ GPUSCHED_EXPORT PreemptionIndex::PreemptionIndex(Options options, std::size_t mo
     Problems problems;
     if (!detail::traits_of(options.policy).indexed)
         problems.add(bad_value("policy", options.policy.name(),
-                               detail::policies_with(&detail::PolicyTraits::indexed, "or")));
+                               detail::policies_with(&detail::PolicyTraits::indexed)));
     check_at_least(problems, "most_shapes", most_shapes, 1);
     if (options.time_limit)
         problems.add(

@@ -59,12 +59,6 @@ void NodeEvaluator::watch(Budget* budget) noexcept {
     if (many_ != nullptr) many_->search.watch(budget);
 }
 
-int NodeEvaluator::size() const noexcept { return has_many_ ? many_->problem.size() : problem_.size(); }
-
-std::uint8_t NodeEvaluator::locality_now() const {
-    return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
-}
-
 Answer NodeEvaluator::best(const Options& options) {
     if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
     auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
@@ -90,8 +84,9 @@ void NodeEvaluator::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
 }
 
 Shortage NodeEvaluator::shortage(bool without_victims) const {
-    if (has_many_) return many_->problem.shortage(without_victims ? many_->problem.all() : ManyVictims{});
-    return problem_.shortage(without_victims ? problem_.all() : 0);
+    return with_problem([&](const auto& node) {
+        return node.shortage(without_victims ? node.all() : decltype(node.all()){});
+    });
 }
 
 std::int64_t NodeEvaluator::longest_running(const Answer& answer) const {

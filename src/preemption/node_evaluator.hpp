@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace gpusched::preemption::detail {
@@ -39,14 +40,18 @@ class NodeEvaluator {
 
     /// Returns whether gangs or disruption budgets restrict the sets of victims.
     [[nodiscard]] bool is_bound() const noexcept {
-        return has_many_ ? many_->problem.is_bound() : problem_.is_bound();
+        return with_problem([](const auto& node) { return node.is_bound(); });
     }
     /// The number of potential victims.
-    [[nodiscard]] int size() const noexcept;
+    [[nodiscard]] int size() const noexcept {
+        return with_problem([](const auto& node) { return node.size(); });
+    }
     /// Returns whether there are more than 64 potential victims.
     [[nodiscard]] bool has_many() const noexcept { return has_many_; }
     /// The locality for the preemptor without evictions.
-    [[nodiscard]] std::uint8_t locality_now() const;
+    [[nodiscard]] std::uint8_t locality_now() const {
+        return with_problem([](const auto& node) { return node.locality({}); });
+    }
     /// The best victims under the policy.
     [[nodiscard]] Answer best(const Options& options);
     /// Lists all smallest sets; the sets and their members are in snapshot order.
@@ -68,6 +73,11 @@ class NodeEvaluator {
         NodeProblem<ManyVictims> problem;
         Search<ManyVictims> search;
     };
+    template <class F>
+    std::invoke_result_t<F, const NodeProblem<VictimSet>&> with_problem(F&& f) const {
+        return has_many_ ? f(many_->problem) : f(problem_);
+    }
+
     const Cluster* cluster_ = nullptr;
     const Request* request_ = nullptr;
     NodeProblem<VictimSet> problem_;

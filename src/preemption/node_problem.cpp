@@ -204,15 +204,34 @@ static std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hard
 }
 
 template <class Set>
-bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
-    if (enough_without_) return true;
-    auto memory = memory_, lendable = cpu_lendable_, firm = cpu_firm_;
+auto NodeProblem<Set>::free_on_node(Argument leaving) const -> Free {
+    Free free{cpu_lendable_, cpu_firm_, memory_};
     for_each_victim(leaving, [&](int i) {
         const auto& v = victim(i);
-        memory += v.memory_mib;
-        lendable += v.cpu_milli;
-        if (v.claims) firm += v.cpu_milli;
+        free.memory_mib += v.memory_mib;
+        free.lendable_milli += v.cpu_milli;
+        if (v.claims) free.firm_milli += v.cpu_milli;
     });
+    return free;
+}
+
+template <class Set>
+auto NodeProblem<Set>::free_on_gpu(int gpu, Argument leaving) const -> Free {
+    const auto g = static_cast<std::size_t>(gpu);
+    Free free{lendable_[g], firm_[g], gpu_memory_[g]};
+    for_each_victim(holders_[g] & leaving, [&](int i) {
+        const auto& v = victim(i);
+        free.memory_mib += v.gpu_memory_mib;
+        free.lendable_milli += v.share_milli;
+        if (v.claims) free.firm_milli += v.share_milli;
+    });
+    return free;
+}
+
+template <class Set>
+bool NodeProblem<Set>::enough_cpu_and_memory(Argument leaving) const {
+    if (enough_without_) return true;
+    const auto [lendable, firm, memory] = free_on_node(leaving);
     return memory >= request_->memory_mib && lendable >= request_->cpu_milli &&
            (request_->borrows || firm >= request_->cpu_milli) &&
            (extras_ == nullptr || extras_obstacle(leaving) == Obstacle::none);
@@ -263,14 +282,7 @@ GpuMask NodeProblem<Set>::free_gpus(Argument leaving) const {
     }
     GpuMask free = 0;
     for_each_gpu(usable_, [&](int g) {
-        const auto k = static_cast<std::size_t>(g);
-        std::int64_t lendable = lendable_[k], firm = firm_[k], memory = gpu_memory_[k];
-        for_each_victim(holders_[k] & leaving, [&](int i) {
-            const auto& v = victim(i);
-            lendable += v.share_milli;
-            if (v.claims) firm += v.share_milli;
-            memory += v.gpu_memory_mib;
-        });
+        const auto [lendable, firm, memory] = free_on_gpu(g, leaving);
         if (lendable >= request_->share_milli && (request_->borrows || firm >= request_->share_milli) &&
             memory >= request_->gpu_memory_mib)
             free |= gpu_bit(g);
@@ -422,13 +434,9 @@ GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
         GpuMask best = 0;
         std::int64_t least = INT64_MAX;
         for_each_gpu(free, [&](int g) {
-            const auto k = static_cast<std::size_t>(g);
-            std::int64_t lendable = lendable_[k], firm = firm_[k];
-            for_each_victim(holders_[k] & leaving, [&](int i) {
-                lendable += victim(i).share_milli;
-                if (victim(i).claims) firm += victim(i).share_milli;
-            });
-            const auto left = request_->borrows ? lendable : std::min(lendable, firm);
+            const auto free_here = free_on_gpu(g, leaving);
+            const auto left = request_->borrows ? free_here.lendable_milli
+                                                : std::min(free_here.lendable_milli, free_here.firm_milli);
             if (left < least) best = gpu_bit(g), least = left;
         });
         return best;
@@ -557,13 +565,7 @@ bool NodeProblem<Set>::helps(int i) const noexcept {
 template <class Set>
 Shortage NodeProblem<Set>::shortage(Argument leaving) const {
     Shortage missing;
-    auto memory = memory_, lendable = cpu_lendable_, firm = cpu_firm_;
-    for_each_victim(leaving, [&](int i) {
-        const auto& v = victim(i);
-        memory += v.memory_mib;
-        lendable += v.cpu_milli;
-        if (v.claims) firm += v.cpu_milli;
-    });
+    const auto [lendable, firm, memory] = free_on_node(leaving);
     const auto cpu = request_->borrows ? lendable : std::min(lendable, firm);
     missing.cpu_milli = std::max<std::int64_t>(0, request_->cpu_milli - cpu);
     missing.memory_mib = std::max<std::int64_t>(0, request_->memory_mib - memory);

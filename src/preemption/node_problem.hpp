@@ -29,34 +29,31 @@ inline constexpr int most_victims = 64;
 /// up to 256 victims do not allocate.
 class ManyVictims {
   public:
-    [[nodiscard]] bool contains(int i) const noexcept {
-        const auto word = static_cast<std::size_t>(i) / 64;
-        return word < words_.size() && (words_[word] >> (i % 64) & 1) != 0;
-    }
-    void insert(int i) {
-        const auto word = static_cast<std::size_t>(i) / 64;
-        if (word >= words_.size()) words_.resize(word + 1);
-        words_[word] |= std::uint64_t{1} << (i % 64);
-    }
-    void clear() noexcept { words_.clear(); }
-    [[nodiscard]] bool empty() const noexcept {
-        return std::all_of(words_.begin(), words_.end(), [](std::uint64_t w) { return w == 0; });
-    }
-    [[nodiscard]] int count() const noexcept {
+    [[nodiscard]] friend bool is_empty(const ManyVictims& set) noexcept { return count_of(set) == 0; }
+    [[nodiscard]] friend int count_of(const ManyVictims& set) noexcept {
         int sum = 0;
-        for (const auto w : words_) sum += std::popcount(w);
+        for (const auto w : set.words_) sum += std::popcount(w);
         return sum;
     }
-    /// The victims that are not in `other`.
-    [[nodiscard]] ManyVictims minus(const ManyVictims& other) const {
-        auto left = *this;
-        for (std::size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i)
-            left.words_[i] &= ~other.words_[i];
+    [[nodiscard]] friend bool contains(const ManyVictims& set, int i) noexcept {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        return word < set.words_.size() && (set.words_[word] >> (i % 64) & 1) != 0;
+    }
+    friend void insert(ManyVictims& set, int i) {
+        const auto word = static_cast<std::size_t>(i) / 64;
+        if (word >= set.words_.size()) set.words_.resize(word + 1);
+        set.words_[word] |= std::uint64_t{1} << (i % 64);
+    }
+    friend void clear(ManyVictims& set) noexcept { set.words_.clear(); }
+    [[nodiscard]] friend ManyVictims minus(const ManyVictims& a, const ManyVictims& b) {
+        auto left = a;
+        for (std::size_t i = 0; i < std::min(a.words_.size(), b.words_.size()); ++i)
+            left.words_[i] &= ~b.words_[i];
         return left;
     }
-    [[nodiscard]] bool within(const ManyVictims& other) const noexcept {
-        for (std::size_t i = 0; i < words_.size(); ++i)
-            if ((words_[i] & ~(i < other.words_.size() ? other.words_[i] : 0)) != 0) return false;
+    [[nodiscard]] friend bool within(const ManyVictims& a, const ManyVictims& b) noexcept {
+        for (std::size_t i = 0; i < a.words_.size(); ++i)
+            if ((a.words_[i] & ~(i < b.words_.size() ? b.words_[i] : 0)) != 0) return false;
         return true;
     }
     friend ManyVictims operator|(const ManyVictims& a, const ManyVictims& b) {
@@ -65,11 +62,11 @@ class ManyVictims {
         for (std::size_t i = 0; i < less.words_.size(); ++i) all.words_[i] |= less.words_[i];
         return all;
     }
-    friend ManyVictims operator&(const ManyVictims& a, const ManyVictims& b) { return a.minus(a.minus(b)); }
+    friend ManyVictims operator&(const ManyVictims& a, const ManyVictims& b) { return minus(a, minus(a, b)); }
     template <class Visit>
-    void for_each(Visit&& visit) const {
-        for (std::size_t i = 0; i < words_.size(); ++i)
-            for (auto w = words_[i]; w != 0; w &= w - 1)
+    friend void for_each_victim(const ManyVictims& set, Visit&& visit) {
+        for (std::size_t i = 0; i < set.words_.size(); ++i)
+            for (auto w = set.words_[i]; w != 0; w &= w - 1)
                 visit(static_cast<int>(64 * i) + std::countr_zero(w));
     }
 
@@ -77,35 +74,19 @@ class ManyVictims {
     boost::container::small_vector<std::uint64_t, 4> words_;
 };
 
+// The same operations on a VictimSet.
 [[nodiscard]] constexpr bool is_empty(VictimSet set) noexcept { return set == 0; }
-[[nodiscard]] inline bool is_empty(const ManyVictims& set) noexcept { return set.empty(); }
-
 [[nodiscard]] constexpr int count_of(VictimSet set) noexcept { return std::popcount(set); }
-[[nodiscard]] inline int count_of(const ManyVictims& set) noexcept { return set.count(); }
-
 [[nodiscard]] constexpr bool contains(VictimSet set, int i) noexcept { return (set >> i & 1) != 0; }
-[[nodiscard]] inline bool contains(const ManyVictims& set, int i) noexcept { return set.contains(i); }
-
 constexpr void insert(VictimSet& set, int i) noexcept { set |= VictimSet{1} << i; }
-inline void insert(ManyVictims& set, int i) { set.insert(i); }
-
 constexpr void clear(VictimSet& set) noexcept { set = 0; }
-inline void clear(ManyVictims& set) noexcept { set.clear(); }
-
+/// The victims of `a` that are not in `b`.
 [[nodiscard]] constexpr VictimSet minus(VictimSet a, VictimSet b) noexcept { return a & ~b; }
-[[nodiscard]] inline ManyVictims minus(const ManyVictims& a, const ManyVictims& b) { return a.minus(b); }
-
 /// Returns whether `a` is a subset of `b`.
 [[nodiscard]] constexpr bool within(VictimSet a, VictimSet b) noexcept { return (a & ~b) == 0; }
-[[nodiscard]] inline bool within(const ManyVictims& a, const ManyVictims& b) noexcept { return a.within(b); }
-
 template <class Visit>
 void for_each_victim(VictimSet set, Visit&& visit) {
     for (; set != 0; set &= set - 1) visit(std::countr_zero(set));
-}
-template <class Visit>
-void for_each_victim(const ManyVictims& set, Visit&& visit) {
-    set.for_each(visit);
 }
 
 template <class Set>
@@ -343,6 +324,12 @@ class NodeProblem {
     [[nodiscard, gnu::noinline]] bool allows_bound(Argument set) const {
         return breaks_only_breakable(set) && (request_->break_budgets || over_budget(set) == 0);
     }
+    /// Free amounts without a set of victims. `lendable` includes resources that Standby tasks lend.
+    struct Free {
+        std::int64_t lendable_milli, firm_milli, memory_mib;
+    };
+    [[nodiscard]] Free free_on_node(Argument leaving) const;
+    [[nodiscard]] Free free_on_gpu(int gpu, Argument leaving) const;
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the options of preemption, and defines costs, scores and policy names.
 #include <gpusched/config.hpp>
+#include <gpusched/core/errors.hpp>
 #include <gpusched/preemption/options.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace gpusched::preemption {
+
+std::string detail::policies_with(bool PolicyTraits::*trait) {
+    std::vector<std::string> names;
+    for (const auto& row : policies)
+        if (row.*trait) names.emplace_back(row.name);
+    return either_of(names);
+}
 
 GPUSCHED_EXPORT void validate(const Options& options) {
     Problems problems;
@@ -19,7 +28,7 @@ GPUSCHED_EXPORT void validate(const Options& options) {
     if (options.engine != Options{}.engine && !detail::traits_of(options.policy).searches)
         problems.add("engine='" + std::string(enum_name(options.engine)) + "' is not supported by policy '" +
                      options.policy.name() + "'; use " +
-                     detail::policies_with(&detail::PolicyTraits::searches, "or"));
+                     detail::policies_with(&detail::PolicyTraits::searches));
     finite("numa_score", options.numa_score);
     finite("socket_score", options.socket_score);
     finite("cross_score", options.cross_score);

@@ -32,6 +32,13 @@ struct Losses {
     void add_cost(std::int64_t more) { cost = std::min(cost, INT64_MAX - more) + more; }
 };
 
+static std::vector<Placement> placements_of(const GangDecision& decision, std::span<const TaskId> pods) {
+    std::vector<Placement> placements;
+    for (std::size_t i = 0; i < pods.size(); ++i)
+        placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
+    return placements;
+}
+
 // The deepest network level that the pod or its job requires.
 static std::optional<Level> required_level(const Inventory& inv, TaskId pod) {
     std::optional<Level> deepest;
@@ -170,10 +177,7 @@ class GangSearch {
             return true;
         Cluster after(cluster_);
         for (const auto victim : made.victims) after.remove(victim);
-        std::vector<Placement> placements;
-        for (std::size_t i = 0; i < pods_.size(); ++i)
-            placements.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
-        return gpusched::detail::can_be_placed(after, placements);
+        return gpusched::detail::can_be_placed(after, placements_of(made, pods_));
     }
 
     /// Places all pods without evictions, by the exact search, into `without_`.
@@ -244,9 +248,7 @@ class GangSearch {
     void finish(GangDecision& made) {
         const auto& inv = cluster_.inventory();
         std::sort(made.victims.begin(), made.victims.end());
-        std::vector<Placement> placed;
-        for (std::size_t i = 0; i < pods_.size(); ++i)
-            placed.push_back({pods_[i], made.pods[i].node, made.pods[i].gpus});
+        const auto placed = placements_of(made, pods_);
         if (options_.replace_victims && !made.victims.empty())
             made.replaced = place_victims_again(cluster_, made.victims, placed);
         list_vacated_nodes(
@@ -411,8 +413,7 @@ GPUSCHED_EXPORT Plan to_plan(const GangDecision& decision, std::span<const TaskI
     Plan plan;
     plan.evictions = decision.victims;
     plan.vacated_nodes = decision.vacated_nodes;
-    for (std::size_t i = 0; i < pods.size(); ++i)
-        plan.placements.push_back({pods[i], decision.pods[i].node, decision.pods[i].gpus});
+    plan.placements = detail::placements_of(decision, pods);
     plan.placements.insert(plan.placements.end(), decision.replaced.begin(), decision.replaced.end());
     return plan;
 }

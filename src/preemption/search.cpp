@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <numeric>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -449,16 +450,30 @@ void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vec
     if (all_free_something(chosen, without)) list(at + 1, chosen, left, without, sets);
 }
 
+// Sorts all victims in `order_` by `before`, then by name.
 template <class Set>
 template <class Before>
-Choice<Set> Search<Set>::prefix(const Node& node, const Request& request, Before&& before) {
+void Search<Set>::sort_victims(const Node& node, Before&& before) {
     reserve_entries(order_, node.size());
     reserve_entries(sorted_, node.size());
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(i)] = i;
+    std::iota(order_.begin(), order_.begin() + node.size(), 0);
     std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
         if (before(a, b) != before(b, a)) return before(a, b);
         return a != b && node.names_before(only<Set>(a), only<Set>(b));
     });
+}
+
+// Writes the position of each victim in `order_` to `sorted_`.
+template <class Set>
+void Search<Set>::number_positions(const Node& node) {
+    for (int i = 0; i < node.size(); ++i)
+        sorted_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
+}
+
+template <class Set>
+template <class Before>
+Choice<Set> Search<Set>::prefix(const Node& node, const Request& request, Before&& before) {
+    sort_victims(node, before);
     Set chosen{};
     for (int i = 0; i < node.size(); ++i) {
         if (!node.is_bound()) {
@@ -513,9 +528,8 @@ Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, cons
     if (!enough.found()) return or_exact(node, request, enough, Objective::cost);
     auto leaving = enough.victims;
     if (node.is_bound()) {
-        auto& position = sorted_;
-        for (int i = 0; i < node.size(); ++i)
-            position[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
+        number_positions(node);
+        const auto& position = sorted_;
         const auto later = [&](int a, int b) {
             return position[static_cast<std::size_t>(a)] > position[static_cast<std::size_t>(b)];
         };
@@ -540,36 +554,27 @@ template <class Set>
 Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, const Request& request) {
     if (node.size() == 0 || node.locality(node.all()) == infeasible) return {};
     const auto& t = cluster.inventory().tasks;
-    reserve_entries(order_, node.size());
-    reserve_entries(sorted_, node.size());
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(i)] = i;
-    std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
+    sort_victims(node, [&](int a, int b) {
         const auto& v = node.victim(a);
         const auto& w = node.victim(b);
-        const auto since = [&](const Victim& x) { return t.start_time[index(x.task)]; };
         if (v.priority != w.priority) return v.priority > w.priority;
-        if (since(v) != since(w)) return since(v) < since(w);
-        return a != b && node.names_before(only<Set>(a), only<Set>(b));
+        return t.start_time[index(v.task)] < t.start_time[index(w.task)];
     });
     auto leaving = node.all_that_may(order_.data(), node.size());
     if (node.locality(leaving) == infeasible) return or_exact(node, request, {}, Objective::fewest);
     // Victims that exceed a budget come back first.
-    auto& position = sorted_;
+    const auto& position = sorted_;
     const auto earlier = [&](int a, int b) {
         return position[static_cast<std::size_t>(a)] < position[static_cast<std::size_t>(b)];
     };
-    const auto number = [&] {
-        for (int i = 0; i < node.size(); ++i)
-            position[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
-    };
     if (node.is_bound()) {
-        number();
+        number_positions(node);
         const auto beyond = node.beyond_budgets(order_.data(), node.size());
         std::sort(order_.begin(), order_.begin() + node.size(), [&](int a, int b) {
             if (contains(beyond, a) != contains(beyond, b)) return contains(beyond, a);
             return earlier(a, b);
         });
-        number();
+        number_positions(node);
     }
     for (int i = 0; i < node.size(); ++i) {
         const int victim = order_[static_cast<std::size_t>(i)];

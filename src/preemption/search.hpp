@@ -96,6 +96,9 @@ class Search {
     [[nodiscard]] Set reach(Argument chosen, Argument rest) const;
     [[nodiscard]] bool can_reach(Argument leaving, GpuMask open) const;
     template <class Before>
+    void sort_victims(const Node& node, Before&& before);
+    void number_positions(const Node& node);
+    template <class Before>
     [[nodiscard]] Choice<Set> prefix(const Node& node, const Request& request, Before&& before);
 
     // The state of one search.

@@ -88,20 +88,8 @@ static_assert([] {
     return true;
 }());
 
-/// The names of the policies with this trait, such as "imp or exhaustive".
-/// @param joint the word before the last name
-inline std::string policies_with(bool PolicyTraits::*trait, const char* joint) {
-    std::string text;
-    std::size_t left = 0;
-    for (const auto& row : policies) left += row.*trait;
-    for (const auto& row : policies) {
-        if (!(row.*trait)) continue;
-        text += row.name;
-        --left;
-        if (left > 0) text += left > 1 ? ", " : " " + std::string(joint) + " ";
-    }
-    return text;
-}
+/// The names of the policies with this trait, such as "'imp' or 'exhaustive'".
+[[nodiscard]] std::string policies_with(bool PolicyTraits::*trait);
 
 }  // namespace detail
 
