@@ -62,12 +62,12 @@ GPUSCHED_EXPORT Prices::Prices(const Cluster& cluster, std::span<const TaskId> p
             if (!is_needed) {
                 const auto work =
                     options.work ? product(size, preemption::unsaved_s(cluster, task, now)) : std::int64_t{0};
-                const auto gone = sum(work, per_task);
+                const auto loss = sum(work, per_task);
                 // Plans do not describe local cores.
                 const bool can_return = !inv.task_affinities[inv.tasks.affinities[index(task)]].cpu_local;
                 if (options.replace && can_return)
-                    price.replace = sum(gone, product(size, options.restart_s));
-                price.lose = sum(gone, product(size, options.loss_s));
+                    price.replace = sum(loss, product(size, options.restart_s));
+                price.lose = sum(loss, product(size, options.loss_s));
             }
         }
         price.least = std::min({price.move, price.replace, price.lose});

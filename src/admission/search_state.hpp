@@ -43,7 +43,7 @@ struct SearchState {
     void change(TaskId task, NodeId node, GpuMask gpus);
     /// Removes a displaced task from its node, adds its least price, and adds it to `todo`.
     void lift(TaskId task, int depth);
-    /// Records an eviction, and that of the whole gang if the gang or a subgroup falls below `min_members`.
+    /// Records an eviction, and of all members of the gang if it or a subgroup falls below `min_members`.
     /// @param again whether the task is placed again
     /// @param cut set to true if the gang could also be split in another way
     /// @return false if limits or members of the gang do not allow it

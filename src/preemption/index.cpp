@@ -238,7 +238,7 @@ struct PreemptionIndex::State {
         return comes_before(cluster.name(make_id<NodeId>(a)), cluster.name(make_id<NodeId>(b)));
     }
 
-    void ask(const Cluster& cluster, detail::Shape& shape, NodeId node) {
+    void evaluate(const Cluster& cluster, detail::Shape& shape, NodeId node) {
         auto& candidate = shape.candidates[index(node)];
         candidate = {};
         const auto& inv = cluster.inventory();
@@ -269,7 +269,7 @@ struct PreemptionIndex::State {
     }
 
     void fill(const Cluster& cluster, detail::Shape& shape) {
-        for (const auto node : cluster.nodes()) ask(cluster, shape, node);
+        for (const auto node : cluster.nodes()) evaluate(cluster, shape, node);
         for (const auto node : shape.marked)
             if (!cluster.contains(node)) shape.candidates[index(node)] = {};
         for (std::size_t at = leaves; at-- > 1;) {
@@ -304,17 +304,17 @@ struct PreemptionIndex::State {
         auto found = shape_of.find(key);
         if (found == shape_of.end()) {
             // If a cost function throws, the index is unchanged.
-            auto fresh = std::make_unique<detail::Shape>();
-            start(cluster, *fresh, std::move(request));
+            auto created = std::make_unique<detail::Shape>();
+            start(cluster, *created, std::move(request));
             std::size_t slot = shapes.size();
             if (slot == most_shapes) {
                 slot = 0;
                 for (std::size_t i = 1; i < shapes.size(); ++i)
                     if (shapes[i]->last_asked < shapes[slot]->last_asked) slot = i;
                 std::erase_if(shape_of, [&](const auto& entry) { return entry.second == slot; });
-                shapes[slot] = std::move(fresh);
+                shapes[slot] = std::move(created);
             } else {
-                shapes.push_back(std::move(fresh));
+                shapes.push_back(std::move(created));
                 birth.push_back(0);
             }
             birth[slot] = clock;
@@ -399,7 +399,7 @@ GPUSCHED_EXPORT const Decision* PreemptionIndex::decide(const Cluster& cluster, 
         s.fill(cluster, shape);
     } else {
         for (const auto node : shape.marked) {
-            s.ask(cluster, shape, node);
+            s.evaluate(cluster, shape, node);
             shape.is_marked[index(node)] = 0;
             s.replay(cluster, shape, s.leaves + index(node));
         }

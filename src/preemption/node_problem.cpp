@@ -32,9 +32,9 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     count_ = gang_count_ = budget_count_ = 0;
     table_of_gangs_ = gangs;
     has_low_ = false;
-    gpu_count_ = cluster.gpu_count(node);
+    const int gpus_of_node = cluster.gpu_count(node);
     hardware_ = n.hardware[at] == NodeTable::no_hardware ? nullptr : &inv.hardware[n.hardware[at]];
-    table_ = hardware_ != nullptr && gpu_count_ <= 8 && request.table != nullptr
+    table_ = hardware_ != nullptr && gpus_of_node <= 8 && request.table != nullptr
                  ? (*request.table)[n.hardware[at]].data()
                  : nullptr;
     cpu_lendable_ = cpu_firm_ = n.cpu_milli[at];
@@ -49,7 +49,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     }
     GpuMask taken = 0, held = 0, shared = 0;  // GPUs of tasks that stay, of victims, of several victims
     const auto memory_of_a_gpu = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
-    for (int g = 0; g < gpu_count_; ++g) {
+    for (int g = 0; g < gpus_of_node; ++g) {
         const auto i = static_cast<std::size_t>(g);
         clear(holders_[i]);
         lendable_[i] = firm_[i] = whole_gpu_milli;

@@ -343,7 +343,6 @@ class NodeProblem {
     const std::uint8_t* table_ = nullptr;
     NodeId node_ = none<NodeId>;
     int count_ = 0;
-    int gpu_count_ = 0;
     int gang_count_ = 0, budget_count_ = 0;
     const GangTable* table_of_gangs_ = nullptr;
     std::vector<Gang<Set>> gangs_;  // the first `gang_count_`

@@ -30,8 +30,8 @@ static std::int64_t free_cores(const Cluster& cluster, const HardwareMasks& hard
     const auto each_holder = [&](const auto& visit) {
         for (const auto task : cluster.tasks_on(decision.node)) {
             const bool used = !t.standby[index(task)], claimed = !used || !cluster.may_borrow(task);
-            const auto gone = std::find(decision.victims.begin(), decision.victims.end(), task);
-            if (gone == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
+            const auto victim = std::find(decision.victims.begin(), decision.victims.end(), task);
+            if (victim == decision.victims.end() && (used || !request.borrows)) visit(task, used, claimed);
         }
     };
     std::int64_t left = 1000 * std::int64_t{places[numa].cores}, only_used = 0, only_claimed = 0;
@@ -87,24 +87,24 @@ static bool victims_may_leave(const Cluster& cluster, const Request& request, co
             if (elsewhere) return false;
         } else if (std::none_of(victims.begin(), at,
                                 [&](TaskId other) { return inv.tasks.job[index(other)] == job; })) {
-            std::int64_t left = 0, gone = 0;
+            std::int64_t staying = 0, leaving = 0;
             bool all_here = true;
             gangs->for_each(job, [&](TaskId task) {
-                ++(leaves(task) ? gone : left);
+                ++(leaves(task) ? leaving : staying);
                 all_here = all_here && (!leaves(task) || cluster.node_of(task) == decision.node);
             });
             const auto needed = inv.job_min_members[index(job)];
-            if (left > 0 && (needed == 0 || left < needed || !all_here)) return false;
+            if (staying > 0 && (needed == 0 || staying < needed || !all_here)) return false;
             for (const auto subgroup : inv.subgroups_of(job)) {
-                std::int64_t left_in = 0, gone_in = 0;
+                std::int64_t staying_in = 0, leaving_in = 0;
                 gangs->for_each(job, [&](TaskId task) {
-                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? gone_in : left_in);
+                    if (inv.subgroup_of(task) == subgroup) ++(leaves(task) ? leaving_in : staying_in);
                 });
-                if (left > 0 && gone_in > 0 && left_in < inv.subgroups[index(subgroup)].min_members)
+                if (staying > 0 && leaving_in > 0 && staying_in < inv.subgroups[index(subgroup)].min_members)
                     return false;
             }
-            const bool whole = left == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
-            if (whole && (kept || (gone == 1 && !all_here))) return false;
+            const bool whole = staying == 0, kept = gangs->is_gang(job) && request.never_breaks(job);
+            if (whole && (kept || (leaving == 1 && !all_here))) return false;
         }
         for (const auto budget : inv.budgets_of(victim)) {
             const auto holds = [&](TaskId task) {
@@ -185,10 +185,10 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
         if (local < request.cpu_milli) return false;
     }
     if (request.extras != 0 || devices != 0) {
-        const auto& asked = inv.extras[request.extras];
+        const auto& requested = inv.extras[request.extras];
         auto held = inv.nodes.failed_gpus[n];
         std::vector<std::int64_t> left;
-        for (const auto& [resource, amount] : asked.resources)
+        for (const auto& [resource, amount] : requested.resources)
             left.push_back(inv.node_resources[n * inv.resource_names.size() + resource] - amount);
         for (const auto task : cluster.tasks_on(node)) {
             if (std::find(decision.victims.begin(), decision.victims.end(), task) != decision.victims.end())
@@ -196,9 +196,9 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
             held |= cluster.gpus_of(task);
             for (const auto& [resource, amount] : inv.extras[t.extras[index(task)]].resources)
                 for (std::size_t r = 0; r < left.size(); ++r)
-                    if (asked.resources[r].resource == resource) left[r] -= amount;
+                    if (requested.resources[r].resource == resource) left[r] -= amount;
         }
-        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, asked, node, devices) ||
+        if ((devices & held) != 0 || !gpusched::detail::are_of_one_class(inv, requested, node, devices) ||
             std::any_of(left.begin(), left.end(), [](std::int64_t free) { return free < 0; }))
             return false;
     }

@@ -107,11 +107,11 @@ GPUSCHED_EXPORT Result preempt(const Cluster& cluster, TaskId task, const Option
     if (inv.job_names.size() > 0) gangs.read(cluster);
     const auto& policy = detail::traits_of(options.policy);
     problem->watch(&budget);
-    std::int64_t asked = 0;
+    std::int64_t evaluated = 0;
     for (const auto node : cluster.nodes()) {
         if (!may_run(node)) continue;
-        if (asked % 16 == 0) budget.report("preemption", asked, result.stats.nodes_considered);
-        if (asked++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
+        if (evaluated % 16 == 0) budget.report("preemption", evaluated, result.stats.nodes_considered);
+        if (evaluated++ % 16 == 0 ? budget.exhausted() : budget.reason() != StopReason::completed) break;
         problem->read(cluster, request, options.cost, node, &gangs);
         if (problem->size() == 0) continue;
         auto candidate = problem->best(options);
@@ -188,6 +188,51 @@ GPUSCHED_EXPORT Plan to_plan(const Decision& decision, TaskId task) {
     return plan;
 }
 
+namespace detail {
+
+// The first missing resource of the closest node, in words. If nothing is missing, gangs prevent the evictions.
+static Explanation explain_shortage(const Inventory& inv, const Request& request, const Shortage& missing) {
+    const auto explained = [](Obstacle obstacle, std::int64_t amount, std::string text) {
+        return Explanation{std::nullopt, obstacle, amount, std::move(text)};
+    };
+    if (missing.gpus > 0)
+        return explained(Obstacle::gpu, missing.gpus,
+                         std::to_string(missing.gpus) + " of the " + std::to_string(request.gpus) +
+                             " GPUs are missing");
+    if (missing.memory_mib > 0)
+        return explained(Obstacle::memory, missing.memory_mib,
+                         std::to_string(missing.memory_mib) + " MiB of memory are missing");
+    if (missing.cpu_milli > 0)
+        return explained(Obstacle::cpu, missing.cpu_milli,
+                         std::to_string(missing.cpu_milli) + " thousandths of a core are missing");
+    if (missing.resource)
+        return explained(missing.extras, missing.resource->amount,
+                         std::to_string(missing.resource->amount) + " units of resource " +
+                             gpusched::quoted(inv.resource_names[missing.resource->resource]) +
+                             " are missing");
+    if (missing.extras != Obstacle::none) {
+        const auto& extras = inv.extras[request.extras];
+        std::vector<std::string> classes;
+        for (const auto c : extras.device_classes) classes.push_back(inv.device_classes[c]);
+        return explained(missing.extras, 0,
+                         "fewer than " + std::to_string(extras.device_count) + " devices of class " +
+                             either_of(classes) + " are left");
+    }
+    if (missing.locality && request.level)
+        return explained(Obstacle::hardware, 0,
+                         "no " + std::string(enum_name(*request.level)) + " has " +
+                             std::to_string(request.gpus) + " free GPUs" +
+                             (request.cpu_local ? " with enough local cores" : ""));
+    if (missing.locality) return explained(Obstacle::hardware, 0, "no free GPUs have enough local cores");
+    if (missing.group != Obstacle::none)
+        return explained(missing.group, 0,
+                         std::string("its group constraints exclude it (") + enum_name(missing.group) + ")");
+    return explained(Obstacle::gang, 0,
+                     "it would fit, but some of them belong to gangs with members that may not be evicted");
+}
+
+}  // namespace detail
+
 GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const Options& options) {
     validate(options);
     const detail::Request request(cluster, task, options);
@@ -218,53 +263,12 @@ GPUSCHED_EXPORT Explanation explain(const Cluster& cluster, TaskId task, const O
         const std::tuple key(kinds, missing.gpus, missing.memory_mib, missing.cpu_milli);
         if (least && *least <= key) continue;
         least = key;
+        result = detail::explain_shortage(inv, request, missing);
         result.node = node;
-        std::string what = no_evictions
-                               ? std::string("spot tasks evict no tasks, and ")
-                               : "without its " + std::to_string(problem->size()) + " potential victims, ";
-        if (missing.gpus > 0) {
-            result.obstacle = Obstacle::gpu;
-            result.missing = missing.gpus;
-            what += std::to_string(missing.gpus) + " of the " + std::to_string(request.gpus) +
-                    " GPUs are missing";
-        } else if (missing.memory_mib > 0) {
-            result.obstacle = Obstacle::memory;
-            result.missing = missing.memory_mib;
-            what += std::to_string(missing.memory_mib) + " MiB of memory are missing";
-        } else if (missing.cpu_milli > 0) {
-            result.obstacle = Obstacle::cpu;
-            result.missing = missing.cpu_milli;
-            what += std::to_string(missing.cpu_milli) + " thousandths of a core are missing";
-        } else if (missing.extras != Obstacle::none) {
-            result.obstacle = missing.extras;
-            result.missing = missing.resource ? missing.resource->amount : 0;
-            if (missing.resource) {
-                what += std::to_string(result.missing) + " units of resource " +
-                        gpusched::quoted(inv.resource_names[missing.resource->resource]) + " are missing";
-            } else {
-                const auto& extras = inv.extras[request.extras];
-                std::vector<std::string> classes;
-                for (const auto c : extras.device_classes) classes.push_back(inv.device_classes[c]);
-                what += "fewer than " + std::to_string(extras.device_count) + " devices of class " +
-                        either_of(classes) + " are left";
-            }
-        } else if (missing.locality) {
-            result.obstacle = Obstacle::hardware;
-            result.missing = 0;
-            what += request.level ? "no " + std::string(enum_name(*request.level)) + " has " +
-                                        std::to_string(request.gpus) + " free GPUs"
-                                  : std::string("no free GPUs have enough local cores");
-            if (request.level && request.cpu_local) what += " with enough local cores";
-        } else if (kinds == 0) {
-            result.missing = 0;
-            result.obstacle = Obstacle::gang;
-            what += "it would fit, but some of them belong to gangs with members that may not be evicted";
-        } else {
-            result.missing = 0;
-            result.obstacle = missing.group;
-            what += std::string("its group constraints exclude it (") + enum_name(missing.group) + ")";
-        }
-        result.text = describe(node, what);
+        const std::string before =
+            no_evictions ? std::string("spot tasks evict no tasks, and ")
+                         : "without its " + std::to_string(problem->size()) + " potential victims, ";
+        result.text = describe(node, before + result.text);
     }
     if (keeps_budgets && result.node) {
         auto breaking = options;

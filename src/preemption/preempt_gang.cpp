@@ -100,9 +100,9 @@ class GangSearch {
         }
         std::map<decltype(allocation::detail::shape_of(inv, TaskId{})), std::size_t> known;
         for (std::size_t i = 0; i < pods.size(); ++i) {
-            const auto [at, fresh] =
+            const auto [at, is_new] =
                 known.try_emplace(allocation::detail::shape_of(inv, pods[i]), shapes_.size());
-            if (fresh) shapes_.push_back({{}, requests_[i].level});
+            if (is_new) shapes_.push_back({{}, requests_[i].level});
             shapes_[at->second].pods.push_back(pods[i]);
             position_[pods[i]] = i;
         }
@@ -313,9 +313,9 @@ class GangSearch {
         Answer chosen;
         NodeId at = none<NodeId>;
         problem_->forget();
-        std::size_t asked = 0;
+        std::size_t evaluated = 0;
         for (const auto node : nodes) {
-            if (asked++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
+            if (evaluated++ % 16 == 0 ? budget_.exhausted() : budget_.reason() != StopReason::completed)
                 return {};
             if (!request.may_run_on(inv, node) || !passes(request.task, node)) continue;
             problem_->read(now_, request, options_.cost, node, &gangs_);

@@ -83,14 +83,14 @@ GPUSCHED_EXPORT std::int64_t StandbyLease::resume(std::int64_t now_ms, Rng& rng)
 
 GPUSCHED_EXPORT std::vector<StandbyLease::Borrower> StandbyLease::advance(std::int64_t now_ms) {
     pass(now_ms);
-    std::vector<Borrower> gone;
+    std::vector<Borrower> removed;
     std::erase_if(borrowers_, [&](const Borrower& b) {
         const bool left = b.eviction && b.eviction->reclaim_ms <= now_ms;
-        if (left) gone.push_back(b);
+        if (left) removed.push_back(b);
         return left;
     });
     if (state_ == StandbyState::resuming && borrowers_.empty()) state_ = StandbyState::active;
-    return gone;
+    return removed;
 }
 
 }  // namespace gpusched::preemption

@@ -230,13 +230,13 @@ class StandbyDriver {
     /// all borrowers have exited.
     /// @return the borrowers that exited since the last call, in the order of their borrowing
     std::vector<TaskId> advance(std::int64_t now_ms) {
-        std::vector<TaskId> gone;
-        if (!returning_) return gone;
+        std::vector<TaskId> exited;
+        if (!returning_) return exited;
         const auto owner = lease_.owner();
         labelled_ = labelled_ && !actuator_.label(owner, false);
         for (const auto& b : lease_.borrowers())
-            if (actuator_.has_exited(b.task)) gone.push_back(b.task);
-        for (const auto task : gone) {
+            if (actuator_.has_exited(b.task)) exited.push_back(b.task);
+        for (const auto task : exited) {
             lease_.give_back(task, now_ms);
             std::erase(unsignalled_, task);
         }
@@ -245,7 +245,7 @@ class StandbyDriver {
             for (const auto& b : lease_.borrowers()) static_cast<void>(actuator_.kill(b.task));
         if (lease_.state() == StandbyState::active && !labelled_ && actuator_.wake(owner))
             returning_ = !actuator_.traffic(owner, true);
-        return gone;
+        return exited;
     }
 
   private:
