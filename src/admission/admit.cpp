@@ -243,21 +243,23 @@ static std::string describe_limits(const Cluster& cluster, std::span<const TaskI
     const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
     const auto over = [&](const char* name, const std::optional<std::int64_t>& limit, std::int64_t found) {
         if (limit && found > *limit)
-            add(std::string(name) + " is " + number_text(*limit) + ", and it takes " + number_text(found));
+            add(std::string(name) + " is " + number_text(*limit) + ", but the plan needs " +
+                number_text(found));
     };
     over("max_moves", options.max_moves, moves);
     over("max_evictions", options.max_evictions, evictions);
     if (options.max_cost_s && other.cost.total() - other.cost.budgets > *options.max_cost_s * 1000)
-        add("max_cost_s is " + number_text(*options.max_cost_s) + ", and it costs " +
+        add("max_cost_s is " + number_text(*options.max_cost_s) + ", but the plan costs " +
             number_text(static_cast<double>(other.cost.total() - other.cost.budgets) / 1000));
-    if (!options.standby && other.cost.recalls > 0) add("standby is off, and it borrows from Standby tasks");
+    if (!options.standby && other.cost.recalls > 0)
+        add("standby is off, but the plan borrows from Standby tasks");
     for (const auto& broken : other.broken_budgets)
         if (!options.budget_price_s)
             add("disruption budget " + gpusched::quoted(cluster.inventory().budget_names[broken.budget]) +
-                " allows too few of its tasks to be down, by " + number_text(broken.over));
+                " allows " + number_text(broken.over) + " fewer evictions than the plan needs");
     if (text.empty() && moves > 0 &&
         (options.max_disrupted || options.max_moves_per_wave || options.max_moves_per_node))
-        add("limits on the moves of a wave");
+        add("max_disrupted, max_moves_per_wave or max_moves_per_node is too low");
     return text;
 }
 
