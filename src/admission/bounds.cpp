@@ -66,8 +66,8 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     // Adds an item that frees `gpus` for `cost`.
     const auto take = [&](int gpus, std::int64_t cost) {
         for (int g = most; g > 0; --g) {
-            const auto before = best[static_cast<std::size_t>(std::max(0, g - gpus))];
-            auto& now = best[static_cast<std::size_t>(g)];
+            const auto before = best[std::max(0, g - gpus)];
+            auto& now = best[g];
             if (before < never) now = std::min(now, before + cost);
         }
     };
@@ -78,7 +78,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
         const auto gpus = cluster.gpus_of(task) & ~cluster.devices(node);
         if (cluster.is_fraction(task))
             for_each_gpu(gpus, [&](int g) {
-                auto& sum = of_gpu[static_cast<std::size_t>(g)];
+                auto& sum = of_gpu[g];
                 if ((shared & gpu_bit(g)) == 0) sum = 0;
                 shared |= gpu_bit(g);
                 sum = std::min(never, sum + price);
@@ -88,7 +88,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
         if (!cluster.is_fraction(task) && gpus != 0) take(gpu_count(gpus), price);
     }
     for_each_gpu(shared, [&](int g) {
-        if (of_gpu[static_cast<std::size_t>(g)] < never) take(1, of_gpu[static_cast<std::size_t>(g)]);
+        if (of_gpu[g] < never) take(1, of_gpu[g]);
     });
     return cheapest;
 }
@@ -165,8 +165,8 @@ void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) 
                 before = cost;
             }
         }
-        place_of_size_[static_cast<std::size_t>(g)] = least;
-        auto& usual = usual_place_of_size_[static_cast<std::size_t>(g)];
+        place_of_size_[g] = least;
+        auto& usual = usual_place_of_size_[g];
         if (free >= needed) continue;
         if (places.empty()) {
             usual = never;

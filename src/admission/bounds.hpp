@@ -79,7 +79,7 @@ class NodeBounds {
     [[nodiscard]] std::int64_t place_of_size(int gpus) const noexcept;
     /// Returns whether a task with this number of whole GPUs may leave its node.
     [[nodiscard]] bool has_size(int gpus) const noexcept {
-        return static_cast<std::size_t>(gpus) < width_ && has_size_[static_cast<std::size_t>(gpus)] != 0;
+        return static_cast<std::size_t>(gpus) < width_ && has_size_[gpus] != 0;
     }
 
     /// Lower bound on the cost in addition to `least` prices if `gpu_milli` thousandths of a GPU are evicted
@@ -133,9 +133,7 @@ class PodBounds {
     /// Returns whether there are bounds for fewer pods: each pod needs a node of its own.
     [[nodiscard]] bool known() const noexcept { return !cheapest_.empty(); }
     /// Lower bound for this number of pods.
-    [[nodiscard]] std::int64_t cheapest(std::int64_t pods) const {
-        return cheapest_[static_cast<std::size_t>(pods)];
-    }
+    [[nodiscard]] std::int64_t cheapest(std::int64_t pods) const { return cheapest_[pods]; }
     /// Lower bound for one pod on the node.
     [[nodiscard]] std::int64_t at(NodeId node) const { return at_[index(node)]; }
 

@@ -50,10 +50,9 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     GpuMask taken = 0, held = 0, shared = 0;  // GPUs of tasks that stay, of victims, of several victims
     const auto memory_of_a_gpu = n.gpu_memory_mib[at] < 0 ? INT64_MAX / 2 : n.gpu_memory_mib[at];
     for (int g = 0; g < gpus_of_node; ++g) {
-        const auto i = static_cast<std::size_t>(g);
-        clear(holders_[i]);
-        lendable_[i] = firm_[i] = whole_gpu_milli;
-        gpu_memory_[i] = memory_of_a_gpu;
+        clear(holders_[g]);
+        lendable_[g] = firm_[g] = whole_gpu_milli;
+        gpu_memory_[g] = memory_of_a_gpu;
     }
     for (const auto task : cluster.tasks_on(node)) {
         const auto i = index(task);
@@ -76,11 +75,10 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         if constexpr (std::is_same_v<Set, VictimSet>)
             if (victim && count_ == most_victims) return false;
         for_each_gpu(gpus, [&](int g) {
-            const auto k = static_cast<std::size_t>(g);
-            if (consumes) lendable_[k] -= share_milli;
-            if (claims) firm_[k] -= share_milli;
-            gpu_memory_[k] -= gpu_memory_mib;
-            if (victim) insert(holders_[k], count_);
+            if (consumes) lendable_[g] -= share_milli;
+            if (claims) firm_[g] -= share_milli;
+            gpu_memory_[g] -= gpu_memory_mib;
+            if (victim) insert(holders_[g], count_);
         });
         if (!victim) {
             if (consumes || !request.borrows) taken |= gpus;
@@ -89,7 +87,7 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
         shared |= held & gpus;
         held |= gpus;
         reserve_entries(victims_, count_ + 1);
-        auto& v = victims_[static_cast<std::size_t>(count_++)];
+        auto& v = victims_[count_++];
         v = {task,
              gpus,
              claims,
@@ -107,9 +105,8 @@ bool NodeProblem<Set>::read(const Cluster& cluster, const Request& request, cons
     if (!request.fraction && request.gpus > 0)
         for_each_gpu(healthy, [&](int g) {
             // Without all victims a GPU can still lack memory, because Standby tasks keep theirs.
-            auto memory = gpu_memory_[static_cast<std::size_t>(g)];
-            for_each_victim(holders_[static_cast<std::size_t>(g)],
-                            [&](int i) { memory += victim(i).gpu_memory_mib; });
+            auto memory = gpu_memory_[g];
+            for_each_victim(holders_[g], [&](int i) { memory += victim(i).gpu_memory_mib; });
             if (memory < request.gpu_memory_mib) usable_ = static_cast<GpuMask>(usable_ & ~gpu_bit(g));
         });
     idle_ = static_cast<GpuMask>(usable_ & ~taken & ~held);
@@ -216,8 +213,7 @@ auto NodeProblem<Set>::free_on_node(Argument leaving) const -> Free {
 }
 
 template <class Set>
-auto NodeProblem<Set>::free_on_gpu(int gpu, Argument leaving) const -> Free {
-    const auto g = static_cast<std::size_t>(gpu);
+auto NodeProblem<Set>::free_on_gpu(int g, Argument leaving) const -> Free {
     Free free{lendable_[g], firm_[g], gpu_memory_[g]};
     for_each_victim(holders_[g] & leaving, [&](int i) {
         const auto& v = victim(i);
@@ -276,7 +272,7 @@ GpuMask NodeProblem<Set>::free_gpus(Argument leaving) const {
     if (!request_->fraction) {
         GpuMask free = idle_;
         for_each_gpu(contested_, [&](int g) {
-            if (within(holders_[static_cast<std::size_t>(g)], leaving)) free |= gpu_bit(g);
+            if (within(holders_[g], leaving)) free |= gpu_bit(g);
         });
         return free;
     }
@@ -336,7 +332,7 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
         GpuMask here = 0;
         int socket = -1;
         for (auto rest = set; rest != 0; rest &= rest - 1) {
-            const auto& one = numa[static_cast<std::size_t>(std::countr_zero(rest))];
+            const auto& one = numa[std::countr_zero(rest)];
             gpus += one.gpus;
             cores += one.cores;
             here |= one.free;
@@ -351,7 +347,7 @@ std::uint8_t NodeProblem<Set>::local_cores(Argument leaving, GpuMask free, GpuMa
         // One GPU of each NUMA node, then the lowest numbers.
         *chosen = 0;
         for (auto rest = set; rest != 0; rest &= rest - 1)
-            *chosen |= lowest_gpus(numa[static_cast<std::size_t>(std::countr_zero(rest))].free, 1);
+            *chosen |= lowest_gpus(numa[std::countr_zero(rest)].free, 1);
         *chosen |= lowest_gpus(static_cast<GpuMask>(here & ~*chosen), requested - used);
     }
     return best;
@@ -389,7 +385,7 @@ Sums NodeProblem<Set>::sums(Argument set) const {
     if (!is_bound()) return s;
     for (int g = 0; g < gang_count_; ++g) {
         if (!breaks(set, g)) continue;
-        const auto& others = gangs_[static_cast<std::size_t>(g)].elsewhere;
+        const auto& others = gangs_[g].elsewhere;
         s.count += others.count;
         s.priority += others.priority;
         s.max_priority = std::max(s.max_priority, others.max_priority);
@@ -404,7 +400,7 @@ template <class Set>
 std::int64_t NodeProblem<Set>::first_cost(int i) const noexcept {
     const auto& v = victim(i);
     if (v.gang < 0) return v.cost;
-    const auto& gang = gangs_[static_cast<std::size_t>(v.gang)];
+    const auto& gang = gangs_[v.gang];
     bool may_leave = true;
     for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
         may_leave = may_leave && (surplus > 0 || !contains(members, i));
@@ -472,7 +468,7 @@ bool NodeProblem<Set>::names_before(Argument a, Argument b) const {
         for_each_victim(minus(mine, theirs), [&](int i) { see(victim(i).task); });
         for (int g = 0; g < gang_count_; ++g)
             if (breaks(mine, g) && !breaks(theirs, g))
-                table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+                table_of_gangs_->for_each(gangs_[g].job, [&](TaskId task) {
                     if (cluster_->node_of(task) != node_) see(task);
                 });
     };
@@ -532,8 +528,7 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     // equally many.
     const auto alone = [&](int i) {
         bool yes = true;
-        for_each_gpu(victim(i).gpus,
-                     [&](int g) { yes = yes && count_of(holders_[static_cast<std::size_t>(g)]) == 1; });
+        for_each_gpu(victim(i).gpus, [&](int g) { yes = yes && count_of(holders_[g]) == 1; });
         return yes && (victim(i).gpus & ~contested_) == 0;
     };
     if (!alone(a) || !alone(b)) return false;
@@ -596,7 +591,7 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
     const auto& t = inv.tasks;
     const auto& table = *table_of_gangs_;
     for (int i = 0; i < count_; ++i) {
-        auto& v = victims_[static_cast<std::size_t>(i)];
+        auto& v = victims_[i];
         const auto job = t.job[index(v.task)];
         if (job == none<JobId> || !table.is_gang(job)) continue;
         const auto begin = gangs_.begin(), end = begin + gang_count_;
@@ -604,28 +599,27 @@ void NodeProblem<Set>::bind_gangs(const CostFunction& cost) {
         v.gang = static_cast<std::int16_t>(known - begin);
         if (known == end) {
             if (gangs_.size() == static_cast<std::size_t>(gang_count_)) gangs_.emplace_back();
-            auto& added = gangs_[static_cast<std::size_t>(gang_count_++)];
+            auto& added = gangs_[gang_count_++];
             added.job = job;
             clear(added.members);
         }
-        insert(gangs_[static_cast<std::size_t>(v.gang)].members, i);
+        insert(gangs_[v.gang].members, i);
     }
     // Gangs with enough surplus for all their potential victims on the node do not restrict sets.
     int kept = 0;
     subgroups_.clear();
     for (int g = 0; g < gang_count_; ++g) {
-        auto& gang = gangs_[static_cast<std::size_t>(g)];
+        auto& gang = gangs_[g];
         gang.surplus = table.surplus(inv, gang.job);
         find_tight_subgroups(gang);
         const bool tight = exceeds(gang.members, gang);
-        for_each_victim(gang.members, [&](int i) {
-            victims_[static_cast<std::size_t>(i)].gang = static_cast<std::int16_t>(tight ? kept : -1);
-        });
-        if (tight) std::swap(gang, gangs_[static_cast<std::size_t>(kept++)]);
+        for_each_victim(gang.members,
+                        [&](int i) { victims_[i].gang = static_cast<std::int16_t>(tight ? kept : -1); });
+        if (tight) std::swap(gang, gangs_[kept++]);
     }
     gang_count_ = kept;
     for (int g = 0; g < gang_count_; ++g) {
-        auto& gang = gangs_[static_cast<std::size_t>(g)];
+        auto& gang = gangs_[g];
         gang.elsewhere = {};
         gang.cost = 0;
         gang.breakable = !request_->never_breaks(gang.job);
@@ -677,10 +671,9 @@ void NodeProblem<Set>::bind_budgets() {
     const auto& inv = cluster_->inventory();
     const auto entry = [&](std::uint32_t budget) -> TightBudget<Set>& {
         for (int b = 0; b < budget_count_; ++b)
-            if (budgets_[static_cast<std::size_t>(b)].budget == budget)
-                return budgets_[static_cast<std::size_t>(b)];
+            if (budgets_[b].budget == budget) return budgets_[b];
         if (budgets_.size() == static_cast<std::size_t>(budget_count_)) budgets_.emplace_back();
-        auto& added = budgets_[static_cast<std::size_t>(budget_count_++)];
+        auto& added = budgets_[budget_count_++];
         added.budget = budget;
         clear(added.members);
         added.allowed = request_->allowed_down(inv, budget);
@@ -690,8 +683,8 @@ void NodeProblem<Set>::bind_budgets() {
     for (int i = 0; i < count_; ++i)
         for (const auto budget : inv.budgets_of(victim(i).task)) insert(entry(budget).members, i);
     for (int g = 0; g < gang_count_; ++g) {
-        if (!gangs_[static_cast<std::size_t>(g)].breakable) continue;
-        table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+        if (!gangs_[g].breakable) continue;
+        table_of_gangs_->for_each(gangs_[g].job, [&](TaskId task) {
             if (cluster_->node_of(task) == node_) return;
             for (const auto budget : inv.budgets_of(task)) {
                 auto& others = entry(budget).elsewhere;
@@ -702,10 +695,10 @@ void NodeProblem<Set>::bind_budgets() {
     }
     int kept = 0;
     for (int b = 0; b < budget_count_; ++b) {
-        auto& one = budgets_[static_cast<std::size_t>(b)];
+        auto& one = budgets_[b];
         std::int64_t all = count_of(one.members);
         for (const auto& [gang, members] : one.elsewhere) all += members;
-        if (all > one.allowed) std::swap(one, budgets_[static_cast<std::size_t>(kept++)]);
+        if (all > one.allowed) std::swap(one, budgets_[kept++]);
     }
     budget_count_ = kept;
 }
@@ -714,14 +707,14 @@ template <class Set>
 Set NodeProblem<Set>::close(Argument set) const {
     auto all = set;
     for (int g = 0; g < gang_count_; ++g)
-        if (breaks(set, g)) all = all | gangs_[static_cast<std::size_t>(g)].members;
+        if (breaks(set, g)) all = all | gangs_[g].members;
     return all;
 }
 
 template <class Set>
 bool NodeProblem<Set>::breaks_only_breakable(Argument set) const {
     for (int g = 0; g < gang_count_; ++g) {
-        const auto& gang = gangs_[static_cast<std::size_t>(g)];
+        const auto& gang = gangs_[g];
         if (!gang.breakable && exceeds(set, gang)) return false;
     }
     return true;
@@ -738,7 +731,7 @@ template <class Set>
 Set NodeProblem<Set>::beyond_budgets(const int* order, int count) const {
     Set beyond{};
     for (int b = 0; b < budget_count_; ++b) {
-        const auto& one = budgets_[static_cast<std::size_t>(b)];
+        const auto& one = budgets_[b];
         auto left = one.allowed;
         for (int i = 0; i < count; ++i)
             if (contains(one.members, order[i]) && --left < 0) insert(beyond, order[i]);
@@ -750,7 +743,7 @@ template <class Set>
 Set NodeProblem<Set>::all_that_may(const int* order, int count) const {
     auto may = all();
     for (int g = 0; g < gang_count_; ++g) {
-        const auto& gang = gangs_[static_cast<std::size_t>(g)];
+        const auto& gang = gangs_[g];
         if (gang.breakable) continue;
         for_each_surplus(gang, [&](const Set& members, std::int64_t surplus) {
             auto excess = count_of(may & members) - surplus;

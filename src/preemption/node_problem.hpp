@@ -209,7 +209,7 @@ class NodeProblem {
     void forget() noexcept { scratch_of_ = nullptr; }
 
     [[nodiscard]] int size() const noexcept { return count_; }
-    [[nodiscard]] const Victim& victim(int i) const noexcept { return victims_[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] const Victim& victim(int i) const noexcept { return victims_[i]; }
     [[nodiscard]] Set all() const { return first_victims<Set>(count_); }
     [[nodiscard]] NodeId node() const noexcept { return node_; }
 
@@ -237,8 +237,7 @@ class NodeProblem {
     /// A lower bound, at most 0, on the sum of priorities that gangs add by their members elsewhere.
     [[nodiscard]] std::int64_t least_priority_elsewhere() const noexcept {
         std::int64_t sum = 0;
-        for (int g = 0; g < gang_count_; ++g)
-            sum += std::min<std::int64_t>(0, gangs_[static_cast<std::size_t>(g)].elsewhere.priority);
+        for (int g = 0; g < gang_count_; ++g) sum += std::min<std::int64_t>(0, gangs_[g].elsewhere.priority);
         return sum;
     }
     /// The victims that exceed a budget if all victims leave in this order.
@@ -297,14 +296,14 @@ class NodeProblem {
     void bind_budgets();
     [[nodiscard]] Set close(Argument set) const;
     [[nodiscard]] bool breaks(Argument set, int gang) const {
-        const auto& one = gangs_[static_cast<std::size_t>(gang)];
+        const auto& one = gangs_[gang];
         return one.breakable && exceeds(set, one);
     }
     /// Visits the tight subgroups of the gang, then the gang: its members on the node and its surplus.
     template <class Visit>
     void for_each_surplus(const Gang<Set>& gang, Visit&& visit) const {
         for (int s = gang.first_subgroup; s < gang.end_subgroup; ++s) {
-            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            const auto& one = subgroups_[s];
             visit(one.members, one.surplus);
         }
         visit(gang.members, gang.surplus);
@@ -313,7 +312,7 @@ class NodeProblem {
     [[nodiscard]] bool exceeds(Argument set, const Gang<Set>& gang) const {
         bool more = count_of(set & gang.members) > gang.surplus;
         for (int s = gang.first_subgroup; s < gang.end_subgroup && !more; ++s) {
-            const auto& one = subgroups_[static_cast<std::size_t>(s)];
+            const auto& one = subgroups_[s];
             more = count_of(set & one.members) > one.surplus;
         }
         return more;
@@ -329,7 +328,7 @@ class NodeProblem {
         std::int64_t lendable_milli, firm_milli, memory_mib;
     };
     [[nodiscard]] Free free_on_node(Argument leaving) const;
-    [[nodiscard]] Free free_on_gpu(int gpu, Argument leaving) const;
+    [[nodiscard]] Free free_on_gpu(int g, Argument leaving) const;
     [[nodiscard]] std::uint8_t local_cores(Argument leaving, GpuMask free, GpuMask* chosen) const;
     [[nodiscard]] Obstacle group_obstacle(Argument leaving) const;
     [[nodiscard]] GpuMask choose_whole_gpus(Argument leaving) const;
@@ -368,7 +367,7 @@ template <class Set>
 template <class Visit>
 void NodeProblem<Set>::for_each_broken_budget(Argument set, Visit&& visit) const {
     for (int b = 0; b < budget_count_; ++b) {
-        const auto& one = budgets_[static_cast<std::size_t>(b)];
+        const auto& one = budgets_[b];
         std::int64_t down = count_of(set & one.members);
         for (const auto& [gang, members] : one.elsewhere)
             if (breaks(set, gang)) down += members;
@@ -381,7 +380,7 @@ template <class Visit>
 void NodeProblem<Set>::for_each_elsewhere(Argument set, Visit&& visit) const {
     for (int g = 0; g < gang_count_; ++g)
         if (breaks(set, g))
-            table_of_gangs_->for_each(gangs_[static_cast<std::size_t>(g)].job, [&](TaskId task) {
+            table_of_gangs_->for_each(gangs_[g].job, [&](TaskId task) {
                 if (cluster_->node_of(task) != node_) visit(task);
             });
 }
@@ -392,7 +391,7 @@ Set NodeProblem<Set>::with_back(Argument set, int i, First&& first) const {
     auto left = minus(set, only<Set>(i));
     const auto gang = victim(i).gang;
     if (gang < 0 || !breaks(set, gang)) return left;
-    for_each_surplus(gangs_[static_cast<std::size_t>(gang)], [&](const Set& members, std::int64_t surplus) {
+    for_each_surplus(gangs_[gang], [&](const Set& members, std::int64_t surplus) {
         while (count_of(left & members) > surplus) {
             int next = -1;
             for_each_victim(Set(left & members), [&](int j) {

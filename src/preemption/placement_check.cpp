@@ -151,21 +151,19 @@ bool placement_holds(const Cluster& cluster, const Request& request, const Decis
         if (!t.standby[i]) cpu -= t.cpu_milli[i];
         if (t.standby[i] || !cluster.may_borrow(task)) cpu_claimed -= t.cpu_milli[i];
         for_each_gpu(cluster.gpus_of(task), [&](int g) {
-            const auto k = static_cast<std::size_t>(g);
-            if (!t.standby[i]) share[k] += t.gpu_share_milli[i];
-            if (t.standby[i] || !cluster.may_borrow(task)) claimed[k] += t.gpu_share_milli[i];
-            gpu_memory[k] += t.gpu_memory_mib[i];
+            if (!t.standby[i]) share[g] += t.gpu_share_milli[i];
+            if (t.standby[i] || !cluster.may_borrow(task)) claimed[g] += t.gpu_share_milli[i];
+            gpu_memory[g] += t.gpu_memory_mib[i];
         });
     }
     if (memory < request.memory_mib || cpu < request.cpu_milli) return false;
     if (!request.borrows && cpu_claimed < request.cpu_milli) return false;
     bool good = true;
     for_each_gpu(whole, [&](int g) {
-        const auto k = static_cast<std::size_t>(g);
         const int available = whole_gpu_milli - request.share_milli;
-        good = good && share[k] <= available && (request.borrows || claimed[k] <= available);
+        good = good && share[g] <= available && (request.borrows || claimed[g] <= available);
         const auto capacity = inv.nodes.gpu_memory_mib[n];
-        good = good && (capacity < 0 || capacity - gpu_memory[k] >= request.gpu_memory_mib);
+        good = good && (capacity < 0 || capacity - gpu_memory[g] >= request.gpu_memory_mib);
     });
     if (!good) return false;
     if (request.level) {

@@ -90,8 +90,7 @@ Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objectiv
     }
     const auto spread = [&](std::uint32_t set) {
         Set victims{};
-        for (; set != 0; set &= set - 1)
-            insert(victims, entries[static_cast<std::size_t>(std::countr_zero(set))].which);
+        for (; set != 0; set &= set - 1) insert(victims, entries[std::countr_zero(set)].which);
         return victims;
     };
     const auto before = [&](const Choice<Set>& a, const Choice<Set>& b) {
@@ -107,7 +106,7 @@ Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objectiv
     const auto end = std::uint32_t{1} << size;
     steps_ += end - 1;
     for (std::uint32_t set = 1; set < end; ++set) {
-        const auto low = static_cast<std::size_t>(std::countr_zero(set));
+        const auto low = std::countr_zero(set);
         const auto others = set & (set - 1);
         freed[set] = static_cast<GpuMask>(freed[others] | entries[low].gpus);
         priority[set] = priority[others] + entries[low].priority;
@@ -186,7 +185,7 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     for (int i = 0; i < node.size(); ++i) {
         if (must_free(i) && !node.helps(i)) continue;
         if (node.is_bound() && !node.allows(node.closed(only<Set>(i)))) continue;
-        order_[static_cast<std::size_t>(size_++)] = i;
+        order_[size_++] = i;
         most_gpus_ = std::max(most_gpus_, gpu_count(node.victim(i).gpus));
     }
     // The first descent reaches a feasible set within size_ + 1 steps: the limit never prevents that.
@@ -210,29 +209,28 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     int filled = 0;
     Set done{};
     for (int i = 0; i < size_; ++i) {
-        const int first = order_[static_cast<std::size_t>(i)];
+        const int first = order_[i];
         if (contains(done, first)) continue;
         const int begin = filled;
         for (int j = i; j < size_; ++j) {
-            const int other = order_[static_cast<std::size_t>(j)];
+            const int other = order_[j];
             if (contains(done, other) || (other != first && !node.alike(first, other))) continue;
-            sorted[static_cast<std::size_t>(filled++)] = other;
+            sorted[filled++] = other;
             insert(done, other);
         }
         std::sort(sorted.begin() + begin, sorted.begin() + filled, [&](int a, int b) {
             if (node.victim(a).cost != node.victim(b).cost) return node.victim(a).cost > node.victim(b).cost;
             return node.names_before(only<Set>(b), only<Set>(a));
         });
-        for (int j = begin; j < filled; ++j) as_previous_[static_cast<std::size_t>(j)] = j > begin;
+        for (int j = begin; j < filled; ++j) as_previous_[j] = j > begin;
     }
     std::swap(order_, sorted_);
-    clear(rest_[static_cast<std::size_t>(size_)]);
-    gain_[static_cast<std::size_t>(size_)] = 0;
+    clear(rest_[size_]);
+    gain_[size_] = 0;
     for (int i = size_; i-- > 0;) {
-        const auto at = static_cast<std::size_t>(i);
-        rest_[at] = with(rest_[at + 1], order_[at]);
-        gain_[at] =
-            gain_[at + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[at]).priority) : 0);
+        rest_[i] = with(rest_[i + 1], order_[i]);
+        gain_[i] =
+            gain_[i + 1] + (request.paper ? std::min<std::int64_t>(0, node.victim(order_[i]).priority) : 0);
     }
     if (request.paper && node.has_gangs()) {
         // Excluded victims can still leave with their gangs, including members elsewhere.
@@ -259,7 +257,7 @@ bool Search<Set>::cannot_improve(int at, Argument chosen, std::uint8_t here, std
         }
         bound.count += more;
     }
-    bound.priority_sum = sums.priority + gain_[static_cast<std::size_t>(at)];
+    bound.priority_sum = sums.priority + gain_[at];
     bound.score = request_->score_of(bound.priority_sum, sums.weight, reachable);
     bound.max_priority = sums.max_priority;
     bound.cost = sums.cost;
@@ -308,7 +306,6 @@ bool Search<Set>::can_reach(Argument leaving, GpuMask open) const {
 template <class Set>
 void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask open) {
     if (out_of_steps()) return;
-    const auto i = static_cast<std::size_t>(at);
     Set with_gangs{};
     if (node_->has_gangs()) with_gangs = node_->closed(chosen);
     const auto& leaving = node_->has_gangs() ? with_gangs : chosen;
@@ -319,24 +316,24 @@ void Search<Set>::descend(int at, Argument chosen, bool previous_chosen, GpuMask
         offer(leaving, here);
         // More victims can only improve the score, by a better locality or by a negative priority.
         if (objective_ != Objective::score) return;
-        if (gain_[i] == 0 && here == node_->locality(reach(chosen, rest_[i]))) return;
+        if (gain_[at] == 0 && here == node_->locality(reach(chosen, rest_[at]))) return;
     }
     if (at == size_) return;
-    const auto reachable = node_->locality(reach(chosen, rest_[i]));
+    const auto reachable = node_->locality(reach(chosen, rest_[at]));
     if (reachable == infeasible) return;
     if (cannot_improve(at, leaving, here, reachable)) return;
-    const int next = order_[i];
-    const bool forced = as_previous_[i] && previous_chosen;
+    const int next = order_[at];
+    const bool forced = as_previous_[at] && previous_chosen;
     if (!forced) {
         const auto left = open_without(next, open);
         if (node_->has_gangs()) insert(staying_, next);
-        if (all_free_something(chosen, left) && can_reach(reach(chosen, rest_[i + 1]), left))
+        if (all_free_something(chosen, left) && can_reach(reach(chosen, rest_[at + 1]), left))
             descend(at + 1, chosen, false, left);
         if (node_->has_gangs()) staying_ = minus(staying_, only<Set>(next));
     }
     if (prunes_ && must_free(next) && (node_->victim(next).gpus & open) == 0) return;
     const auto left = open_with(next, open);
-    if (left == open || can_reach(reach(chosen, rest_[i]), left))
+    if (left == open || can_reach(reach(chosen, rest_[at]), left))
         descend(at + 1, with<Set>(chosen, next), true, left);
 }
 
@@ -349,16 +346,15 @@ Choice<Set> Search<Set>::plain(const Node& node, const Request& request, Objecti
         // Members elsewhere count as well, and a larger set may exceed fewer budgets.
         return !node.is_bound() || (best_.over_budget == 0 && size >= best_.count);
     };
-    for (int i = 0; i < node.size(); ++i) order_[static_cast<std::size_t>(size_++)] = i;
+    for (int i = 0; i < node.size(); ++i) order_[size_++] = i;
     order_by_task();
     auto& member = sorted_;  // positions in the order, ascending
     for (int size = 1; size <= size_; ++size) {
-        for (int k = 0; k < size; ++k) member[static_cast<std::size_t>(k)] = k;
+        for (int k = 0; k < size; ++k) member[k] = k;
         for (;;) {
             if (out_of_steps()) return best_;
             Set set{};
-            for (int k = 0; k < size; ++k)
-                insert(set, order_[static_cast<std::size_t>(member[static_cast<std::size_t>(k)])]);
+            for (int k = 0; k < size; ++k) insert(set, order_[member[k]]);
             if (const auto leaving = node.closed(set); node.allows(leaving))
                 if (const auto found = node.locality(leaving); found != infeasible) offer(leaving, found);
             // The next set: advances the first member that can, and resets the members before it.
@@ -392,13 +388,10 @@ void Search<Set>::minimal_sets(const Node& node, const Request& request, std::ve
     start(node, request, Objective::fewest);
     reserve_entries(rest_, node.size() + 1);
     for (int i = 0; i < node.size(); ++i)
-        if (node.helps(i)) order_[static_cast<std::size_t>(size_++)] = i;
+        if (node.helps(i)) order_[size_++] = i;
     order_by_task();
-    clear(rest_[static_cast<std::size_t>(size_)]);
-    for (int i = size_; i-- > 0;) {
-        const auto at = static_cast<std::size_t>(i);
-        rest_[at] = with(rest_[at + 1], order_[at]);
-    }
+    clear(rest_[size_]);
+    for (int i = size_; i-- > 0;) rest_[i] = with(rest_[i + 1], order_[i]);
     if (node.is_bound()) return list_closed(0, Set{}, found, sets);
     list(0, Set{}, found.count, request.fraction ? node.usable() : node.contested(), sets);
 }
@@ -419,9 +412,8 @@ void Search<Set>::list_closed(int at, Argument chosen, const Candidate& as, std:
             limit_ = steps_, proven_ = false;
         return;
     }
-    if (at == size_ || node_->locality(reach(chosen, rest_[static_cast<std::size_t>(at)])) == infeasible)
-        return;
-    const int next = order_[static_cast<std::size_t>(at)];
+    if (at == size_ || node_->locality(reach(chosen, rest_[at])) == infeasible) return;
+    const int next = order_[at];
     list_closed(at + 1, with<Set>(chosen, next), as, sets);
     const auto before = staying_;
     insert(staying_, next);
@@ -441,9 +433,8 @@ void Search<Set>::list(int at, Argument chosen, int left, GpuMask open, std::vec
         return;
     }
     if (size_ - at < left) return;
-    const auto i = static_cast<std::size_t>(at);
-    if (!can_reach(chosen | rest_[i], open)) return;
-    const int next = order_[i];
+    if (!can_reach(chosen | rest_[at], open)) return;
+    const int next = order_[at];
     if (!prunes_ || (node_->victim(next).gpus & open) != 0)
         list(at + 1, with<Set>(chosen, next), left - 1, open_with(next, open), sets);
     const auto without = open_without(next, open);
@@ -466,8 +457,7 @@ void Search<Set>::sort_victims(const Node& node, Before&& before) {
 // Writes the position of each victim in `order_` to `sorted_`.
 template <class Set>
 void Search<Set>::number_positions(const Node& node) {
-    for (int i = 0; i < node.size(); ++i)
-        sorted_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
+    for (int i = 0; i < node.size(); ++i) sorted_[order_[i]] = i;
 }
 
 template <class Set>
@@ -477,10 +467,10 @@ Choice<Set> Search<Set>::prefix(const Node& node, const Request& request, Before
     Set chosen{};
     for (int i = 0; i < node.size(); ++i) {
         if (!node.is_bound()) {
-            insert(chosen, order_[static_cast<std::size_t>(i)]);
+            insert(chosen, order_[i]);
         } else {
-            if (contains(chosen, order_[static_cast<std::size_t>(i)])) continue;
-            const auto extended = node.closed(with<Set>(chosen, order_[static_cast<std::size_t>(i)]));
+            if (contains(chosen, order_[i])) continue;
+            const auto extended = node.closed(with<Set>(chosen, order_[i]));
             if (!node.allows(extended) || node.over_budget(extended) > 0) continue;
             chosen = extended;
         }
@@ -522,19 +512,15 @@ Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, cons
     std::vector<std::int64_t> keys;
     for (int i = 0; i < node.size(); ++i)
         keys.push_back(policy.key(cluster, node.victim(i).task, request.now));
-    const auto enough = prefix(node, request, [&](int a, int b) {
-        return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
-    });
+    const auto enough = prefix(node, request, [&](int a, int b) { return keys[a] < keys[b]; });
     if (!enough.found()) return or_exact(node, request, enough, Objective::cost);
     auto leaving = enough.victims;
     if (node.is_bound()) {
         number_positions(node);
         const auto& position = sorted_;
-        const auto later = [&](int a, int b) {
-            return position[static_cast<std::size_t>(a)] > position[static_cast<std::size_t>(b)];
-        };
+        const auto later = [&](int a, int b) { return position[a] > position[b]; };
         for (int i = node.size(); i-- > 0;) {
-            const int victim = order_[static_cast<std::size_t>(i)];
+            const int victim = order_[i];
             if (!contains(leaving, victim)) continue;
             const auto kept = node.with_back(leaving, victim, later);
             ++steps_;
@@ -543,7 +529,7 @@ Choice<Set> Search<Set>::in_order(const Cluster& cluster, const Node& node, cons
         return make(node, request, leaving, node.locality(leaving));
     }
     for (int i = enough.count - 2; i >= 0; --i) {  // the last victim is necessary
-        const auto kept = minus(leaving, only<Set>(order_[static_cast<std::size_t>(i)]));
+        const auto kept = minus(leaving, only<Set>(order_[i]));
         ++steps_;
         if (node.locality(kept) != infeasible) leaving = kept;
     }
@@ -564,9 +550,7 @@ Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, cons
     if (node.locality(leaving) == infeasible) return or_exact(node, request, {}, Objective::fewest);
     // Victims that exceed a budget come back first.
     const auto& position = sorted_;
-    const auto earlier = [&](int a, int b) {
-        return position[static_cast<std::size_t>(a)] < position[static_cast<std::size_t>(b)];
-    };
+    const auto earlier = [&](int a, int b) { return position[a] < position[b]; };
     if (node.is_bound()) {
         number_positions(node);
         const auto beyond = node.beyond_budgets(order_.data(), node.size());
@@ -577,7 +561,7 @@ Choice<Set> Search<Set>::reprieve(const Cluster& cluster, const Node& node, cons
         number_positions(node);
     }
     for (int i = 0; i < node.size(); ++i) {
-        const int victim = order_[static_cast<std::size_t>(i)];
+        const int victim = order_[i];
         if (!contains(leaving, victim)) continue;
         const auto kept = node.with_back(leaving, victim, earlier);
         ++steps_;
