@@ -68,22 +68,11 @@ class CostFunction {
     /// Absent.
     CostFunction() = default;
     template <class F>
-        requires(std::is_class_v<F>
-                     ? !std::same_as<F, CostFunction> && !std::derived_from<F, Options>
-                     : std::is_function_v<std::remove_pointer_t<F>>)  // rejected below, with the cause
-    CostFunction(F function) {                                        // NOLINT(google-explicit-constructor)
-        constexpr bool can_be_called = std::invocable<F&, const Cluster&, TaskId, std::int64_t>;
-        static_assert(can_be_called,
-                      "a cost function is called as `cost(const Cluster&, TaskId, std::int64_t now)`");
-        if constexpr (can_be_called) {
-            using Cost = std::invoke_result_t<F&, const Cluster&, TaskId, std::int64_t>;
-            static_assert(!gpusched::detail::has_floating_point<Cost>,
-                          "a cost function returns integers, not floating point; costs are thousandths of a "
-                          "GPU-second");
-            static_assert(gpusched::detail::has_floating_point<Cost> || gpusched::detail::WholeNumber<Cost>,
-                          "a cost function returns an integer: thousandths of a GPU-second");
-            function_ = std::move(function);
-        }
+        requires(!std::same_as<F, CostFunction> && std::invocable<F&, const Cluster&, TaskId, std::int64_t>)
+    CostFunction(F function) : function_(std::move(function)) {  // NOLINT(google-explicit-constructor)
+        using Cost = std::invoke_result_t<F&, const Cluster&, TaskId, std::int64_t>;
+        static_assert(gpusched::detail::WholeNumber<Cost>,
+                      "a cost function returns an integer, not floating point: thousandths of a GPU-second");
     }
 
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(function_); }

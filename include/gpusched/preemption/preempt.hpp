@@ -33,8 +33,8 @@ struct Decision {
     /// nodes.
     std::vector<TaskId> victims{};
     GpuMask gpus = 0;
-    topology::GpuLocality topology =
-        topology::GpuLocality::numa;             ///< locality of these GPUs; `numa` without GPUs
+    /// Locality of these GPUs; `numa` without GPUs.
+    topology::GpuLocality topology = topology::GpuLocality::numa;
     std::optional<double> score{};               ///< Equation 1; absent for spot policies and without victims
     std::int64_t priority_sum = 0;               ///< sum of the victims' priorities
     std::int64_t cost = 0;                       ///< work lost, in thousandths of a GPU-second
@@ -45,14 +45,16 @@ struct Decision {
     bool operator==(const Decision&) const = default;
 };
 
+/// Counters of one `preempt`.
 struct Statistics {
     std::int64_t nodes_considered =
-        0;  ///< schedulable nodes with an accepted model, the labels and no taint that repels the task
+        0;                             ///< schedulable nodes on which model, labels and taints allow the task
     std::int64_t candidate_nodes = 0;  ///< nodes on which evictions help
     std::int64_t sets_checked = 0;     ///< sets of victims that were checked
     bool operator==(const Statistics&) const = default;
 };
 
+/// The result of `preempt`.
 struct Result {
     std::optional<Decision> decision{};  ///< absent if no allowed eviction helps
     /// The policy's answer is exact: no limit was hit. An absent decision is then proof that no eviction

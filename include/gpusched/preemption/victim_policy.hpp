@@ -113,22 +113,15 @@ concept VictimOrder = requires(const P& order, const Cluster& cluster, TaskId vi
 
 namespace detail {
 
-template <class P>
-concept FloatPerVictim = requires(const P& order, const Cluster& cluster, TaskId victim, std::int64_t now) {
-    { order(cluster, victim, now) } -> std::floating_point;
-};
-
 /// Always true. Contains only static_asserts, so that the compiler's first message names the cause.
 template <class P>
 constexpr bool check_victim_order() {
     static_assert(
         VictimOrder<P> || !std::convertible_to<const P&, std::string_view>,
         "a victim policy is not a string; preemption::victim_policies().make(name) creates one by name");
-    static_assert(!FloatPerVictim<P>,
-                  "a victim order returns integers; scale floating-point keys, for example to thousandths");
-    static_assert(FloatPerVictim<P> || VictimOrder<P> || std::convertible_to<const P&, std::string_view>,
+    static_assert(VictimOrder<P> || std::convertible_to<const P&, std::string_view>,
                   "a victim order is called as `order(const Cluster&, TaskId victim, std::int64_t now)`, "
-                  "returns an integer, and its operator() is const");
+                  "returns an integer, not floating point, and its operator() is const");
     return true;
 }
 
