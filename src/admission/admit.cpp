@@ -402,8 +402,7 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
         }
     made.stop_reason = budget.reason();
     auto lower = search.lower_bound();
-    // The search omits everything that costs more than its cheapest solution, even if that one did not become
-    // a plan.
+    // The search omits all that costs more than its cheapest solution, even if that did not become a plan.
     if (!search.solutions().empty()) lower = std::min(lower, search.solutions().back().cost);
     if (made.admitted) lower = std::min(lower, made.cost.total());
     made.proven =

@@ -338,8 +338,8 @@ GPUSCHED_EXPORT std::int64_t PodBounds::of_region(std::span<const NodeId> region
 }
 
 /// Bounds for equal pods that need one node each. If nothing must be evicted for good, displaced tasks beyond
-/// some size add the cost of their places: these are on other nodes, because such tasks do not fit on a node
-/// together with a pod.
+/// some size add the cost of their places: these are on nodes without pods, because
+/// such tasks do not fit on a node with a pod.
 bool PodBounds::find(std::span<const std::uint8_t> inside) {
     const auto pod = pods_.front();
     const auto requested = inv_.tasks.gpu_count[index(pod)];
@@ -362,8 +362,8 @@ bool PodBounds::find(std::span<const std::uint8_t> inside) {
     };
     auto least = total();
     if (needed_milli_ <= 0) {
-        // One size for all nodes: tasks that leave for one displaced task may also serve another of a
-        // different size.
+        // One size for all nodes: tasks that leave for one displaced task may also leave for
+        // another one of a different size.
         const auto without = nodes;
         for (int size = left + 1; size <= requested; ++size) {
             if (!bounds_.has_size(size) || bounds_.place_of_size(size) == 0) continue;

@@ -104,7 +104,8 @@ class NodeBounds {
     std::vector<std::int64_t> to_free_;   // [node][GPUs]: least cost of freeing so many GPUs
     std::vector<std::int64_t> cheapest_;  // by node: price of the cheapest task that may leave
     std::vector<std::int64_t> estimates_, cheapest_estimates_;  // the same tables by estimate
-    // By GPUs: least cost of a place for a task with so many whole GPUs, and estimated cost if several are needed.
+    // By GPUs: least cost of a place for a task with so many whole GPUs, and estimated cost if several are
+    // needed.
     std::vector<std::int64_t> place_of_size_, usual_place_of_size_;
     struct Loss {
         std::int64_t gpu_milli, extra;

@@ -91,8 +91,7 @@ GPUSCHED_EXPORT bool CoverFinder::find(TaskId task, NodeId node, std::int64_t mo
     return all;
 }
 
-/// Finds one set: removes all candidates, then brings them back, the most expensive first, if the task still
-/// fits.
+/// Finds one set: removes all candidates, then returns the most expensive first, if the task still fits.
 void CoverFinder::find_one() {
     const auto before = state_.work.checkpoint();
     for (const auto x : candidates_) state_.work.remove(x);

@@ -125,7 +125,7 @@ void Search::descend() {
 }
 
 /// Returns whether a constraint of the task depends on tasks on other nodes. The search does not displace
-/// those to satisfy it.
+/// such tasks to satisfy it.
 bool Search::looks_beyond_its_node(TaskId task) const {
     const auto groups = inv_.memberships(task);
     return std::any_of(groups.begin(), groups.end(), [&](const Membership& m) {
@@ -239,8 +239,7 @@ void Search::put(const Item& item, NodeId node) {
                           scope_.may_receive[index(node)];
     const bool may_return = price.replace < never && (job == none<JobId> || state_.broken[index(job)] != 2);
     const bool move_first = may_move && (!may_return || price.move <= price.replace);
-    // The more expensive means can be better if the other one uses a limit, gang or budget that another task
-    // needs.
+    // The more expensive means can be better if the other uses a limit, gang or budget that others need.
     const bool either =
         options_.max_moves || options_.max_evictions || job != none<JobId> || !inv_.budgets_of(task).empty();
     if (move_first && try_as(moved) && !either) return;
@@ -368,8 +367,7 @@ void Search::run(std::span<const NodeId> region) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_early_ = false;
-    // Several pods have several passes. Their depth is at most 2 until a solution is found or the second pass
-    // ends.
+    // Several pods have several passes, of depth 2 until a solution is found or the second pass ends.
     const bool one = pods_.size() == 1;
     depth_ = one ? options_.depth : std::min(options_.depth, 2);
     for (std::int64_t share = 32;; share *= one ? 8 : 3) {
@@ -455,7 +453,7 @@ void Search::finish() {
     solutions_.push_back(std::move(solution));
 }
 
-/// Returns whether the budgets allow each restarting task to be down together with all evicted tasks. Those
+/// Returns whether the budgets allow each restarting task to be down together with the evicted tasks, which
 /// are down during all moves.
 bool Search::restarts_keep_budgets(const Solution& solution) const {
     if (options_.budget_price_s) return true;
@@ -465,8 +463,8 @@ bool Search::restarts_keep_budgets(const Solution& solution) const {
 }
 
 /// Orders the moves so that each is possible while its source is still occupied (make before break). If moves
-/// wait for each other in a cycle, evicts the task with the lowest additional cost instead and places it
-/// again.
+/// wait for each other in a cycle, instead evicts the task with the lowest additional cost and
+/// places it again.
 bool Search::order_moves(Solution& solution) {
     const auto fit = [&](TaskId task, NodeId to, GpuMask& gpus, bool others) {
         if (find_obstacle(state_.work, task, to) != Obstacle::none) return false;

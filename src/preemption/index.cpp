@@ -106,7 +106,7 @@ struct PreemptionIndex::State {
     std::map<detail::ShapeKey, std::size_t> shape_of;
     std::vector<std::unique_ptr<detail::Shape>> shapes;
     detail::Shape uncached;  // for preemptors with group constraints
-    // By task: its shape at its last decision. Valid if the shape's slot has not been reused and the task has
+    // By task: its shape at its last decision. Valid if the slot holds the same shape and the task has
     // not changed.
     std::vector<std::uint32_t> shape_of_task;
     std::vector<std::uint64_t> shape_birth_of_task;
@@ -256,8 +256,8 @@ struct PreemptionIndex::State {
         }
     }
 
-    // Updates the tree after the candidate of leaf `at` changed. Stops at a match that another node still
-    // wins.
+    // Updates the tree after the candidate of leaf `at` changed. Stops at a match with the
+    // same winner as before, if that is another node.
     void replay(const Cluster& cluster, detail::Shape& shape, std::size_t at) const {
         const auto changed = shape.winners[at];
         for (at /= 2; at > 0; at /= 2) {

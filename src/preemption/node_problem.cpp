@@ -164,8 +164,8 @@ static std::int64_t cores_used(const Cluster& cluster, const HardwareMasks& hard
 /// The cores of a NUMA node that the remaining tasks keep from a preemptor, in thousandths.
 ///
 /// If the preemptor may not borrow, a core that is both lent and borrowed counts once. Listed cores are
-/// compared by number; of the others, as many as possible are assumed to be both. Fewer tasks never keep
-/// more.
+/// compared by number; of the others, as many as possible are assumed to be both. Fewer tasks never
+/// keep more cores.
 /// @param stays returns whether a task on the node remains
 template <class Stays>
 static std::int64_t cores_kept(const Cluster& cluster, const HardwareMasks& hardware, NodeId node,
@@ -439,8 +439,7 @@ GpuMask NodeProblem<Set>::choose_whole_gpus(Argument leaving) const {
     }
     const auto found = request_->locality(hardware_, free);
     if (hardware_ == nullptr || requested < 2) return lowest_gpus(free, requested);
-    // The NUMA node or socket with the fewest free GPUs that suffice; within it, as few NUMA nodes as
-    // possible.
+    // The NUMA node or socket with the fewest free GPUs that suffice; then the fewest NUMA nodes.
     GpuMask place = free;
     if (found < 2)
         for (const auto mask : found == 0 ? hardware_->numa : hardware_->socket) {
@@ -524,8 +523,8 @@ bool NodeProblem<Set>::alike(int a, int b) const noexcept {
     }
     if (v.gpus == w.gpus) return true;
     if (request_->fraction || gpu_count(v.gpus) != gpu_count(w.gpus)) return false;
-    // Different GPUs are interchangeable if no other victim uses them and every NUMA node and socket holds
-    // equally many.
+    // Different GPUs are interchangeable if no other victim uses them and each NUMA node and socket
+    // holds equally many.
     const auto alone = [&](int i) {
         bool yes = true;
         for_each_gpu(victim(i).gpus, [&](int g) { yes = yes && count_of(holders_[g]) == 1; });

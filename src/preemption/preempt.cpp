@@ -29,8 +29,7 @@ namespace gpusched::preemption {
 
 namespace detail {
 
-/// ASI's rank of a node for a task that fits without evictions: three criteria in order, higher is better
-/// (section 4.2).
+/// ASI's rank of a node for a task that fits without evictions: three ordered criteria (section 4.2).
 /// @param borrows whether the task is a spot task
 static std::array<std::int64_t, 3> spot_rank(const Cluster& cluster, bool borrows, NodeId node) noexcept {
     return {allocation::Packing::rank(cluster, borrows ? Lent::yes : Lent::no, node),
@@ -190,7 +189,8 @@ GPUSCHED_EXPORT Plan to_plan(const Decision& decision, TaskId task) {
 
 namespace detail {
 
-// The first missing resource of the closest node, in words. If nothing is missing, gangs prevent the evictions.
+// The first missing resource of the closest node, in words. If nothing is missing, gangs prevent the
+// evictions.
 static Explanation explain_shortage(const Inventory& inv, const Request& request, const Shortage& missing) {
     const auto explained = [](Obstacle obstacle, std::int64_t amount, std::string text) {
         return Explanation{std::nullopt, obstacle, amount, std::move(text)};

@@ -60,8 +60,7 @@ class GangSearch {
         problem_->watch(&budget);
         const auto& inv = cluster.inventory();
         std::optional<Level> level;
-        // Requests with the same table of localities. `requests_` is reserved, so that their addresses stay
-        // valid.
+        // Requests with the same table of localities. Their addresses stay valid: `requests_` is reserved.
         std::map<std::pair<int, std::uint32_t>, const Request*> alike;
         requests_.reserve(pods.size());
         for (const auto pod : pods) {
@@ -168,8 +167,8 @@ class GangSearch {
         return holds_in_some_order(made);
     }
 
-    /// In the plan all victims leave before the first pod starts. That can violate `spread`: a victim of a
-    /// later pod may have counted.
+    /// In the plan all victims leave before the first pod starts. That can violate `spread`,
+    /// because a victim of a later pod may have counted.
     [[nodiscard]] bool holds_in_some_order(const GangDecision& made) const {
         const auto& inv = cluster_.inventory();
         if (std::all_of(pods_.begin(), pods_.end(),

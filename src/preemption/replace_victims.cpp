@@ -23,8 +23,7 @@ std::vector<Placement> place_victims_again(const Cluster& cluster, std::span<con
     Cluster after(cluster);
     for (const auto victim : victims) after.remove(victim);
     for (const auto& p : placed) after.assign(p.task, p.node, p.gpus);
-    // A single victim, or all victims of a job with no other running member: these run together or not at
-    // all.
+    // One victim, or all victims of a job without other running members, which run together or not at all.
     struct Unit {
         std::vector<TaskId> tasks{};
         std::size_t needed = 1;

@@ -65,8 +65,8 @@ bool Search<Set>::out_of_steps() {
 }
 
 // Enumerates all sets of at most 10 victims with whole GPUs, each from the set without its lowest member.
-// `Ordinary`: priorities are 1 to 100,000 and have weight, so that within a locality a lower sum implies a
-// higher score.
+// `Ordinary`: priorities are 1 to 100,000 and have weight. Within a locality a lower sum is then a higher
+// score.
 template <class Set>
 template <bool Ordinary>
 Choice<Set> Search<Set>::scan(const Node& node, const Request& request, Objective objective) {
@@ -167,8 +167,7 @@ void Search<Set>::start(const Node& node, const Request& request, Objective obje
     reserve_entries(sorted_, node.size() + 1);
 }
 
-// Returns whether the victim must free a resource to be useful. Otherwise its negative priority can raise the
-// score.
+// Returns whether the victim must free a resource to be useful. If not, its negative priority can help.
 template <class Set>
 bool Search<Set>::must_free(int i) const noexcept {
     const auto& v = node_->victim(i);
@@ -191,7 +190,7 @@ void Search<Set>::prepare(const Node& node, const Request& request, Objective ob
     // The first descent reaches a feasible set within size_ + 1 steps: the limit never prevents that.
     limit_ = steps_ + std::max<std::int64_t>(request.search_limit, size_ + 1);
     // Costly victims are decided on, and excluded, first. Interchangeable victims are neighbours, the
-    // costlier first: if one is chosen, all that follow it are chosen.
+    // costlier first: if one is chosen, so are all of its kind that follow.
     const auto weight = [&](int i) {
         const auto& v = node.victim(i);
         return objective == Objective::cost ? node.first_cost(i) : v.priority;
