@@ -13,9 +13,9 @@
 #include <gpusched/json/json.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/follower.hpp>
-#include <gpusched/preemption/named.hpp>
 #include <gpusched/preemption/options.hpp>
 #include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/victim_policy.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -7,7 +7,7 @@
 #include "support/python_function.hpp"
 
 #include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/preemption/online.hpp>
+#include <gpusched/preemption/index.hpp>
 
 #include <cmath>
 #include <map>

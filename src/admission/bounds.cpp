@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "admission/node_bounds.hpp"
+// Computes the lower bounds of nodes and pods.
+#include "admission/bounds.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/model/inventory.hpp>
@@ -53,8 +54,8 @@ std::int64_t Ranking::least_without(NodeId node) const noexcept {
     return first_.node == node ? second_.bound : first_.bound;
 }
 
-/// The least prices for which 0, 1, ... GPUs become idle on the node: a knapsack over its tasks, in which a GPU that several share is one
-/// item. Returns the price of the cheapest task.
+/// Writes the least prices at which 0, 1, ... GPUs of the node become idle: a knapsack over its tasks, with
+/// each shared GPU as one item. Returns the price of the cheapest task.
 template <class PriceOf>
 std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf&& price_of,
                                     std::span<std::int64_t> best) const {
@@ -62,11 +63,11 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
     std::fill(best.begin(), best.end(), never);
     best[0] = 0;
     auto cheapest = never;
-    // Freeing `gpus` more for `cost`, once.
+    // Adds an item that frees `gpus` for `cost`.
     const auto take = [&](int gpus, std::int64_t cost) {
         for (int g = most; g > 0; --g) {
-            const auto before = best[static_cast<std::size_t>(std::max(0, g - gpus))];
-            auto& now = best[static_cast<std::size_t>(g)];
+            const auto before = best[std::max(0, g - gpus)];
+            auto& now = best[g];
             if (before < never) now = std::min(now, before + cost);
         }
     };
@@ -77,7 +78,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
         const auto gpus = cluster.gpus_of(task) & ~cluster.devices(node);
         if (cluster.is_fraction(task))
             for_each_gpu(gpus, [&](int g) {
-                auto& sum = of_gpu[static_cast<std::size_t>(g)];
+                auto& sum = of_gpu[g];
                 if ((shared & gpu_bit(g)) == 0) sum = 0;
                 shared |= gpu_bit(g);
                 sum = std::min(never, sum + price);
@@ -87,7 +88,7 @@ std::int64_t NodeBounds::find_least(const Cluster& cluster, NodeId node, PriceOf
         if (!cluster.is_fraction(task) && gpus != 0) take(gpu_count(gpus), price);
     }
     for_each_gpu(shared, [&](int g) {
-        if (of_gpu[static_cast<std::size_t>(g)] < never) take(1, of_gpu[static_cast<std::size_t>(g)]);
+        if (of_gpu[g] < never) take(1, of_gpu[g]);
     });
     return cheapest;
 }
@@ -96,7 +97,7 @@ GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& pri
                                        std::int64_t needed_milli)
     : prices_(prices) {
     const auto& inv = cluster.inventory();
-    constexpr int widest = 16;  // beyond so many GPUs the bound is that of so many
+    constexpr int widest = 16;  // for more GPUs the bound of 16 holds
     width_ = static_cast<std::size_t>(std::min(widest, largest_gpu_count(inv))) + 1;
     to_free_.resize(cluster.node_slots() * width_);
     has_size_.assign(width_, 0);
@@ -125,7 +126,7 @@ GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& pri
     of_tasks_.clear();
     const bool free_places = std::all_of(usual_place_of_size_.begin(), usual_place_of_size_.end(),
                                          [](std::int64_t price) { return price == 0; });
-    if (free_places && dearest_.extra == 0) return;
+    if (free_places && last_loss_.extra == 0) return;
     estimates_.resize(to_free_.size());
     cheapest_estimates_.assign(cluster.node_slots(), never);
     for (const auto node : cluster.nodes())
@@ -133,8 +134,9 @@ GPUSCHED_EXPORT NodeBounds::NodeBounds(const Cluster& cluster, const Prices& pri
             cluster, node, [&](TaskId task) { return estimate(cluster, task); }, row(estimates_, node));
 }
 
-/// The tasks that leave a node for m others of g GPUs cost it at least what frees m g GPUs, less the idle ones: the m-th part for each.
-/// What the last of as many places costs as fit into the pods' GPUs is the usual one.
+/// Computes the costs of places for tasks with g GPUs. A node with m such places frees m g GPUs minus its
+/// idle ones, so each place costs at least 1/m of that. The usual cost is that of the last place if as many
+/// places are needed as the pods have GPUs for.
 void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) {
     const auto& inv = cluster.inventory();
     place_of_size_.assign(width_, 0);
@@ -142,13 +144,13 @@ void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) 
     std::vector<std::int64_t> places;
     for (int g = 1; g < static_cast<int>(width_); ++g) {
         if (!has_size(g)) continue;
-        const auto wanted =
+        const auto needed =
             static_cast<std::size_t>(std::max<std::int64_t>(1, needed_milli / (whole_gpu_milli * g)));
         std::size_t free = 0;
         auto least = never;
         places.clear();
         for (const auto node : cluster.nodes()) {
-            if (free >= wanted) break;
+            if (free >= needed) break;
             if (!inv.nodes.receives(node)) continue;
             const auto idle = gpu_count(cluster.idle_gpus(node, Lent::yes));
             const auto total = gpu_count(cluster.healthy_gpus(node));
@@ -163,14 +165,14 @@ void NodeBounds::find_places(const Cluster& cluster, std::int64_t needed_milli) 
                 before = cost;
             }
         }
-        place_of_size_[static_cast<std::size_t>(g)] = least;
-        auto& usual = usual_place_of_size_[static_cast<std::size_t>(g)];
-        if (free >= wanted) continue;
+        place_of_size_[g] = least;
+        auto& usual = usual_place_of_size_[g];
+        if (free >= needed) continue;
         if (places.empty()) {
             usual = never;
             continue;
         }
-        const auto at = places.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, places.size()) - 1);
+        const auto at = places.begin() + static_cast<std::ptrdiff_t>(std::min(needed, places.size()) - 1);
         std::nth_element(places.begin(), at, places.end());
         usual = *at;
     }
@@ -182,8 +184,8 @@ std::int64_t NodeBounds::place_of_size(int gpus) const noexcept {
 
 std::int64_t NodeBounds::place_estimate(const Cluster& snapshot, TaskId task) const noexcept {
     const auto size = snapshot.gpu_milli(task);
-    // Rounded up, so that the dearest of those that must be lost is.
-    const auto scarce = product((dearest_.extra + dearest_.gpu_milli - 1) / dearest_.gpu_milli, size);
+    // Rounded up, so that the costliest task that must be evicted for good reaches its price.
+    const auto scarce = product((last_loss_.extra + last_loss_.gpu_milli - 1) / last_loss_.gpu_milli, size);
     if (snapshot.is_fraction(task)) return scarce;
     const auto gpus = static_cast<std::size_t>(snapshot.inventory().tasks.gpu_count[index(task)]);
     return std::max(scarce, usual_place_of_size_[std::min(gpus, width_ - 1)]);
@@ -216,17 +218,17 @@ std::int64_t NodeBounds::bound_with_places(const Cluster& snapshot, TaskId task,
 }
 
 void NodeBounds::find_losses(std::int64_t most) {
-    // A heap: only the cheapest few are needed.
-    const auto dearer = [](const Loss& a, const Loss& b) {
+    // A heap, because only the few cheapest are needed.
+    const auto costlier = [](const Loss& a, const Loss& b) {
         // extra / GPUs, compared without division: below 2^46 times 2^16
         const auto x = a.extra * b.gpu_milli, y = b.extra * a.gpu_milli;
         return x != y ? x > y : a.gpu_milli > b.gpu_milli;
     };
-    std::make_heap(of_tasks_.begin(), of_tasks_.end(), dearer);
+    std::make_heap(of_tasks_.begin(), of_tasks_.end(), costlier);
     Loss sum{0, 0};
     while (sum.gpu_milli < most && !of_tasks_.empty()) {
-        std::pop_heap(of_tasks_.begin(), of_tasks_.end(), dearer);
-        dearest_ = of_tasks_.back();
+        std::pop_heap(of_tasks_.begin(), of_tasks_.end(), costlier);
+        last_loss_ = of_tasks_.back();
         sum.gpu_milli += of_tasks_.back().gpu_milli;
         sum.extra = std::min(never, sum.extra + of_tasks_.back().extra);
         of_tasks_.pop_back();
@@ -238,10 +240,10 @@ std::int64_t NodeBounds::loss_of_at_least(std::int64_t gpu_milli) const noexcept
     if (gpu_milli <= 0) return 0;
     const auto at =
         std::lower_bound(losses_.begin(), losses_.end(), gpu_milli,
-                         [](const Loss& loss, std::int64_t wanted) { return loss.gpu_milli < wanted; });
+                         [](const Loss& loss, std::int64_t milli) { return loss.gpu_milli < milli; });
     if (at == losses_.end()) return never;
     const auto before = at == losses_.begin() ? Loss{0, 0} : *(at - 1);
-    // A part of the last one, rounded down.
+    // A fraction of the last task, rounded down.
     const auto part = gpu_milli - before.gpu_milli, whole = at->gpu_milli - before.gpu_milli;
     const auto extra = at->extra - before.extra;
     return before.extra + extra / whole * part + extra % whole * part / whole;
@@ -261,10 +263,10 @@ bool NodeBounds::lacks_others(const Cluster& snapshot, TaskId task, NodeId node)
 
 std::int64_t NodeBounds::bound(const Cluster& snapshot, TaskId task, NodeId node, int idle,
                                std::span<const std::int64_t> to_free, std::int64_t cheapest) const {
-    const auto wanted = snapshot.inventory().tasks.gpu_count[index(task)];
+    const auto requested = snapshot.inventory().tasks.gpu_count[index(task)];
     std::int64_t least = 0;
-    if (const int more = wanted - idle; !snapshot.is_fraction(task) && more > 0) {
-        if (snapshot.gpu_count(node) < wanted) return never;
+    if (const int more = requested - idle; !snapshot.is_fraction(task) && more > 0) {
+        if (snapshot.gpu_count(node) < requested) return never;
         least = to_free[std::min<std::size_t>(static_cast<std::size_t>(more), width_ - 1)];
     }
     return lacks_others(snapshot, task, node) ? std::max(least, cheapest) : least;
@@ -290,6 +292,104 @@ GPUSCHED_EXPORT Ranking& NodeBounds::ranking(const Cluster& snapshot, TaskId tas
         entries.push_back({least, estimated, idle, node});
     }
     return rankings_.emplace(key, Ranking(std::move(entries))).first->second;
+}
+
+GPUSCHED_EXPORT std::int64_t PodBounds::of_region(std::span<const NodeId> region) {
+    std::vector<std::uint8_t> inside;
+    if (!region.empty()) {
+        inside.assign(snapshot_.node_slots(), 0);
+        for (const auto node : region) inside[index(node)] = 1;
+    }
+    // Equal pods that fit only once on each node: each pod needs its own node and displaces its own tasks.
+    const auto key = request_key(snapshot_, pods_.front());
+    bool alone = inv_.tasks.gpu_count[index(pods_.front())] > 0 && !snapshot_.is_fraction(pods_.front());
+    std::int64_t least = 0;
+    for (const auto pod : pods_) alone = alone && request_key(snapshot_, pod) == key;
+    TaskId last = none<TaskId>;
+    for (const auto pod : pods_) {
+        if (last != none<TaskId> && request_key(snapshot_, pod) == request_key(snapshot_, last)) continue;
+        last = pod;
+        auto& ranking = bounds_.ranking(snapshot_, pod);
+        std::vector<std::int64_t> found;
+        if (inside.empty() && !alone) {
+            if (ranking.size() > 0) found.push_back(ranking.least_without(none<NodeId>));
+        } else {
+            for (const auto& entry : ranking.unsorted())
+                if (inside.empty() || inside[index(entry.node)]) {
+                    found.push_back(entry.bound);
+                    alone = alone && snapshot_.gpu_count(entry.node) < 2 * inv_.tasks.gpu_count[index(pod)];
+                }
+        }
+        if (found.empty()) return never;
+        least = std::max(least, *std::min_element(found.begin(), found.end()));
+    }
+    cheapest_.clear();
+    at_.clear();
+    if (alone) {
+        if (!find(inside)) return never;
+        least = cheapest_.back();
+    }
+    if (needed_milli_ > 0) {
+        const auto loss = bounds_.loss_of_at_least(needed_milli_);
+        if (loss >= never) return never;
+        least += loss;
+    }
+    return least;
+}
+
+/// Bounds for equal pods that need one node each. If nothing must be evicted for good, displaced tasks beyond
+/// some size add the cost of their places: these are on nodes without pods, because
+/// such tasks do not fit on a node with a pod.
+bool PodBounds::find(std::span<const std::uint8_t> inside) {
+    const auto pod = pods_.front();
+    const auto requested = inv_.tasks.gpu_count[index(pod)];
+    std::vector<Ranking::Entry> nodes;
+    int left = 0;  // most GPUs on a node next to a pod
+    for (const auto& entry : bounds_.ranking(snapshot_, pod).unsorted())
+        if (inside.empty() || inside[index(entry.node)]) {
+            nodes.push_back(entry);
+            left = std::max(left, snapshot_.gpu_count(entry.node) - requested);
+        }
+    if (nodes.size() < pods_.size()) return false;
+    const auto last = nodes.begin() + static_cast<std::ptrdiff_t>(pods_.size());
+    // The sum of the cheapest; they come first.
+    const auto total = [&] {
+        std::nth_element(nodes.begin(), last - 1, nodes.end(),
+                         [](const auto& a, const auto& b) { return a.bound < b.bound; });
+        std::int64_t sum = 0;
+        for (auto entry = nodes.begin(); entry != last; ++entry) sum = std::min(never, sum + entry->bound);
+        return sum;
+    };
+    auto least = total();
+    if (needed_milli_ <= 0) {
+        // One size for all nodes: tasks that leave for one displaced task may also leave for
+        // another one of a different size.
+        const auto without = nodes;
+        for (int size = left + 1; size <= requested; ++size) {
+            if (!bounds_.has_size(size) || bounds_.place_of_size(size) == 0) continue;
+            const auto known = nodes;
+            std::copy(without.begin(), without.end(), nodes.begin());
+            // A node whose bound exceeds the highest of the first ones cannot be among the cheapest.
+            std::int64_t most = 0;
+            for (auto entry = nodes.begin(); entry != nodes.end(); ++entry)
+                if (entry < last || entry->bound < most) {
+                    entry->bound =
+                        std::max(entry->bound, bounds_.bound_with_places(snapshot_, pod, entry->node, size));
+                    if (entry < last) most = std::max(most, entry->bound);
+                }
+            if (const auto sum = total(); sum > least)
+                least = sum;
+            else
+                std::copy(known.begin(), known.end(), nodes.begin());
+        }
+    }
+    at_.assign(snapshot_.node_slots(), 0);
+    for (const auto& entry : nodes) at_[index(entry.node)] = entry.bound;
+    std::sort(nodes.begin(), last, [](const auto& a, const auto& b) { return a.bound < b.bound; });
+    cheapest_.assign(1, 0);
+    for (auto entry = nodes.begin(); entry != last; ++entry)
+        cheapest_.push_back(std::min(never, cheapest_.back() + entry->bound));
+    return true;
 }
 
 }  // namespace gpusched::admission::detail

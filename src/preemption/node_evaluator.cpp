@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preemption/node_answer.hpp"
-#include "preemption/node_bind.hpp"
-#include "preemption/vacated_nodes.hpp"
+// Applies the search of a policy to a node, and builds the decision.
+#include "preemption/node_evaluator.hpp"
 
 #include <gpusched/core/errors.hpp>
 
@@ -21,7 +20,7 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     if (traits.searches)
         return options.engine == Engine::plain ? search.plain(node, request, traits.objective)
                                                : search.best(node, request, traits.objective);
-    switch (*policy) {  // all of them, so that the compiler misses a new one
+    switch (*policy) {  // no default, so that the compiler reports a missing policy
     case Policy::spot:
         return search.cheapest_prefix(node, request);
     case Policy::first_fit:
@@ -33,11 +32,11 @@ Choice<Set> best_of_node(const Cluster& cluster, const NodeProblem<Set>& node, c
     case Policy::spot_exact:
         break;
     }
-    throw InternalError("no search belongs to the victim policy " + std::string(traits.name));
+    throw InternalError("no search for victim policy " + std::string(traits.name));
 }
 
-void NodeQuestion::read(const Cluster& cluster, const Request& request, const CostFunction& cost, NodeId node,
-                        const GangTable* gangs, GpuMask healthy) {
+void NodeEvaluator::read(const Cluster& cluster, const Request& request, const CostFunction& cost,
+                         NodeId node, const GangTable* gangs, GpuMask healthy) {
     cluster_ = &cluster;
     request_ = &request;
     has_many_ = !problem_.read(cluster, request, cost, node, gangs, healthy);
@@ -49,30 +48,24 @@ void NodeQuestion::read(const Cluster& cluster, const Request& request, const Co
     (void)many_->problem.read(cluster, request, cost, node, gangs, healthy);
 }
 
-void NodeQuestion::forget() noexcept {
+void NodeEvaluator::forget() noexcept {
     problem_.forget();
     if (many_ != nullptr) many_->problem.forget();
 }
 
-void NodeQuestion::watch(Budget* budget) noexcept {
+void NodeEvaluator::watch(Budget* budget) noexcept {
     budget_ = budget;
     search_.watch(budget);
     if (many_ != nullptr) many_->search.watch(budget);
 }
 
-int NodeQuestion::size() const noexcept { return has_many_ ? many_->problem.size() : problem_.size(); }
-
-std::uint8_t NodeQuestion::locality_now() const {
-    return has_many_ ? many_->problem.locality({}) : problem_.locality(0);
-}
-
-Answer NodeQuestion::best(const Options& options) {
+Answer NodeEvaluator::best(const Options& options) {
     if (!has_many_) return {best_of_node(*cluster_, problem_, *request_, options, search_), {}};
     auto found = best_of_node(*cluster_, many_->problem, *request_, options, many_->search);
     return {{static_cast<const Candidate&>(found), 0}, std::move(found.victims)};
 }
 
-void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
+void NodeEvaluator::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     const auto list = [&](const auto& node, auto& search, auto found) {
         search.minimal_sets(node, *request_, found);
         for (const auto& set : found) {
@@ -90,12 +83,13 @@ void NodeQuestion::minimal_sets(std::vector<std::vector<TaskId>>& sets) {
     std::sort(sets.begin(), sets.end());
 }
 
-Shortage NodeQuestion::shortage(bool when_all_have_left) const {
-    if (has_many_) return many_->problem.shortage(when_all_have_left ? many_->problem.all() : ManyVictims{});
-    return problem_.shortage(when_all_have_left ? problem_.all() : 0);
+Shortage NodeEvaluator::shortage(bool without_victims) const {
+    return with_problem([&](const auto& node) {
+        return node.shortage(without_victims ? node.all() : decltype(node.all()){});
+    });
 }
 
-std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
+std::int64_t NodeEvaluator::longest_running(const Answer& answer) const {
     std::int64_t since = INT64_MAX;
     const auto& started = cluster_->inventory().tasks.start_time;
     const auto look = [&](const auto& node, const auto& victims) {
@@ -115,7 +109,7 @@ std::int64_t NodeQuestion::longest_running(const Answer& answer) const {
     return since;
 }
 
-void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
+void NodeEvaluator::decide(const Answer& answer, bool spot, Decision& d) const {
     d.victims.clear();  // its memory stays
     d.score.reset();
     d.priority_sum = d.cost = 0;
@@ -148,11 +142,11 @@ void NodeQuestion::decide(const Answer& answer, bool spot, Decision& d) const {
     d.cost = answer.cost;
 }
 
-std::int64_t NodeQuestion::steps() const noexcept {
+std::int64_t NodeEvaluator::steps() const noexcept {
     return search_.steps() + (many_ == nullptr ? 0 : many_->search.steps());
 }
 
-bool NodeQuestion::proven() const noexcept {
+bool NodeEvaluator::proven() const noexcept {
     return search_.proven() && (many_ == nullptr || many_->search.proven());
 }
 
