@@ -6,8 +6,8 @@
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/core/order.hpp>
 #include <gpusched/core/errors.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/follower.hpp>
 #include <gpusched/preemption/index.hpp>

@@ -2,8 +2,8 @@
 // Reads a node for one preemptor, and evaluates sets of its potential victims.
 #include "preemption/node_problem.hpp"
 
-#include <gpusched/core/order.hpp>
 #include <gpusched/core/gpu_mask.hpp>
+#include <gpusched/core/order.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/feasibility.hpp>
 

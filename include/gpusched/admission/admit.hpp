@@ -3,8 +3,8 @@
 #pragma once
 
 #include <gpusched/admission/options.hpp>
-#include <gpusched/core/context.hpp>
 #include <gpusched/core/budget.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/plan.hpp>
 #include <gpusched/preemption/preempt.hpp>

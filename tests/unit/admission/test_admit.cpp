@@ -1,8 +1,8 @@
 #include "support/admissions.hpp"
 #include "support/catch.hpp"
 
-#include <gpusched/core/context.hpp>
 #include <gpusched/admission/admit.hpp>
+#include <gpusched/core/context.hpp>
 #include <gpusched/core/errors.hpp>
 #include <gpusched/model/cluster.hpp>
 #include <gpusched/model/plan.hpp>
