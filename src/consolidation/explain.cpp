@@ -404,8 +404,8 @@ Explanation Explainer::explain_node(NodeId node) {
         } else if (opened_weight > 0 && !is_worth_opening(weight, cost, opened_weight)) {
             result.fate = NodeFate::too_dear;
             result.text += ": at the open price of " + std::to_string(*options_.open_price) +
-                           " opening empty nodes of weight " + std::to_string(opened_weight) +
-                           " for its tasks gains nothing over its weight of " + weight_text;
+                           " the cost of opening empty nodes of weight " + std::to_string(opened_weight) +
+                           " for its tasks is at least its weight of " + weight_text;
         } else if (goal_reached_) {
             result.text += ": all of its tasks fit elsewhere, but the plan reaches its goal without it";
         } else {
