@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/errors.hpp>
-#include <gpusched/milp/evaluate.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #ifdef GPUSCHED_HAS_CBC
@@ -44,8 +44,9 @@ struct CbcProgress {
     std::atomic<bool> began{false};  ///< preprocessing is over
 };
 
-/// Asks at every event of Clp whether to go on: until the search begins, where there is one. Then linear programs end, since the
-/// search takes one that is cut off for an infeasible node. Tells the iterations where there is none.
+/// Asks at every event of Clp whether to go on: until the search begins, where there is one. Then linear
+/// programs end, since the search takes one that is cut off for an infeasible node. Tells the iterations
+/// where there is none.
 class ClpWatch : public ClpEventHandler {
   public:
     explicit ClpWatch(Budget* budget, const CbcProgress* search = nullptr)
@@ -64,8 +65,8 @@ class ClpWatch : public ClpEventHandler {
     const CbcProgress* search_;
 };
 
-/// Tells at every event of the search how many nodes it has seen, and asks whether to go on. CBC copies it, also for the smaller
-/// searches of its heuristics: what is told only grows.
+/// Tells at every event of the search how many nodes it has seen, and asks whether to go on. CBC copies it,
+/// also for the smaller searches of its heuristics: what is told only grows.
 class CbcWatch : public CbcEventHandler {
   public:
     CbcWatch(Budget* budget, std::optional<double> limit_s, CbcProgress* progress)
@@ -83,8 +84,9 @@ class CbcWatch : public CbcEventHandler {
     }
     CbcEventHandler* clone() const override { return new CbcWatch(*this); }
 
-    /// CBC calls this between its stages; other than 0 ends it. CBC learns the time limit when its search begins, and no earlier: where
-    /// the limit strikes in preprocessing, that leaves models unset that are read later, or passes for infeasible.
+    /// CBC calls this between its stages; other than 0 ends it. CBC learns the time limit when its search
+    /// begins, and no earlier: where the limit strikes in preprocessing, that leaves models unset that are
+    /// read later, or passes for infeasible.
     static int stage(CbcModel* search, int at) {
         constexpr int preprocessed = 2, search_begins = 3;
         auto* const watch = dynamic_cast<CbcWatch*>(search->getEventHandler());
@@ -105,8 +107,9 @@ class CbcWatch : public CbcEventHandler {
     CbcProgress* progress_;
 };
 
-/// CBC's reader of commands keeps its place in global variables, so that searches take turns; two at once take each other's
-/// arguments, and read commands from the standard input. One within another, from its progress hook, goes on at once.
+/// CBC's reader of commands keeps its place in global variables, so that searches take turns; two at once
+/// take each other's arguments, and read commands from the standard input. One within another, from its
+/// progress hook, goes on at once.
 class CbcTurn {
   public:
     explicit CbcTurn(Budget& budget) : within_(depth()++ > 0) {
@@ -305,8 +308,8 @@ Solution solve_with_cbc([[maybe_unused]] const Model& model, [[maybe_unused]] co
             }
             const double off = std::abs(value - result.bound) - 1.01 * options.mip_gap * size;
             if (off <= 1e-4 * size || !attempt.presolve) return result;
-            // Either no other value lies between the solution and the bound, or, seen with presolve, what came back is not
-            // the solution that the search ended with.
+            // Either no other value lies between the solution and the bound, or, seen with presolve, what
+            // came back is not the solution that the search ended with.
             with_presolve = value;
             attempt.presolve = false;
             if (attempt.time_limit)

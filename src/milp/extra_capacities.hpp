@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes have beyond GPUs, cores and memory, as capacities of linear rows: named resources and devices by class.
+// What nodes have beyond GPUs, cores and memory, as capacities of linear rows: named resources and devices by
+// class.
 #pragma once
 
 #include <gpusched/model/cluster.hpp>
@@ -14,8 +15,9 @@
 
 namespace gpusched::milp::detail {
 
-/// One kind of thing that tasks ask for and nodes have. Devices are counted for every list of classes that some task accepts:
-/// whoever accepts no other classes than these takes its devices from them. Which class each gets is relaxed.
+/// One kind of thing that tasks ask for and nodes have. Devices are counted for every list of classes that
+/// some task accepts: whoever accepts no other classes than these takes its devices from them. Which class
+/// each gets is relaxed.
 class ExtraCapacity {
   public:
     /// All kinds that some of the tasks ask for.

@@ -15,8 +15,8 @@
 namespace gpusched::milp::detail {
 
 #ifdef GPUSCHED_HAS_HIGHS
-/// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another count. So each call
-/// begins anew; one made within another, from its progress hook, uses what is there.
+/// HiGHS keeps a set of threads for every thread that calls it, and fails there when asked with another
+/// count. So each call begins anew; one made within another, from its progress hook, uses what is there.
 class HighsThreads {
   public:
     HighsThreads() {

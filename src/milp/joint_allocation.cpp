@@ -50,7 +50,8 @@ static bool any_loans(const Cluster& cluster) {
                        [&](TaskId task) { return t.is(TaskTrait::lends, task) && cluster.is_placed(task); });
 }
 
-/// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a `large`.
+/// How many pods like `small` surely run in the place of one like `large`, on every node that hosts a
+/// `large`.
 static int in_place(const Cluster& cluster, TaskId small, TaskId large, bool loans) {
     const auto& inv = cluster.inventory();
     const auto& t = inv.tasks;

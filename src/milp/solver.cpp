@@ -2,8 +2,8 @@
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
-#include <gpusched/milp/evaluate.hpp>
 #include <gpusched/milp/matrix.hpp>
+#include <gpusched/milp/model.hpp>
 #include <gpusched/milp/solver.hpp>
 
 #include <algorithm>
@@ -72,8 +72,8 @@ static bool endless(const Model& model, std::size_t j) {
     return (c > 0 && model.column_upper[j] == infinity) || (c < 0 && model.column_lower[j] == -infinity);
 }
 
-/// Directions in which the solutions of the relaxation go on without end and the objective gets better by 1. A feasible model with
-/// rational numbers is unbounded exactly where there is one.
+/// Directions in which the solutions of the relaxation go on without end and the objective gets better by 1.
+/// A feasible model with rational numbers is unbounded exactly where there is one.
 static Model ray(const Model& model) {
     auto result = model;
     result.name += " (ray)";
@@ -110,8 +110,8 @@ static Model ray(const Model& model) {
     return result;
 }
 
-/// Solvers mix up infeasible and unbounded, or give up on what is unbounded. Two questions without an objective tell which: is
-/// there a solution, and is there a direction without end?
+/// Solvers mix up infeasible and unbounded, or give up on what is unbounded. Two questions without an
+/// objective tell which: is there a solution, and is there a direction without end?
 static Solution told_apart(const Model& model, Solution solution, const SolveOptions& options,
                            const AnySolver& solver, const Context& context, Budget& budget) {
     const bool stopped =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool sizes and the policies that change them.
+// Autoscaling: arrivals over a day, pool sizes by queueing formulas, and the policies.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
+#include <gpusched/core/rng.hpp>
 #include <gpusched/serving/autoscale.hpp>
 
 #include <algorithm>
@@ -12,6 +13,66 @@
 
 namespace gpusched::serving {
 
+GPUSCHED_EXPORT double expected_rate(const DailyCurve& curve, double time_s) {
+    Problems problems;
+    check_fields(problems, curve);
+    if (!std::isfinite(time_s)) problems.add(bad_value("time_s", number_text(time_s), "a number"));
+    problems.throw_if_any();
+    const double hour = time_s / 3600;
+    return curve.mean_rate *
+           (1 + curve.swing * std::cos(2 * std::numbers::pi * (hour - curve.peak_hour) / 24));
+}
+
+GPUSCHED_EXPORT std::vector<Arrival> daily_arrivals(std::span<const Arrival> trace, const DailyCurve& curve) {
+    Problems problems;
+    check_fields(problems, curve);
+    bool rising = true, known = true;
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+        rising = rising && (i == 0 || trace[i - 1].time_s <= trace[i].time_s);
+        known = known && std::isfinite(trace[i].time_s) && trace[i].input >= 1 && trace[i].output >= 1;
+    }
+    if (!rising) problems.add("trace: not in the order of time; expected rising times");
+    if (!known)
+        problems.add(
+            "trace: expected finite times, and at least one token of prompt and answer in each request");
+    if (rising && known && (trace.size() < 2 || !(trace.back().time_s > trace.front().time_s)))
+        problems.add("trace: expected at least two requests, not all at one moment");
+    problems.throw_if_any();
+
+    const Rng seed(curve.seed);
+    Rng level_rng = seed.split(1), surge_rng = seed.split(2), place_rng = seed.split(3);
+    // Box and Muller, with the library's own uniform numbers: the same everywhere.
+    const double normal = std::sqrt(-2 * std::log1p(-level_rng.uniform())) *
+                          std::cos(2 * std::numbers::pi * level_rng.uniform());
+    const double level = std::exp(curve.level_sigma * normal);
+    const double end = curve.hours * 3600, surge_s = curve.surge_minutes * 60;
+    const double surge_at = surge_rng.uniform() * std::max(0.0, end - surge_s);
+
+    // Steps short enough for a rate that is constant in each; what is left of a gap goes on in the next step.
+    constexpr double step_s = 10;
+    const auto n = trace.size();
+    const double span = trace.back().time_s - trace.front().time_s;
+    const double mean_gap = span / static_cast<double>(n - 1);
+    auto at = static_cast<std::size_t>(place_rng.below(n));
+    std::vector<Arrival> out;
+    double wait = 0;  // requests that the curve must bring before the next one comes
+    for (double now = 0; now < end; now += step_s) {
+        const double until = std::min(now + step_s, end), middle = (now + until) / 2;
+        const bool surge = middle >= surge_at && middle < surge_at + surge_s;
+        const double rate = level * expected_rate(curve, middle) * (surge ? curve.surge_factor : 1);
+        double moment = now;
+        while (moment + wait / rate < until) {
+            moment += wait / rate;
+            out.push_back({moment, trace[at].input, trace[at].output});
+            const auto next = at + 1 < n ? at + 1 : 0;
+            wait = next > 0 ? (trace[next].time_s - trace[at].time_s) / mean_gap : 1;
+            at = next;
+        }
+        wait -= (until - moment) * rate;
+    }
+    return out;
+}
+
 namespace detail {
 
 /// Probability that one who comes must wait for c servers under a load of a < c (Erlang's C).
@@ -21,7 +82,8 @@ static double erlang_c(int servers, double load) {
     return blocked / (1 - load / servers * (1 - blocked));
 }
 
-/// Of a standard normal, the value that is exceeded with this probability (at most 1/2): Abramowitz and Stegun 26.2.23, to 4.5e-4.
+/// Of a standard normal, the value that is exceeded with this probability (at most 1/2): Abramowitz and
+/// Stegun 26.2.23, to 4.5e-4.
 static double normal_quantile(double exceeded) {
     const double t = std::sqrt(-2 * std::log(exceeded));
     return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) /
@@ -39,7 +101,8 @@ static double target_batch(const AutoscaleOptions& o) {
     return std::clamp((o.tpot_s - t.step_base_s) / t.step_s_per_request, 0.0, most);
 }
 
-/// The smallest number from 1 to `most` for which `enough` holds, which must hold from some number on; `most` where it never does.
+/// The smallest number from 1 to `most` for which `enough` holds, which must hold from some number on; `most`
+/// where it never does.
 template <class F>
 int smallest(int most, F&& enough) {
     int high = 1;
@@ -70,7 +133,8 @@ static int prefill_replicas(std::span<const Arrival> sample, double rate, const 
     const double mean = sum / n, load = rate * mean;
     if (!(load > 0)) return 1;
     const double service_variation = std::max(0.0, squares / n / (mean * mean) - 1);
-    // Requests that are late by themselves leave less room for others, but some always: nobody else should pay for them.
+    // Requests that are late by themselves leave less room for others, but some always: nobody else should
+    // pay for them.
     const double planned = planned_late(o);
     const double allowed = std::max(planned - static_cast<double>(always_late) / n, planned / 5);
     return smallest(o.max_replicas, [&](int servers) {
@@ -233,7 +297,7 @@ GPUSCHED_EXPORT double Autoscaler::expected(double time_s) const {
 }
 
 /// Takes a window's arrivals into the averages.
-GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
+GPUSCHED_EXPORT void Autoscaler::observe(const PoolWindow& window) {
     constexpr std::size_t most = 500;
     // Every k-th of a full window, so that the sample is of several windows.
     const auto step = std::max<std::size_t>(1, window.arrived.size() / (most / 5));
@@ -248,7 +312,7 @@ GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
         forecasts_.pop_front();
     }
     const double weight = 1 - std::exp(-window.seconds / 300);  // five minutes
-    if (!known_) {
+    if (!observed_) {
         level_ = rate;
     } else {
         // Holt's trend.
@@ -259,7 +323,7 @@ GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
     if (!options_.expected_per_s.empty()) {
         const double curve = expected(window.time_s - window.seconds / 2);
         const double factor = curve > 0 ? std::clamp(rate / curve, 0.05, 20.0) : 1;
-        factor_ = known_ ? factor_ + weight * (factor - factor_) : factor;
+        factor_ = observed_ ? factor_ + weight * (factor - factor_) : factor;
     }
     // Bunching: variance of the arrivals of ten seconds over their mean.
     constexpr double bin_s = 10;
@@ -275,7 +339,7 @@ GPUSCHED_EXPORT void Autoscaler::look(const PoolWindow& window) {
         for (const double x : counts) squares += (x - mean) * (x - mean) / static_cast<double>(bins - 1);
         if (mean > 0) variation_ += 0.1 * (std::clamp(squares / mean, 0.5, 20.0) - variation_);
     }
-    known_ = true;
+    observed_ = true;
 }
 
 /// The largest rate from now until what is started at the next decision would serve.
@@ -288,7 +352,7 @@ GPUSCHED_EXPORT double Autoscaler::rate_ahead(double time_s) const {
 }
 
 GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
-    look(window);
+    observe(window);
     if (sample_.empty()) return options_.start;
     const auto correct = [](double& factor, double seen, double target) {
         if (seen > target)
@@ -296,10 +360,11 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
         else if (!(seen > 0.8 * target))  // between, it stays
             factor = std::max(1.0, factor * 0.99);
     };
-    correct(more_prefill_, window.ttft_s, options_.ttft_s);
-    correct(more_decode_, window.tpot_s, options_.tpot_s);
+    correct(prefill_boost_, window.ttft_s, options_.ttft_s);
+    correct(decode_boost_, window.tpot_s, options_.tpot_s);
     const std::vector<Arrival> sample(sample_.begin(), sample_.end());
-    // A rate that has just gone up is not waited out: the last window alone counts too, less what may be chance.
+    // A rate that has just gone up is not waited out: the last window alone counts too, less what may be
+    // chance.
     const auto arrived = static_cast<double>(window.arrived.size());
     const double least = (arrived - 2 * std::sqrt(arrived * variation_)) / window.seconds;
     const double ahead = rate_ahead(window.time_s);
@@ -311,13 +376,15 @@ GPUSCHED_EXPORT PoolSizes Autoscaler::by_forecast(const PoolWindow& window) {
         // What waits is to be worked off in an interval beside what comes.
         return std::min(1e9, factor * rate + static_cast<double>(waiting) / options_.interval_s);
     };
-    return {detail::prefill_replicas(sample, of(more_prefill_, window.prefill_waiting), options_, variation_),
-            detail::decode_replicas(sample, of(more_decode_, window.decode_waiting), options_, variation_)};
+    return {
+        detail::prefill_replicas(sample, of(prefill_boost_, window.prefill_waiting), options_, variation_),
+        detail::decode_replicas(sample, of(decode_boost_, window.decode_waiting), options_, variation_)};
 }
 
 namespace detail {
 
-/// The Horizontal Pod Autoscaler's rule: as many as bring the load of each to the target, unless they are within a tenth of it.
+/// The Horizontal Pod Autoscaler's rule: as many as bring the load of each to the target, unless they are
+/// within a tenth of it.
 static int proportional(int now, double load_of_all, double target) {
     const double wanted = load_of_all / target;
     if (now > 0 && std::abs(wanted / now - 1) <= 0.1) return now;

@@ -103,7 +103,8 @@ class GreedyServing {
         return true;
     }
 
-    /// One by one, but where hundreds would follow each other a part of them, so that millions take no longer.
+    /// One by one, but where hundreds would follow each other a part of them, so that millions take no
+    /// longer.
     [[nodiscard]] int at_once(std::size_t c, const std::vector<double>& fill) const {
         double most = 1e9;
         if (costs_[c] > 0) most = std::min(most, budget_ / costs_[c]);

@@ -1,17 +1,337 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/plan_document.hpp"
-#include "serving/request_document.hpp"
-#include "serving/served_replicas.hpp"
+// Serving plans as documents: writing plans, curves and sweeps, and reading replicas.
+#include "serving/calibrator.hpp"
+#include "serving/request_findings.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/file.hpp>
+#include <gpusched/core/nearest_names.hpp>
+#include <gpusched/json/by_name.hpp>
 #include <gpusched/serving/plan_json.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+inline constexpr std::string_view plan_format = "gpusched.serving-plan";
+inline constexpr int newest_plan_version = 2;
+
+struct StageDocument {
+    std::string gpu{};
+    int degree = 1;
+    int layers = 0;
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<StageDocument>, F&& field) {
+    field("gpu", &StageDocument::gpu, Required{});
+    field("degree", &StageDocument::degree, Required{});
+    field("layers", &StageDocument::layers, Required{});
+}
+
+/// What is read of replicas.
+struct RunningDocument {
+    std::string model{};
+    int count = 0;
+    std::vector<StageDocument> stages{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RunningDocument>, F&& field) {
+    field("model", &RunningDocument::model, Required{});
+    field("count", &RunningDocument::count, Required{}, at_least(0));
+    field("stages", &RunningDocument::stages, Required{});
+}
+
+/// What is read of a plan.
+/// @tparam Replicas what is read of its replicas
+template <class Replicas>
+struct PartOfPlanDocument {
+    std::vector<Replicas> replicas{};
+};
+template <class Replicas, class F>
+constexpr void visit_fields(std::type_identity<PartOfPlanDocument<Replicas>>, F&& field) {
+    field("replicas", &PartOfPlanDocument<Replicas>::replicas, Required{});
+}
+
+/// Throughputs within targets, of plans for rates.
+struct WithinTargetsDocument {
+    json::ByName<double> within_targets{};
+    json::ByName<Source> latency_source{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<WithinTargetsDocument>, F&& field) {
+    field("within_targets", &WithinTargetsDocument::within_targets);
+    field("latency_source", &WithinTargetsDocument::latency_source);
+}
+
+/// Replicas of one deployment; what is said of each kind of requests stands by its name.
+struct ReplicasDocument {
+    std::string model{};
+    std::string deployment{};
+    int count = 0;
+    double cost = 0;
+    json::ByName<std::int64_t> gpus{};
+    std::vector<StageDocument> stages{};
+    json::ByName<double> share{};
+    json::ByName<double> requests_per_s{};
+    std::string means{};
+    json::ByName<Source> source{};
+    std::optional<WithinTargetsDocument> within{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ReplicasDocument>, F&& field) {
+    field("model", &ReplicasDocument::model);
+    field("deployment", &ReplicasDocument::deployment);
+    field("count", &ReplicasDocument::count);
+    field("cost", &ReplicasDocument::cost);
+    field("gpus", &ReplicasDocument::gpus);
+    field("stages", &ReplicasDocument::stages);
+    field("share", &ReplicasDocument::share);
+    field("requests_per_s", &ReplicasDocument::requests_per_s);
+    field("means", &ReplicasDocument::means);
+    field("source", &ReplicasDocument::source);
+    field("within", &ReplicasDocument::within, Inlined{});
+}
+
+/// What plans for rates say besides.
+struct RatesDocument {
+    double rate = 0;
+    double cost_bound = 0;
+    double rate_bound = 0;
+    double capacity = 1;
+    bool separate = false;
+    std::vector<PlannedLatency> latencies{};
+    std::vector<std::string> binding{};
+    std::optional<std::vector<PriceRange>> price_ranges{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<RatesDocument>, F&& field) {
+    field("rate", &RatesDocument::rate);
+    field("cost_bound", &RatesDocument::cost_bound);
+    field("rate_bound", &RatesDocument::rate_bound);
+    field("capacity", &RatesDocument::capacity);
+    field("separate", &RatesDocument::separate);
+    field("latencies", &RatesDocument::latencies);
+    field("binding", &RatesDocument::binding);
+    field("price_ranges", &RatesDocument::price_ranges);
+}
+
+/// What a replanning changed.
+struct ChangeDocument {
+    int starts = 0;
+    int stops = 0;
+    double makespan_kept = 0;
+    double makespan_free = 0;
+    std::optional<double> cost_free{};  ///< of a plan for rates
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ChangeDocument>, F&& field) {
+    field("starts", &ChangeDocument::starts);
+    field("stops", &ChangeDocument::stops);
+    field("makespan_kept", &ChangeDocument::makespan_kept, NullIfUnknown{});
+    field("makespan_free", &ChangeDocument::makespan_free, NullIfUnknown{});
+    field("cost_free", &ChangeDocument::cost_free);
+}
+
+struct PlanDocument {
+    milp::Status status = milp::Status::failed;
+    double makespan = 0;
+    double bound = 0;
+    bool optimal = false;
+    double requests_per_s = 0;
+    double cost = 0;
+    double cost_per_request = 0;
+    json::ByName<int> rented{};
+    std::vector<ReplicasDocument> replicas{};
+    int deployments = 0;
+    int left_out = 0;
+    std::string solver{};
+    std::string message{};
+    std::vector<RentedGpus> rentals{};
+    Calibration calibration{};
+    std::optional<RatesDocument> rates{};
+    std::optional<ChangeDocument> change{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PlanDocument>, F&& field) {
+    field("status", &PlanDocument::status);
+    field("makespan", &PlanDocument::makespan, NullIfUnknown{});
+    field("bound", &PlanDocument::bound, NullIfUnknown{});
+    field("optimal", &PlanDocument::optimal);
+    field("requests_per_s", &PlanDocument::requests_per_s);
+    field("cost", &PlanDocument::cost);
+    field("cost_per_request", &PlanDocument::cost_per_request);
+    field("rented", &PlanDocument::rented);
+    field("replicas", &PlanDocument::replicas);
+    field("deployments", &PlanDocument::deployments);
+    field("left_out", &PlanDocument::left_out);
+    field("solver", &PlanDocument::solver);
+    field("message", &PlanDocument::message);
+    field("rentals", &PlanDocument::rentals);
+    field("calibration", &PlanDocument::calibration);
+    field("rates", &PlanDocument::rates, Inlined{});
+    field("change", &PlanDocument::change, Inlined{});
+}
+
+/// A point of a curve.
+struct PointDocument {
+    double rate = 0;
+    LatencyTargets targets{};
+    PlanDocument plan{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<PointDocument>, F&& field) {
+    field("rate", &PointDocument::rate);
+    field("targets", &PointDocument::targets);
+    field("plan", &PointDocument::plan);
+}
+
+struct CurveDocument {
+    std::vector<PointDocument> points{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<CurveDocument>, F&& field) {
+    field("points", &CurveDocument::points);
+}
+
+/// The plan for one budget.
+struct BudgetDocument {
+    double budget = 0;
+    PlanDocument plan{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<BudgetDocument>, F&& field) {
+    field("budget", &BudgetDocument::budget);
+    field("plan", &BudgetDocument::plan);
+}
+
+struct SweepDocument {
+    std::vector<BudgetDocument> plans{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<SweepDocument>, F&& field) {
+    field("plans", &SweepDocument::plans);
+}
+
+/// What is read of replicas.
+struct ServedReplicasDocument {
+    std::string model{};
+    std::optional<std::string> deployment{};
+    int count = 0;
+    std::optional<std::vector<StageDocument>> stages{};
+    json::ByName<double> share{};
+    json::ByName<double> requests_per_s{};
+    json::ByName<Source> source{};
+};
+template <class F>
+constexpr void visit_fields(std::type_identity<ServedReplicasDocument>, F&& field) {
+    field("model", &ServedReplicasDocument::model, Required{});
+    field("deployment", &ServedReplicasDocument::deployment);
+    field("count", &ServedReplicasDocument::count, Required{}, at_least(0));
+    field("stages", &ServedReplicasDocument::stages);
+    field("share", &ServedReplicasDocument::share, Required{});
+    field("requests_per_s", &ServedReplicasDocument::requests_per_s);
+    field("source", &ServedReplicasDocument::source);
+}
+
+/// From a document, element by element, to replicas of a valid request.
+class ServedReplicas {
+  public:
+    ServedReplicas(json::Reader& reader, const ServingRequest& request, const EstimateOptions& options)
+        : reader_(reader), request_(request), options_(options), calibrator_(request, options) {
+        for (const auto& served : request.models) models_.push_back(served.model.name);
+        for (const auto& gpu : request.gpus) gpus_.push_back(gpu.name);
+    }
+
+    [[nodiscard]] PlannedReplicas settle(std::uint32_t at, const ServedReplicasDocument& given) {
+        PlannedReplicas out{.model = given.model, .count = given.count};
+        const auto model = known_name(reader_.place_of(at, "model"), given.model, models_);
+        if (!model) return out;
+        const auto& served = request_.models[*model];
+        std::vector<std::string> kinds;
+        for (const auto& workload : served.workloads) kinds.push_back(workload.name);
+        const auto before = reader_.problem_count();
+        out.share.assign(kinds.size(), 0);
+        take(reader_.place_of(at, "share"), given.share, kinds, out.share);
+        try {
+            take_deployment(at, given, served.model, out);
+            if (reader_.problem_count() == before)
+                for (std::size_t d = 0; d < kinds.size(); ++d) {
+                    const auto [rate, source] = believed(*model, out.deployment, d);
+                    out.requests_per_s.push_back(rate);
+                    out.source.push_back(source);
+                }
+        } catch (const InvalidInput& error) {
+            for (const auto& problem : error.problems()) report(reader_, at, in_deployment(problem));
+        }
+        out.requests_per_s.resize(kinds.size());
+        out.source.resize(kinds.size());
+        take(reader_.place_of(at, "requests_per_s"), given.requests_per_s, kinds, out.requests_per_s);
+        take(reader_.place_of(at, "source"), given.source, kinds, out.source);
+        return out;
+    }
+
+  private:
+    /// The place of a name among those that there are; one that is not there is reported.
+    std::optional<std::size_t> known_name(std::uint32_t at, std::string_view name,
+                                          const std::vector<std::string>& known) {
+        const auto found = std::find(known.begin(), known.end(), name);
+        if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+        std::string list;
+        for (const auto& each : known) list += (list.empty() ? "" : ", ") + each;
+        reader_.report(at, (known.empty() ? "expected none" : "expected one of " + list) + ", found " +
+                               gpusched::quoted(printable(name)) + did_you_mean(name, known));
+        return std::nullopt;
+    }
+    /// Values by kind of requests; a kind that is not named keeps its own.
+    template <class T>
+    void take(std::uint32_t at, const json::ByName<T>& given, const std::vector<std::string>& kinds,
+              std::vector<T>& out) {
+        for (const auto& [name, value] : given.entries)
+            if (const auto kind = known_name(reader_.place_of(at, name), name, kinds)) out[*kind] = value;
+    }
+    void take_deployment(std::uint32_t at, const ServedReplicasDocument& given, const LanguageModel& model,
+                         PlannedReplicas& out) {
+        if (given.stages) {
+            out.deployment.name = given.deployment.value_or("");
+            std::vector<std::uint32_t> places;
+            if (const auto list = reader_.document().find(at, "stages"))
+                reader_.each_element(*list, [&](std::uint32_t stage) { places.push_back(stage); });
+            for (std::size_t i = 0; i < given.stages->size(); ++i) {
+                const auto& stage = (*given.stages)[i];
+                if (const auto gpu = known_name(reader_.place_of(places[i], "gpu"), stage.gpu, gpus_))
+                    out.deployment.stages.push_back({static_cast<int>(*gpu), stage.degree, stage.layers});
+            }
+        } else if (given.deployment) {
+            out.deployment = parse_deployment(*given.deployment, model, request_.gpus);
+        } else {
+            reader_.report(at, "field 'deployment' or 'stages' is missing");
+        }
+    }
+    [[nodiscard]] std::pair<double, Source> believed(std::size_t model, const Deployment& deployment,
+                                                     std::size_t workload) const {
+        const auto& served = request_.models[model];
+        const auto estimate = estimate_throughput(served.model, request_.gpus, deployment,
+                                                  served.workloads[workload].shape, options_);
+        return calibrator_.rate(model, deployment, workload, estimate.requests_per_s);
+    }
+
+    json::Reader& reader_;
+    const ServingRequest& request_;
+    const EstimateOptions& options_;
+    Calibrator calibrator_;
+    std::vector<std::string> models_, gpus_;
+};
+
+}  // namespace gpusched::serving::detail
 
 namespace gpusched::json {
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rental problem as a mixed-integer program.
+#include "serving/request_findings.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/budget.hpp>
 #include <gpusched/core/checks.hpp>
@@ -21,11 +24,7 @@ GPUSCHED_EXPORT void validate(const RentalProblem& problem) {
         check_fields(problems, offer, "offer " + gpusched::quoted(offer.name));
         rest.gpus.push_back({offer.name, offer.price, offer.available});
     }
-    try {
-        validate(rest);
-    } catch (const InvalidInput& error) {
-        for (const auto& found : error.problems()) problems.add(found);
-    }
+    detail::collect(problems, [&] { validate(rest); });
     if (!(problem.budget >= 0)) problems.add(bad_value("budget", number_text(problem.budget), "at least 0"));
     if (!problem.running.empty() && problem.running.size() != problem.configurations.size())
         problems.add(bad_value("running", std::to_string(problem.running.size()) + " entries",
@@ -79,8 +78,8 @@ milp::Model build_rental(const RentalProblem& p, RentalGoal goal, RentalColumns&
     const auto named = [](const char* what, const std::string& name) {
         return std::string(what) + "(" + name + ")";
     };
-    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind takes a hundred-thousandth of
-    // one at least. What takes more replicas than there may be is not served.
+    // A coefficient within a solver's tolerance, a millionth mostly, would be served by no replica: a kind
+    // takes a hundred-thousandth of one at least. What takes more replicas than there may be is not served.
     const double least = goal == RentalGoal::rate ? 0 : 1e-5;
     const auto busy = [&](int c, int w) {
         const double rate = config(c).throughput[static_cast<std::size_t>(w)];
@@ -217,8 +216,8 @@ GPUSCHED_EXPORT RentalSolution solve_rental(const RentalProblem& problem, Rental
     const auto model = detail::build_rental(problem, goal, at);
     const Budget budget(context, options.time_limit);
     auto found = milp::solve(model, options, solver, context);
-    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its two answers the better
-    // counts, and the weaker bound. Of other solvers a no alone is asked for twice.
+    // With its preprocessing CBC (2.10.8) has called dear plans optimal and possible ones infeasible: of its
+    // two answers the better counts, and the weaker bound. Of other solvers a no alone is asked for twice.
     if (options.presolve && (found.status == milp::Status::infeasible ||
                              (found.status == milp::Status::optimal && found.solver == "cbc"))) {
         auto plain = options;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/serving_builder.hpp"
-
+// Models of the serving problem: four forms, the bound, the routing, and conversion of allocations.
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/serving_milp.hpp>
@@ -10,6 +9,124 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
+
+namespace gpusched::serving::detail {
+
+/// What all forms share: names, seconds and the rows over money and GPUs.
+struct ServingBuilder {
+    const ServingProblem& problem;
+    milp::ModelBuilder model;
+    std::vector<double> costs = configuration_costs(problem);
+    std::vector<int> most = most_replicas(problem);
+    std::vector<std::vector<double>> seconds;
+    std::vector<int> first_copy{0};
+    std::vector<milp::Entry> entries;
+    int C = static_cast<int>(problem.configurations.size());
+    int W = static_cast<int>(problem.workloads.size());
+    int N = static_cast<int>(problem.gpus.size());
+
+    ServingBuilder(const ServingProblem& p, const char* name) : problem(p), model(name) {
+        for (const auto& c : p.configurations) {
+            seconds.emplace_back();
+            for (std::size_t w = 0; w < c.throughput.size(); ++w)
+                seconds.back().push_back(c.throughput[w] > 0 ? p.workloads[w].requests / c.throughput[w]
+                                                             : 0.0);
+        }
+    }
+    /// Numbers the copies of all configurations, for the forms that have a column for each.
+    void number_copies(const char* form) {
+        constexpr int limit = 10'000'000;
+        double all = 0;
+        for (const int count : most) all += count;
+        if (all > limit)
+            throw InvalidInput(bad_value("replicas that could be rented", number_text(all),
+                                         "at most " + std::to_string(limit) + " with form " +
+                                             gpusched::quoted(form) + "; 'rates' has no limit"));
+        for (const int count : most) first_copy.push_back(first_copy.back() + count);
+    }
+    [[nodiscard]] bool wanted(int w) const {
+        return problem.workloads[static_cast<std::size_t>(w)].requests > 0;
+    }
+    [[nodiscard]] double busy(int c, int w) const {
+        return seconds[static_cast<std::size_t>(c)][static_cast<std::size_t>(w)];
+    }
+    [[nodiscard]] double cost(int c) const { return costs[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] int copies(int c) const { return most[static_cast<std::size_t>(c)]; }
+    [[nodiscard]] int gpus(int c, int n) const {
+        return problem.configurations[static_cast<std::size_t>(c)].gpus[static_cast<std::size_t>(n)];
+    }
+    /// A name within another one: commas that are its own cannot be taken for those between names.
+    [[nodiscard]] static std::string part(const std::string& name) {
+        std::string text;
+        for (const char letter : name) {
+            if (letter == ',' || letter == '\\') text += '\\';
+            text += letter;
+        }
+        return text;
+    }
+    [[nodiscard]] std::string config(int c) const {
+        return part(problem.configurations[static_cast<std::size_t>(c)].name);
+    }
+    [[nodiscard]] std::string workload(int w) const {
+        const auto& workload = problem.workloads[static_cast<std::size_t>(w)];
+        return workload.model.empty() ? part(workload.name)
+                                      : part(workload.model) + "," + part(workload.name);
+    }
+    [[nodiscard]] std::string gpu(int n) const { return problem.gpus[static_cast<std::size_t>(n)].name; }
+    [[nodiscard]] static std::string call(const char* what, const std::string& a) {
+        return std::string(what) + "(" + a + ")";
+    }
+    [[nodiscard]] static std::string call(const char* what, const std::string& a, const std::string& b) {
+        return std::string(what) + "(" + a + "," + b + ")";
+    }
+
+    /// sum of x over everything that serves w = 1
+    void coverage(const milp::IndexMap& x, int slots) {
+        for (int w = 0; w < W; ++w) {
+            if (!wanted(w)) continue;
+            entries.clear();
+            for (int i = 0; i < slots; ++i)
+                if (x(i, w) >= 0) entries.push_back({x(i, w), 1});
+            model.equal("coverage", call("coverage", workload(w)), entries, 1);
+        }
+    }
+    /// sum over c of weight * (columns of c) within what there is, less `per_T` * T where that is a column
+    template <class Each>
+    void resources(const char* group, Each&& each, int T = -1) {
+        const auto row = [&](const std::string& name, double have, auto&& weight) {
+            entries.clear();
+            for (int c = 0; c < C; ++c)
+                if (weight(c) != 0) each(c, static_cast<double>(weight(c)));
+            if (T >= 0) entries.push_back({T, -have});
+            model.at_most(group, name, entries, T >= 0 ? 0 : have);
+        };
+        const bool grouped = T < 0;
+        const std::string prefix = grouped ? "" : "surrogate ";
+        group = grouped ? "budget" : group;
+        row(prefix + "budget", problem.budget, [&](int c) { return cost(c); });
+        if (grouped) group = "availability";
+        for (int n = 0; n < N; ++n)
+            row(prefix + call("availability", gpu(n)), problem.gpus[static_cast<std::size_t>(n)].available,
+                [&](int c) { return gpus(c, n); });
+    }
+    ServingMilp finish(ServingForm form, int T) {
+        ServingMilp result{model.finish(), form, T, first_copy, seconds, {}};
+        result.upper.assign(most.begin(), most.end());
+        return result;
+    }
+};
+
+/// x(c, w) columns of the forms without copies.
+inline milp::IndexMap serving_shares(ServingBuilder& b) {
+    milp::IndexMap x("x", {b.C, b.W});
+    for (int c = 0; c < b.C; ++c)
+        for (int w = 0; w < b.W; ++w)
+            if (b.busy(c, w) > 0) x(c, w) = b.model.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
+    return x;
+}
+
+}  // namespace gpusched::serving::detail
 
 namespace gpusched::serving {
 
@@ -140,7 +257,8 @@ static ServingMilp serving_rates(ServingBuilder& b) {
     const double slowest = slowest_makespan(b.problem);
     const double bound = closed_form_bound(b.problem);
     const double unit = bound > 0 && std::isfinite(bound) ? bound : std::max(slowest, 1e-9);
-    // A problem that has a plan has one within the slowest makespan: where it has none the model is infeasible.
+    // A problem that has a plan has one within the slowest makespan: where it has none the model is
+    // infeasible.
     const double least = slowest > 0 ? std::min(1.0, unit / slowest) : 1.0;
     const int rate = m.column("rate", least, 1, 1);
     milp::IndexMap z("z", {b.C, b.W}), y("y", {b.C});
@@ -325,6 +443,122 @@ GPUSCHED_EXPORT ServingAllocation ServingMilp::decode(std::span<const double> va
             for (std::size_t c = 0; c < C; ++c) result.share[c][w] /= sum;
     }
     return result;
+}
+
+GPUSCHED_EXPORT milp::Model serving_bound(const ServingProblem& problem) {
+    validate(problem);
+    detail::ServingBuilder b(problem, "serving bound");
+    auto& m = b.model;
+    const int T = m.column("T", 0, milp::infinity, 1);
+    auto x = detail::serving_shares(b);
+    milp::IndexMap v("v", {b.C});
+    for (int c = 0; c < b.C; ++c) v(c) = m.column(b.call("v", b.config(c)), 0, milp::infinity);
+    b.coverage(x, b.C);
+    for (int c = 0; c < b.C; ++c) {
+        b.entries.assign(1, {v(c), -1});
+        for (int w = 0; w < b.W; ++w)
+            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
+        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
+        b.entries = {{v(c), 1}, {T, -static_cast<double>(b.copies(c))}};
+        m.at_most("copies", b.call("copies", b.config(c)), b.entries, 0);
+    }
+    b.resources(
+        "surrogate",
+        [&](int c, double weight) {
+            b.entries.push_back({v(c), weight});
+        },
+        T);
+    m.add_index(std::move(x));
+    m.add_index(std::move(v));
+    return m.finish();
+}
+
+GPUSCHED_EXPORT ServingMilp serving_routing(const ServingProblem& problem, const std::vector<int>& replicas) {
+    validate(problem);
+    if (replicas.size() != problem.configurations.size())
+        throw InvalidInput(bad_value("entries of replicas", std::to_string(replicas.size()),
+                                     std::to_string(problem.configurations.size())));
+    for (const int count : replicas)
+        if (count < 0) throw InvalidInput(bad_value("replicas", std::to_string(count), "at least 0"));
+    detail::ServingBuilder b(problem, "serving routing");
+    auto& m = b.model;
+    const int T = m.column("T", 0, milp::infinity, 1);
+    milp::IndexMap x("x", {b.C, b.W});
+    const auto count = [&](int c) { return replicas[static_cast<std::size_t>(c)]; };
+    for (int c = 0; c < b.C; ++c)
+        for (int w = 0; w < b.W; ++w)
+            if (count(c) > 0 && b.busy(c, w) > 0)
+                x(c, w) = m.column(b.call("x", b.config(c), b.workload(w)), 0, 1);
+    b.coverage(x, b.C);
+    for (int c = 0; c < b.C; ++c) {
+        if (count(c) == 0) continue;
+        b.entries.assign(1, {T, -static_cast<double>(count(c))});
+        for (int w = 0; w < b.W; ++w)
+            if (x(c, w) >= 0) b.entries.push_back({x(c, w), b.busy(c, w)});
+        m.at_most("time", b.call("time", b.config(c)), b.entries, 0);
+    }
+    m.add_index(std::move(x));
+    auto result = b.finish(ServingForm::fixed_makespan, T);
+    result.upper.assign(replicas.begin(), replicas.end());
+    return result;
+}
+
+GPUSCHED_EXPORT double slowest_makespan(const ServingProblem& problem) {
+    double sum = 0;
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        double slowest = 0;
+        for (const auto& c : problem.configurations)
+            if (c.throughput[w] > 0)
+                slowest = std::max(slowest, problem.workloads[w].requests / c.throughput[w]);
+        sum += slowest;
+    }
+    return sum;
+}
+
+GPUSCHED_EXPORT double closed_form_bound(const ServingProblem& problem) {
+    validate(problem);
+    const auto costs = configuration_costs(problem);
+    const auto most = most_replicas(problem);
+    const auto N = problem.gpus.size();
+    double best = 0;
+    // A price for money and for each type; all there is, at these prices, bounds the work done per second.
+    const auto with_prices = [&](double money, const std::vector<double>& gpu) {
+        double have = money * problem.budget;
+        for (std::size_t n = 0; n < N; ++n) have += gpu[n] * problem.gpus[n].available;
+        if (have <= 0) return;
+        double need = 0;
+        for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+            double least = milp::infinity;
+            for (std::size_t c = 0; c < costs.size(); ++c) {
+                const auto& config = problem.configurations[c];
+                if (config.throughput[w] <= 0 || most[c] == 0) continue;
+                double price = money * costs[c];
+                for (std::size_t n = 0; n < N; ++n) price += gpu[n] * config.gpus[n];
+                least = std::min(least, price / config.throughput[w]);
+            }
+            if (problem.workloads[w].requests > 0) need += problem.workloads[w].requests * least;
+        }
+        best = std::max(best, need / have);
+    };
+    const std::vector<double> none(N, 0.0);
+    with_prices(1, none);
+    with_prices(0, std::vector<double>(N, 1.0));
+    std::vector<double> market;
+    for (const auto& gpu : problem.gpus) market.push_back(gpu.price);
+    with_prices(0, market);
+    for (std::size_t n = 0; n < N; ++n) {
+        auto one = none;
+        one[n] = 1;
+        with_prices(0, one);
+    }
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        if (problem.workloads[w].requests <= 0) continue;
+        double rate = 0;
+        for (std::size_t c = 0; c < costs.size(); ++c)
+            rate += most[c] * problem.configurations[c].throughput[w];
+        best = std::max(best, problem.workloads[w].requests / rate);
+    }
+    return best;
 }
 
 }  // namespace gpusched::serving

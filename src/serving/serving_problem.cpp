@@ -107,7 +107,8 @@ GPUSCHED_EXPORT std::vector<int> most_replicas(const ServingProblem& problem) {
 
 namespace detail {
 
-/// Configurations that are kept, of one model and one set of GPU types: their numbers in rows next to each other.
+/// Configurations that are kept, of one model and one set of GPU types: their numbers in rows next to each
+/// other.
 struct KeptConfigurations {
     std::vector<int> gpus{};
     std::vector<double> throughput{};
@@ -132,8 +133,9 @@ struct KeptConfigurations {
 
 GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem& problem) {
     const auto& all = problem.configurations;
-    // What covers another comes before it: no more GPUs, and throughputs that are no less in lexicographic order. So the ones
-    // kept so far are enough to compare with, and of these the ones with no other GPU type.
+    // What covers another comes before it: no more GPUs, and throughputs that are no less in lexicographic
+    // order. So the ones kept so far are enough to compare with, and of these the ones with no other GPU
+    // type.
     std::vector<int> order(all.size()), kept;
     std::iota(order.begin(), order.end(), 0);
     std::vector<std::int64_t> size;

@@ -389,7 +389,8 @@ static void check_arrivals(std::span<const Arrival> arrivals, double interval_s)
     problems.throw_if_any();
 }
 
-/// What says that idle replicas miss targets in more windows than may be missed, so that no number of them does; empty where they do not.
+/// What says that idle replicas miss targets in more windows than may be missed, so that no number of them
+/// does; empty where they do not.
 static Problems missed_by_idle_replicas(std::span<const Arrival> arrivals, const AutoscaleOptions& o,
                                         double windows_met, const AutoscalingWorld& world) {
     struct Latency {

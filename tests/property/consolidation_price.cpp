@@ -11,7 +11,7 @@
 #include <gpusched/consolidation/detail/value_bound.hpp>
 #include <gpusched/consolidation/frontier.hpp>
 #include <gpusched/consolidation/value.hpp>
-#include <gpusched/milp/clp.hpp>
+#include <gpusched/milp/solver.hpp>
 #include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>
 

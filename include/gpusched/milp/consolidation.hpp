@@ -62,7 +62,8 @@ struct ConsolidationOptions {
     bool memory = true;
     /// Most moves; absent = any number.
     std::optional<std::int64_t> max_moves{};
-    /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a row.
+    /// At least so many nodes stay occupied: a bound proved elsewhere, such as `consolidation::bound`, as a
+    /// row.
     std::optional<std::int64_t> occupied_at_least{};
     /// At least so many GPUs that work are on nodes that become vacant, as a row.
     std::optional<std::int64_t> vacated_gpus_at_least{};
@@ -109,20 +110,23 @@ constexpr void visit_fields(std::type_identity<ConsolidationModel>, F&& field) {
     field("movable", &ConsolidationModel::movable);
 }
 
-/// The final state of a consolidation as a model. What it checks is necessary for a plan, so that its optimum bounds every plan:
-/// GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices by class, eligibility (GPU model, labels,
-/// node affinity, taints, cordons), node-level
-/// anti-affinity. Relaxed are the split of fractions over cards, NUMA and socket guarantees, GPU memory, affinity, anti-affinity
-/// and gangs at higher levels, and the order of the moves. Nodes that are empty now stay empty; daemons use what they use.
-/// Standby tasks count with what they claim towards all but LP tasks, and LP tasks in total with what is lendable.
+/// The final state of a consolidation as a model. What it checks is necessary for a plan, so that its optimum
+/// bounds every plan: GPUs (whole ones, and fractions by their sum), cores, memory, named resources, devices
+/// by class, eligibility (GPU model, labels, node affinity, taints, cordons), node-level anti-affinity.
+/// Relaxed are the split of fractions over cards, NUMA and socket guarantees, GPU memory, affinity,
+/// anti-affinity and gangs at higher levels, and the order of the moves. Nodes that are empty now stay empty;
+/// daemons use what they use. Standby tasks count with what they claim towards all but LP tasks, and LP tasks
+/// in total with what is lendable.
 ///
-/// With n placed tasks other than daemons on the N occupied nodes: plain has sum over tasks of allowed nodes + N columns, and
-/// rows `assign` n, `gpu` and `cpu` N each and one more per node with Standby tasks (what is claimed), `memory` N where asked
-/// for and some task asks for memory, `lock` one per fixed task with locks = rows, `anti_affinity` one per group and node that
-/// some member may use, `link` one per allowed node of a task without GPUs and cores, `budget`, `bound` and `vacated` one each where
-/// asked for. classes has one integer column per class and allowed node, one more where members of the class run (`moved`; only where
-/// moves count: in the goal, or for `max_moves`), N binaries, and the rows `assign` one per class, `link` one per class and
-/// allowed node, `moved` one per column of that name, and those above; a group counts there if some member may move.
+/// With n placed tasks other than daemons on the N occupied nodes: plain has sum over tasks of allowed nodes
+/// + N columns, and rows `assign` n, `gpu` and `cpu` N each and one more per node with Standby tasks (what is
+/// claimed), `memory` N where asked for and some task asks for memory, `lock` one per fixed task with locks =
+/// rows, `anti_affinity` one per group and node that some member may use, `link` one per allowed node of a
+/// task without GPUs and cores, `budget`, `bound` and `vacated` one each where asked for. classes has one
+/// integer column per class and allowed node, one more where members of the class run (`moved`; only where
+/// moves count: in the goal, or for `max_moves`), N binaries, and the rows `assign` one per class, `link` one
+/// per class and allowed node, `moved` one per column of that name, and those above; a group counts there if
+/// some member may move.
 ///
 /// @throws InvalidInput for options out of range
 [[nodiscard]] ConsolidationModel consolidation(const Cluster& cluster,

@@ -36,8 +36,8 @@ constexpr void visit_fields(std::type_identity<SwitchJob>, F&& field) {
 struct PodShape {
     std::int64_t gpu_milli = 1000;  ///< thousandths of a GPU of one pod, >= 0
     std::vector<int> slots{};  ///< per switch: how many such pods it hosts while it hosts no other new ones
-    /// Per shape: how many pods of that shape surely run in the place of one pod of this shape. Empty = 1 of this shape, 0 of
-    /// the others.
+    /// Per shape: how many pods of that shape surely run in the place of one pod of this shape. Empty = 1 of
+    /// this shape, 0 of the others.
     std::vector<int> in_place{};
     bool operator==(const PodShape&) const = default;
 };
@@ -93,30 +93,31 @@ constexpr void visit_fields(std::type_identity<JointModel>, F&& field) {
 
 /// The joint allocation of jobs over the domains of a level; without one, of the deepest level known.
 ///
-/// The slots of a domain are the pods that its nodes host one after the other beside all that runs there: GPUs and their memory,
-/// cores, memory, named resources, devices, guaranteed localities, GPU model, labels and taints, as `find_obstacle` judges one
-/// pod. LP pods have slots on what Standby tasks lend, so where any lends, they are another shape than pods that ask for the same.
-/// A required network level of the sample itself is the job's mode. A node of unknown position is a domain of its own name, with
-/// " (node)" behind it where another domain is called the same.
-/// @throws InvalidInput for a level that the cluster does not have, samples that are not pending, samples with another
-///         network level, and samples in group constraints (anti-affinity, affinity, groups to avoid, near or to spread), which
-///         the model does not hold
-/// O(shapes^2 x nodes).
+/// The slots of a domain are the pods that its nodes host one after the other beside all that runs there:
+/// GPUs and their memory, cores, memory, named resources, devices, guaranteed localities, GPU model, labels
+/// and taints, as `find_obstacle` judges one pod. LP pods have slots on what Standby tasks lend, so where any
+/// lends, they are another shape than pods that ask for the same. A required network level of the sample
+/// itself is the job's mode. A node of unknown position is a domain of its own name, with " (node)" behind it
+/// where another domain is called the same.
+/// @throws InvalidInput for a level that the cluster does not have, samples that are not pending, samples
+///         with another network level, and samples in group constraints (anti-affinity, affinity, groups to
+///         avoid, near or to spread), which the model does not hold O(shapes^2 x nodes).
 [[nodiscard]] JointProblem joint_problem(const Cluster& cluster, std::span<const JobOfSample> jobs,
                                          std::optional<Level> level = std::nullopt);
 
-/// Chooses pods per switch for every job: the most jobs placed entirely, then the least total entropy, each job's weighed with
-/// its part of all GPUs; of all pods where no job has any GPU.
+/// Chooses pods per switch for every job: the most jobs placed entirely, then the least total entropy, each
+/// job's weighed with its part of all GPUs; of all pods where no job has any GPU.
 ///
-/// A binary z(j, s, n) says that job j has n pods on switch s; with counts as binaries the entropy is a cost per column, and
-/// exact. A placed job counts -(ln S + 1), more than all entropies together.
+/// A binary z(j, s, n) says that job j has n pods on switch s; with counts as binaries the entropy is a cost
+/// per column, and exact. A placed job counts -(ln S + 1), more than all entropies together.
 ///
-/// Columns: sum over jobs and switches of min(pods, slots) + 1 where that is above 0 (of a job with `required`: 2 where slots
-/// >= pods, else none), and one `placed` per job. Rows: `count` one per job and switch with columns, `gang` one per job,
-/// `capacity` one per switch and shape: every pod takes as many slots of the shape as pods of it run in the pod's place. Exact
-/// where all jobs have one shape; with several shapes a relaxation (a node's GPUs and cores may not divide up as the rows
-/// allow).
-/// @throws InvalidInput for pods below 1, names that appear twice, and shapes whose lists do not match or hold numbers below 0
+/// Columns: sum over jobs and switches of min(pods, slots) + 1 where that is above 0 (of a job with
+/// `required`: 2 where slots >= pods, else none), and one `placed` per job. Rows: `count` one per job and
+/// switch with columns, `gang` one per job, `capacity` one per switch and shape: every pod takes as many
+/// slots of the shape as pods of it run in the pod's place. Exact where all jobs have one shape; with several
+/// shapes a relaxation (a node's GPUs and cores may not divide up as the rows allow).
+/// @throws InvalidInput for pods below 1, names that appear twice, and shapes whose lists do not match or
+///     hold numbers below 0
 [[nodiscard]] JointModel joint_allocation(const JointProblem& problem);
 
 }  // namespace gpusched::milp

@@ -23,7 +23,8 @@ using RowMatrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;  ///< by rows
             model.value.data()};
 }
 
-/// A copy of the constraint matrix by rows, the entries of each by ascending column. O(rows + columns + entries).
+/// A copy of the constraint matrix by rows, the entries of each by ascending column. O(rows + columns +
+/// entries).
 [[nodiscard]] inline RowMatrix by_rows(const Model& model) { return A(model); }
 
 /// A x, one entry per row.

@@ -75,9 +75,11 @@ struct PackingModel : Model {
     /// Per task of the cluster that the model was made of: where it runs; `none` = waits.
     /// @throws InvalidInput unless there is one entry per column, and for a cluster of another size
     [[nodiscard]] std::vector<NodeId> decode(const Cluster& cluster, std::span<const double> values) const;
-    /// The vector of such a placement. Fractions go onto cards so that all fit, where a search of 100,000 steps per node finds
-    /// how; else onto those with the most room, and `evaluate` says which row that violates.
-    /// @throws InvalidInput with every task that is where the columns cannot express it, and for a cluster of another size
+    /// The vector of such a placement. Fractions go onto cards so that all fit, where a search of 100,000
+    /// steps per node finds how; else onto those with the most room, and `evaluate` says which row that
+    /// violates.
+    /// @throws InvalidInput with every task that is where the columns cannot express it, and for a cluster of
+    ///     another size
     [[nodiscard]] std::vector<double> encode(const Cluster& cluster,
                                              const std::vector<NodeId>& placement) const;
 };
@@ -89,32 +91,37 @@ constexpr void visit_fields(std::type_identity<PackingModel>, F&& field) {
     field("card_milli", &PackingModel::card_milli);
 }
 
-/// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the k-th priority above
-/// (by descending priority), any of those below count nothing.
+/// The model of the step for `priority`: places the most pending tasks of it, at least `placed[k]` of the
+/// k-th priority above (by descending priority), any of those below count nothing.
 ///
-/// The tasks are the pending ones and, with `allow_moves`, those of whole GPUs that may move; daemons are left out. A task may
-/// run on its own node, and on those that are schedulable and eligible and have as much as it asks for of cores, memory and GPUs
-/// (a fraction: of one card) once all that may move is gone.
+/// The tasks are the pending ones and, with `allow_moves`, those of whole GPUs that may move; daemons are
+/// left out. A task may run on its own node, and on those that are schedulable and eligible and have as much
+/// as it asks for of cores, memory and GPUs (a fraction: of one card) once all that may move is gone.
 ///
-/// Columns: a binary x(i, n) per task of whole GPUs and node that it may run on, card(i, n, g) per fraction and card with enough
-/// room on such a node, used(n, g) per card of those that nobody who stays uses. Rows: `place` one per task (pending: at most
-/// once, movable: exactly once), `gpu`, `cpu` and `memory` one per node (whole GPUs, and used cards, within the cards that nobody
-/// who stays uses), `card` one per card that some fraction has a column for, `hold` one per column `used` whose card a movable
-/// task holds, `extras` one per node and named resource, and per node and list of device classes that some task accepts, `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
+/// Columns: a binary x(i, n) per task of whole GPUs and node that it may run on, card(i, n, g) per fraction
+/// and card with enough room on such a node, used(n, g) per card of those that nobody who stays uses. Rows:
+/// `place` one per task (pending: at most once, movable: exactly once), `gpu`, `cpu` and `memory` one per
+/// node (whole GPUs, and used cards, within the cards that nobody who stays uses), `card` one per card that
+/// some fraction has a column for, `hold` one per column `used` whose card a movable task holds, `extras` one
+/// per node and named resource, and per node and list of device classes that some task accepts,
+/// `anti_affinity` one per group and node that some member may use, `above` one per entry of `placed`.
 ///
-/// Exact for GPUs (whole and fractions), cores, memory, named resources, devices where each task accepts one class, eligibility, cordons and node-level anti-affinity of equal limits;
-/// relaxed are NUMA and socket guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of
-/// different limits. What Standby tasks lend is not used. Fractions that run stay.
-/// @throws InvalidInput for options out of range, a task to place or move that some group binds to avoid, to be avoided, near or
-/// to spread (the model has no rows for that), negative entries of `placed`, and more of them than pending tasks have priorities above
+/// Exact for GPUs (whole and fractions), cores, memory, named resources, devices where each task accepts one
+/// class, eligibility, cordons and node-level anti-affinity of equal limits; relaxed are NUMA and socket
+/// guarantees, GPU memory, affinity, network levels and anti-affinity at other levels or of different limits.
+/// What Standby tasks lend is not used. Fractions that run stay.
+/// @throws InvalidInput for options out of range, a task to place or move that some group binds to avoid, to
+///     be avoided, near or to spread (the model has no rows for that), negative entries of `placed`, and more
+///     of them than pending tasks have priorities above
 [[nodiscard]] PackingModel packing_model(const Cluster& cluster, std::int64_t priority,
                                          const std::vector<std::int64_t>& placed = {},
                                          const PackingOptions& options = {});
 
-/// Places pending tasks lexicographically by priority: one model per priority, the optimum of each a row in the next.
+/// Places pending tasks lexicographically by priority: one model per priority, the optimum of each a row in
+/// the next.
 ///
-/// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. Where a step is not solved to optimality the
-/// next ones build upon what was found, and `optimal` is false.
+/// Source: "Priority Matters", the Kubernetes fallback; no large weights are used. Where a step is not solved
+/// to optimality the next ones build upon what was found, and `optimal` is false.
 /// @throws InvalidInput for options out of range; BackendError where the solver is missing
 [[nodiscard]] PackingResult priority_packing(const Cluster& cluster, const PackingOptions& options,
                                              const AnySolver& solver, const Context& context = {});

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solvers of mixed-integer programs: what they take and return, and those that the library was built with.
+// Solvers of linear and mixed-integer programs: what they take and return, and those that the library was
+// built with.
 #pragma once
 
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
+#include <gpusched/core/lp.hpp>
 #include <gpusched/milp/model.hpp>
 
 #include <concepts>
@@ -17,8 +19,8 @@
 
 namespace gpusched::milp {
 
-/// What a solver says at the end. It is a claim: `checked` compares solutions with the model, and searches never take
-/// `infeasible` as proof.
+/// What a solver says at the end. It is a claim: `checked` compares solutions with the model, and searches
+/// never take `infeasible` as proof.
 enum class Status : std::uint8_t {
     optimal,     ///< `x` is within the gap that was asked for
     infeasible,  ///< the solver found that there is no solution
@@ -118,16 +120,18 @@ class AnySolver {
 /// @throws InvalidInput for an unknown name; BackendError that says what to install where it was not built in
 [[nodiscard]] AnySolver find_solver(const std::string& name = "auto");
 
-/// Rounds the integer columns of the solution, and compares it with the model: where it violates a row or a bound by more
-/// than `tolerance` (relative to the row's size) the status becomes `failed`, `x` is dropped, and `message` says what is wrong.
-/// The objective is computed again from the model. Adapters end with this; it is public for adapters of your own.
+/// Rounds the integer columns of the solution, and compares it with the model: where it violates a row or a
+/// bound by more than `tolerance` (relative to the row's size) the status becomes `failed`, `x` is dropped,
+/// and `message` says what is wrong. The objective is computed again from the model. Adapters end with this;
+/// it is public for adapters of your own.
 [[nodiscard]] Solution checked(const Model& model, Solution solution, double tolerance = 1e-5);
 
 /// Solves a model.
 ///
-/// What needs no solver is said without one: a row without columns that excludes 0, an integer column without a whole number in
-/// its bounds. Solvers mix up infeasible and unbounded; where the objective could be unbounded, a claim of either, and giving
-/// up, is looked into by asking twice more without objective: for any solution, and for a direction without end.
+/// What needs no solver is said without one: a row without columns that excludes 0, an integer column without
+/// a whole number in its bounds. Solvers mix up infeasible and unbounded; where the objective could be
+/// unbounded, a claim of either, and giving up, is looked into by asking twice more without objective: for
+/// any solution, and for a direction without end.
 ///
 /// @param solver "auto", "highs" or "cbc"
 /// @throws InvalidInput for malformed models and options; BackendError where the solver is missing
@@ -139,9 +143,10 @@ class AnySolver {
 [[nodiscard]] Solution solve(const Model& model, const SolveOptions& options, const AnySolver& solver,
                              const Context& context = {});
 
-/// Which groups of rows contradict each other: an irreducible set (without any one of them there is a solution), found by
-/// leaving out one group after the other and solving the elastic form of the rest. Empty where the model is feasible; "bounds"
-/// alone where an integer column has no whole number within its bounds, whatever the rows.
+/// Which groups of rows contradict each other: an irreducible set (without any one of them there is a
+/// solution), found by leaving out one group after the other and solving the elastic form of the rest. Empty
+/// where the model is feasible; "bounds" alone where an integer column has no whole number within its bounds,
+/// whatever the rows.
 ///
 /// @throws BackendError when the solver does not answer
 [[nodiscard]] std::vector<std::string> conflicting_groups(const Model& model, const AnySolver& solver,
@@ -159,5 +164,13 @@ namespace detail {
 [[nodiscard]] bool cbc_built_in() noexcept;
 [[nodiscard]] bool highs_built_in() noexcept;
 }  // namespace detail
+
+/// The solver Clp: `const Context context{.lp = milp::clp()};`. nullptr where the library was built without
+/// Clp.
+///
+/// Install Clp (Debian, Ubuntu: apt-get install coinor-libclp-dev) and configure with -DGPUSCHED_WITH_CLP=ON;
+/// with the headers alone and without CMake, define GPUSCHED_HAS_CLP and link Clp and CoinUtils.
+/// Deterministic as long as no time limit strikes.
+[[nodiscard]] const LpSolver* clp() noexcept;
 
 }  // namespace gpusched::milp

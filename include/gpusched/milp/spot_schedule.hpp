@@ -54,7 +54,9 @@ constexpr void visit_fields(std::type_identity<SpotProblem>, F&& field) {
 /// What the second term of the objective counts.
 enum class SpotMode : std::uint8_t {
     meaning,  ///< committed GPU slots
-    literal,  ///< the paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint, and
+    /// The paper's (2a) as printed: each task's pod slots times its pods, GPUs per pod and last checkpoint,
+    /// and.
+    literal,
     ///< evictions weighed with the pod slots
 };
 constexpr auto enum_names(SpotMode) {
@@ -109,24 +111,26 @@ constexpr void visit_fields(std::type_identity<SpotModel>, F&& field) {
 void validate(const SpotProblem& problem);
 
 /// What a schedule is worth, counted from its pods alone.
-/// @throws InvalidInput for schedules of the wrong shape or against the rules: parts of a gang, too many GPUs, moves within a
-///     run, a restart in the slot after an eviction, high priority late or evicted
+/// @throws InvalidInput for schedules of the wrong shape or against the rules: parts of a gang, too many
+///     GPUs, moves within a run, a restart in the slot after an eviction, high priority late or evicted
 [[nodiscard]] SpotValue spot_value(const SpotProblem& problem, const SpotSchedule& schedule,
                                    SpotMode mode = SpotMode::meaning);
 
 /// The time-indexed model of spot scheduling: exact, without big numbers in rows.
 ///
-/// A slot sees every task idle or running with a known progress; eviction takes a slot and throws back to the last checkpoint.
-/// Pods of a run stay where they are. Runs cut by the horizon are not evictions. Source: appendix A, (2a) to (2g), of the ASI
-/// heterogeneity-at-hyperscale paper, reformulated because the printed one multiplies decisions.
+/// A slot sees every task idle or running with a known progress; eviction takes a slot and throws back to the
+/// last checkpoint. Pods of a run stay where they are. Runs cut by the horizon are not evictions. Source:
+/// appendix A, (2a) to (2g), of the ASI heterogeneity-at-hyperscale paper, reformulated because the printed
+/// one multiplies decisions.
 ///
-/// Rows, by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`, `stay`,
-/// `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`.
-/// Size with `meaning`, for h_i = H - arrival_i, L_i = number of checkpoints (1 for high priority: tasks keep levels "never
-/// started" and all but the last checkpoint), C_i the length, M nodes, nb = ceil(log2(Dmax + 1)), Dmax the sum over tasks of
-/// pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 for other than high priority tasks, else 0:
-/// columns = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb,
-/// rows = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task may run) + 2 + 2 nb.
+/// Rows, by group: `progress`, `stop`, `idle`, `start` (the state), `must start` (high priority), `gang`,
+/// `stay`, `capacity` (placement), `ratio`; with `literal` also those of its copies, `choice`. Size with
+/// `meaning`, for h_i = H - arrival_i, L_i = number of checkpoints (1 for high priority: tasks keep levels
+/// "never started" and all but the last checkpoint), C_i the length, M nodes, nb = ceil(log2(Dmax + 1)), Dmax
+/// the sum over tasks of pods * GPUs * (1 for high priority, else floor((H + 1) / 2)), [LP] = 1 for other
+/// than high priority tasks, else 0: columns = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + M h] + 1 + 2 nb,
+/// rows = sum_i [h C + 2 h L + [LP] (h - 1) (C - 1) + h + M (h - 1) + [HP]] + M * (slots in which some task
+/// may run) + 2 + 2 nb.
 ///
 /// @throws InvalidInput with every field out of range
 [[nodiscard]] SpotModel spot_schedule(const SpotProblem& problem, SpotMode mode = SpotMode::meaning);

@@ -1,16 +1,14 @@
 // gpusched.serving.
-#include "serving/serving.hpp"
 #include "milp/milp.hpp"
+#include "serving/serving.hpp"
 #include "support/call.hpp"
 #include "support/keywords.hpp"
 #include "support/records.hpp"
 #include "support/struct_states.hpp"
 
 #include <gpusched/core/checks.hpp>
-#include <gpusched/serving/curve.hpp>
 #include <gpusched/serving/plan_serving.hpp>
-#include <gpusched/serving/price_ranges.hpp>
-#include <gpusched/serving/sweep_budgets.hpp>
+#include <gpusched/serving/sensitivity.hpp>
 
 #include <cmath>
 

@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// One plan: the problems that a composition stands for, each solved, of which the best counts.
-#pragma once
-
+// Plans of a batch: the problems of a composition, each solved, and the best plan of them.
 #include "serving/instance.hpp"
 
 #include <gpusched/core/budget.hpp>
-#include <gpusched/serving/plan_serving.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <utility>
-#include <vector>
 
 namespace gpusched::serving::detail {
 
-/// One call of `plan_serving`: several problems, of which the best plan counts.
-class Planner {
+/// Routes requests evenly to all replicas that can serve them.
+static void round_robin(const ServingProblem& problem, ServingAllocation& allocation) {
+    for (std::size_t w = 0; w < problem.workloads.size(); ++w) {
+        int replicas = 0;
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            if (problem.configurations[c].throughput[w] > 0) replicas += allocation.replicas[c];
+        for (std::size_t c = 0; c < problem.configurations.size(); ++c)
+            allocation.share[c][w] = problem.configurations[c].throughput[w] > 0 && replicas > 0
+                                         ? static_cast<double>(allocation.replicas[c]) / replicas
+                                         : 0.0;
+    }
+}
+
+/// Solves the problems of a composition, and keeps the best plan.
+class BatchPlanner {
   public:
-    Planner(const PlannerOptions& options, const milp::AnySolver& solver, const Context& context)
-        : options_(options), solver_(solver), context_(context),
+    BatchPlanner(const PlannerOptions& options, const milp::AnySolver& solver, const Context& context,
+                 const ServingPlan& before)
+        : options_(options), solver_(solver), context_(context), before_(before),
           budget_(context, options.search.solve.time_limit) {}
 
-    /// @param before a plan for less money, or none: what it uses is not left out, and no worse plan is returned
-    ServingPlan run(const ServingRequest& request, const ServingPlan& before = {}) {
-        before_ = &before;
+    ServingPlan run(const ServingRequest& request) {
         if (options_.composition == Composition::homogeneous) {
-            if (request.gpus.empty()) each_degree(request);  // which says that there is no plan
+            if (request.gpus.empty()) each_degree(request);  // reports that there is no plan
             for (std::size_t g = 0; g < request.gpus.size(); ++g) {
                 auto one = request;
                 for (std::size_t n = 0; n < request.gpus.size(); ++n) one.available[n] = 0;
@@ -46,29 +54,31 @@ class Planner {
         } else {
             each_degree(request);
         }
-        best_.status = proved_ || !best_.has_plan() ? best_.status : unproved_;
         if (!proved_) {
             best_.optimal = false;
-            if (!best_.has_plan()) best_.status = unproved_;
+            best_.status = unproved_;
         }
         if (best_.has_plan() && bound_ < best_.bound) best_.bound = bound_;
         best_.deployments = deployments_;
         best_.left_out = left_out_;
-        if (better(before, best_)) {
-            if (!best_.has_plan()) best_.bound = bound_ < before.makespan ? bound_ : 0;
-            if (best_.status == milp::Status::infeasible) best_.status = milp::Status::failed;
-            best_.replicas = before.replicas;
-            best_.rented = before.rented;
-            best_.cost = before.cost;
-            best_.makespan = before.makespan;
-            best_.requests_per_s = before.requests_per_s;
-            best_.cost_per_request = before.cost_per_request;
-            best_.bound = std::min(best_.bound, before.makespan);
-        }
+        if (better(before_, best_)) take_before();
         return std::move(best_);
     }
 
   private:
+    /// Returns the plan for the smaller budget, with the bound of this one.
+    void take_before() {
+        if (!best_.has_plan()) best_.bound = bound_ < before_.makespan ? bound_ : 0;
+        if (best_.status == milp::Status::infeasible) best_.status = milp::Status::failed;
+        best_.replicas = before_.replicas;
+        best_.rented = before_.rented;
+        best_.cost = before_.cost;
+        best_.makespan = before_.makespan;
+        best_.requests_per_s = before_.requests_per_s;
+        best_.cost_per_request = before_.cost_per_request;
+        best_.bound = std::min(best_.bound, before_.makespan);
+    }
+
     [[nodiscard]] bool better(const ServingPlan& a, const ServingPlan& b) const {
         const auto key = [&](const ServingPlan& r) { return options_.deadline ? r.cost : r.makespan; };
         return a.has_plan() && (!b.has_plan() || key(a) < key(b));
@@ -102,8 +112,9 @@ class Planner {
             }
             return plan;
         };
-        // Plans of one type are quick to find. Where time is short or deployments are left out, they may be better than what is
-        // found among all; what the best of them uses is not left out.
+        // Plans with a single type are quick to find. They can be better than the plan found among all
+        // deployments if time is short or deployments are left out. The deployments of the best such plan are
+        // not left out.
         const auto types = static_cast<int>(request.gpus.size());
         const bool may_help = options.search.solve.time_limit || instance.left_out > 0;
         ServingPlan single;
@@ -128,11 +139,8 @@ class Planner {
             for (std::size_t i = 0; i < keep.size(); ++i)
                 if (plan.allocation.replicas[i] > 0) used.push_back(keep[i]);
         }
-        for (const auto& replicas : before_->replicas)
-            for (std::size_t c = 0; c < all.deployments.size(); ++c)
-                if (all.problem.configurations[c].model == replicas.model &&
-                    all.deployments[c].stages == replicas.deployment.stages)
-                    used.push_back(static_cast<int>(c));
+        for (const auto& replicas : before_.replicas)
+            for (const auto c : configurations_of(all, replicas)) used.push_back(static_cast<int>(c));
         if (instance.left_out > 0) instance = selected(all, options.max_deployments, used);
         deployments_ += static_cast<int>(all.deployments.size());
         left_out_ += instance.left_out;
@@ -157,7 +165,7 @@ class Planner {
     const PlannerOptions& options_;
     const milp::AnySolver& solver_;
     const Context& context_;
-    const ServingPlan* before_ = nullptr;
+    const ServingPlan& before_;
     Budget budget_;
     ServingPlan best_;
     double bound_ = std::numeric_limits<double>::infinity();
@@ -165,5 +173,10 @@ class Planner {
     bool first_ = true, proved_ = true;
     milp::Status unproved_ = milp::Status::failed;
 };
+
+ServingPlan plan_batch(const ServingRequest& request, const PlannerOptions& options,
+                       const milp::AnySolver& solver, const Context& context, const ServingPlan& before) {
+    return BatchPlanner(options, solver, context, before).run(request);
+}
 
 }  // namespace gpusched::serving::detail
